@@ -15,7 +15,7 @@ from compiler.pipeline import elaborate
 from compiler.plan.format import SOURCE, PlanError
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
-from compiler.sources import Recorded
+from compiler.sources import RecordedFiles
 from tdl.diagnostics import Sink, TdlError
 from tdl.parser import parse_partial
 
@@ -39,7 +39,7 @@ def explain_event(plan: Plan, seq: int) -> EventStory:
 def _origin(plan: Plan, event: Event) -> Origin:
     recorder = Recorder(event.seq)
     sink = Sink()
-    partial = parse_partial(plan.source, Recorded(plan), plan.params)
+    partial = parse_partial(plan.source, RecordedFiles(plan), plan.params)
     if partial.failed:
         raise _other_release(plan, TdlError(partial.diagnostics))
     _, timeline = elaborate(partial.file, sink, plan.seed, recorder)

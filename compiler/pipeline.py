@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from compiler.declare.attachments import attach
 from compiler.declare.model import Model, build
 from compiler.declare.recovery import also_wrong
+from compiler.declare.service_files import attach
 from compiler.declare.topology import NO_FILES
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, expand
 from compiler.expand.world import NeedReplicas
-from compiler.expect.expectations import expect
-from compiler.expect.figures import figures
+from compiler.expect.compile_expectations import expect
+from compiler.expect.compile_figures import figures
 from compiler.feasibility import warnings
 from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, File, Topology
+from compiler.plan.types import Event, PlanFile, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
@@ -131,7 +131,7 @@ def elaborate(
     sink: Sink,
     seed: int | None = None,
     recorder: Recorder | None = None,
-    files: Mapping[str, tuple[File, ...]] = NO_FILES,
+    files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
 ) -> tuple[Model, Timeline]:
     """The model and its timeline, with as many instances as the joins ask for.
 

@@ -64,7 +64,7 @@ class _Nowhere:
 NOWHERE: Sources = _Nowhere()
 
 
-class Recorded:
+class RecordedFiles:
     """The files that a plan has already, by service."""
 
     def __init__(self, plan: Plan) -> None:
@@ -100,7 +100,7 @@ def path_of(name: str) -> str:
     return "/".join(parts)
 
 
-class Folder:
+class SourceFolder:
     """Files of the machine; relative names begin in the folder of the TDL file."""
 
     def __init__(self, folder: Path) -> None:

@@ -1,12 +1,12 @@
-"""A plan as it travels in manifests: with its digest and shards (compiler/plan/parcel.py)."""
+"""A plan as it travels in manifests: with its digest and shards (compiler/plan/plan_shards.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.plan import parcel
-from compiler.plan.parcel import SHARD_BYTES, unpack
+from compiler.plan import plan_shards
+from compiler.plan.plan_shards import SHARD_BYTES, unpack
 from compiler.plan.reader import Plan
 
 __all__ = ["SHARD_BYTES", "Bundle", "make", "unpack"]
@@ -23,4 +23,4 @@ class Bundle:
 def make(plan: Plan, *, slim: bool = False) -> Bundle:
     """Raises PlanError where the plan is damaged, or too large to be carried."""
     files = {name: plan.raw(name) for name in plan.names}
-    return Bundle(plan, plan.digest, parcel.pack(files, slim=slim), slim)
+    return Bundle(plan, plan.digest, plan_shards.pack(files, slim=slim), slim)

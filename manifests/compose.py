@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compiler.plan.carried import COMPOSE
+from compiler.plan.capabilities import COMPOSE
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Service
 from manifests import compose_checks as checks
-from manifests import hold_options, words
+from manifests import hold_options, unsupported
 from manifests.bundle import Bundle
 from manifests.kubernetes_labels import LABELS, TAGS, common
-from manifests.names import doubled, labels, tags
+from manifests.object_names import doubled, labels, tags
 from manifests.refusal import demand_carried
-from manifests.settings import Options
+from manifests.render_options import Options
 from manifests.templating import fill
 
 FILE = "docker-compose.yaml"
@@ -83,7 +83,7 @@ def _service(service: Service, name: str, bundle: Bundle) -> dict[str, object]:
     return {
         "name": service.name,
         "image": doubled(service.image),
-        "held": words.held(service),
+        "held": unsupported.held(service),
         "entrypoint": [doubled(word) for word in hold_options.argv(service)],
         "settings": _settings(service),
         "labels": found,
@@ -97,8 +97,8 @@ def _service(service: Service, name: str, bundle: Bundle) -> dict[str, object]:
 
 def _settings(service: Service) -> dict[str, object]:
     """What is stated of its containers, by the keys of the Compose specification."""
-    command = words.ready_command(service)
-    user = "0:0" if words.held(service) and words.named_user(service) else service.user
+    command = unsupported.ready_command(service)
+    user = "0:0" if unsupported.held(service) and unsupported.named_user(service) else service.user
     check = {
         "test": ["CMD", *map(doubled, command)],
         "interval": "1s",
@@ -108,9 +108,9 @@ def _settings(service: Service) -> dict[str, object]:
         "user": user,
         "working_dir": doubled(service.cwd),
         "sysctls": {name: doubled(value) for name, value in service.sysctls},
-        "stop_signal": "" if words.held(service) else service.stop,
+        "stop_signal": "" if unsupported.held(service) else service.stop,
         "configs": _files(service),
-        "healthcheck": check if command and not words.held(service) else {},
+        "healthcheck": check if command and not unsupported.held(service) else {},
     }
     return {name: value for name, value in found.items() if value}
 
@@ -123,7 +123,7 @@ def _files(service: Service) -> list[dict[str, object]]:
     return [
         {
             "source": file.digest,
-            "target": doubled(words.file_path(service, file.path)),
+            "target": doubled(unsupported.file_path(service, file.path)),
             "mode": file.mode,
         }
         for file in service.files
@@ -132,7 +132,11 @@ def _files(service: Service) -> list[dict[str, object]]:
 
 def _volumes(service: Service) -> list[dict[str, object]]:
     """That of tstorm-hold, and folders of the machine."""
-    held: dict[str, object] = {"type": "volume", "source": "tstorm", "target": words.HOLD_FOLDER}
+    held: dict[str, object] = {
+        "type": "volume",
+        "source": "tstorm",
+        "target": unsupported.HOLD_FOLDER,
+    }
     held |= {"read_only": True, "volume": {"nocopy": True}}
     binds: list[dict[str, object]] = [
         {
@@ -143,7 +147,7 @@ def _volumes(service: Service) -> list[dict[str, object]]:
         }
         for one in service.mounts
     ]
-    return [*([held] if words.held(service) else []), *binds]
+    return [*([held] if unsupported.held(service) else []), *binds]
 
 
 def _instances(service: Service, name: str, bundle: Bundle) -> Iterator[dict[str, object]]:
@@ -168,9 +172,9 @@ def _instances(service: Service, name: str, bundle: Bundle) -> Iterator[dict[str
 
 def _argument(service: Service, word: str, own: Mapping[str, str]) -> str:
     """tstorm-hold replaces the run's variables; without it they are replaced here."""
-    if words.held(service):
+    if unsupported.held(service):
         return doubled(word)
-    return words.replaced(word, lambda name: doubled(own[name]), doubled)
+    return unsupported.replaced(word, lambda name: doubled(own[name]), doubled)
 
 
 def _resources(service: Service) -> Mapping[str, object]:

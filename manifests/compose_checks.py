@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compiler.plan.carried import COMPOSE
+from compiler.plan.capabilities import COMPOSE
 from compiler.plan.types import Service, Topology
-from manifests import images, words
+from manifests import images, unsupported
 from manifests.refusal import ManifestError, raise_all
 
 
@@ -22,7 +22,7 @@ def topology(found: Topology, names: Mapping[str, str]) -> None:
     """Raises ManifestError. `names`: what the services are called in the file."""
     errors = [error for service in found.services for error in _service(service)]
     errors += _names(found, names)
-    errors += words.refusals(found, COMPOSE)
+    errors += unsupported.refusals(found, COMPOSE)
     raise_all(errors)
 
 

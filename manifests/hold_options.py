@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compiler.plan.types import DEFAULT_GRACE_NS, Service
-from manifests import words
+from manifests import unsupported
 
-HOLD = f"{words.HOLD_FOLDER}/tstorm-hold"  # put there by an init container, or in a volume
+HOLD = f"{unsupported.HOLD_FOLDER}/tstorm-hold"  # put there by an init container, or in a volume
 _MILLISECOND_NS = 1_000_000
 _SECOND_NS = 1_000_000_000
 _REST_SECONDS = 1  # for what outlives a program that was told to end
@@ -22,12 +22,12 @@ def _options(service: Service) -> list[str]:
         found += ["--stop", service.stop]
     if service.grace_ns:
         found += ["--grace", _milliseconds(service.grace_ns)]
-    if words.named_user(service):
+    if unsupported.named_user(service):
         found += ["--user", service.user]
         found += ["--cwd", service.cwd] if service.cwd else []
     if service.setup:
         found += ["--setup", str(len(service.setup)), *service.setup]
-    port, command = words.ready_port(service), words.ready_command(service)
+    port, command = unsupported.ready_port(service), unsupported.ready_command(service)
     if port:
         found += ["--ready-port", str(port)]
     elif command:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
-from compiler.plan.carried import KUBERNETES
+from compiler.plan.capabilities import KUBERNETES
 from compiler.plan.expectations import RUN
 from compiler.plan.format import TOOL_VERSION
 from manifests import kubernetes_checks as checks
@@ -31,9 +31,9 @@ from manifests.kubernetes_labels import (
 )
 from manifests.kubernetes_services import quantity
 from manifests.kubernetes_services import values as service_values
-from manifests.names import labels as object_names
+from manifests.object_names import labels as object_names
 from manifests.refusal import demand_carried
-from manifests.settings import Options
+from manifests.render_options import Options
 from manifests.templating import fill
 
 AGENT_UDP = 7473  # between agents

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compiler.plan.carried import KUBERNETES
+from compiler.plan.capabilities import KUBERNETES
 from compiler.plan.types import Service, Topology
-from manifests import images, kubernetes_files, words
+from manifests import images, kubernetes_files, unsupported
 from manifests.bundle import Bundle
 from manifests.refusal import ManifestError, raise_all
 
@@ -34,7 +34,7 @@ def plan(bundle: Bundle) -> None:
     raise_all(
         (
             *(error for service in found.services for error in _service(service)),
-            *words.refusals(found, KUBERNETES),
+            *unsupported.refusals(found, KUBERNETES),
             *kubernetes_files.refusals(bundle),
         )
     )

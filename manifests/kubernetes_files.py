@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from compiler.plan.parcel import SHARD_BYTES
+from compiler.plan.plan_shards import SHARD_BYTES
 from compiler.plan.types import Service
-from manifests import words
+from manifests import unsupported
 from manifests.bundle import Bundle
 from manifests.refusal import ManifestError
 
@@ -72,7 +72,7 @@ def mounts(service: Service, carried: Carried) -> list[dict[str, str]]:
     return [
         {
             "name": carried.where[file.digest],
-            "path": words.file_path(service, file.path),
+            "path": unsupported.file_path(service, file.path),
             "within": str(number),
         }
         for number, file in enumerate(service.files)

@@ -6,7 +6,7 @@ Nothing here is YAML: strings stay strings, and the template's serializer writes
 from __future__ import annotations
 
 from compiler.plan.types import Service
-from manifests import hold_options, words
+from manifests import hold_options, unsupported
 from manifests.kubernetes_labels import (
     LABELS,
     MESH_LABELS,
@@ -17,7 +17,7 @@ from manifests.kubernetes_labels import (
     notes,
     selector,
 )
-from manifests.names import doubled, tags
+from manifests.object_names import doubled, tags
 
 PROBE_SECONDS = 10  # that a command may take to say whether a program is ready
 # That kubelet lets every pod set (1.32); others only where --allowed-unsafe-sysctls names them.
@@ -56,7 +56,7 @@ def values(service: Service, name: str, digest: str, seed: int) -> dict[str, obj
         },
         "replicas": service.replicas,
         "image": service.image,
-        "held": words.held(service),
+        "held": unsupported.held(service),
         "gate": [hold_options.HOLD, "gate"],
         "entrypoint": [doubled(word) for word in hold_options.argv(service)],
         "arguments": _arguments(service),
@@ -74,14 +74,14 @@ def values(service: Service, name: str, digest: str, seed: int) -> dict[str, obj
 
 def _arguments(service: Service) -> list[str]:
     """tstorm-hold replaces the run's variables; Kubernetes does where it is not the first."""
-    if words.held(service):
+    if unsupported.held(service):
         return [doubled(word) for word in service.command]
-    return [words.replaced(word, "$({})".format, doubled) for word in service.command]
+    return [unsupported.replaced(word, "$({})".format, doubled) for word in service.command]
 
 
 def _rights(service: Service) -> dict[str, int]:
     """tstorm-hold has to be root to become a user whose name it looks up."""
-    if words.named_user(service):
+    if unsupported.named_user(service):
         return {"runAsUser": 0, "runAsGroup": 0}
     keys = ("runAsUser", "runAsGroup")
     return dict(zip(keys, map(int, service.user.split(":")), strict=False)) if service.user else {}
@@ -93,10 +93,10 @@ def _sysctls(service: Service) -> list[dict[str, str]]:
 
 def _probe(service: Service) -> dict[str, object]:
     """What kubelet asks: only where that is a port, or nobody else does."""
-    port = words.ready_port(service)
+    port = unsupported.ready_port(service)
     if not service.ready and service.ports:
         port = service.ports[0]
-    command = () if words.held(service) else words.ready_command(service)
+    command = () if unsupported.held(service) else unsupported.ready_command(service)
     if port:
         return {"tcpSocket": {"port": port}, "periodSeconds": 2, "timeoutSeconds": 1}
     if command:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.plan import carried
+from compiler.plan import capabilities
 from compiler.plan.reader import Plan
 
 
@@ -19,7 +19,7 @@ class ManifestError(Exception):
 
 def demand_carried(plan: Plan, way: str) -> None:
     """Raises ManifestError for what this way of running a plan does not carry out."""
-    refused = carried.refusal(plan, way)
+    refused = capabilities.refusal(plan, way)
     if refused:
         raise ManifestError(refused, "leave it out")
 

@@ -2,7 +2,7 @@
 
 RunOptions is the one record of a run's options, with the one place of their defaults. The command
 line fills it, the manifest keeps it for a replay, the driver and every agent are given it whole. A
-new option is a row here and its `click.option` (tstorm/options/run.py).
+new option is a row here and its `click.option` (tstorm/options/run_options.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from typing import Any
 
 from runtime import thresholds
 from runtime.errors import RunError
-from runtime.foreign import FLAG, INTEGER, NOTHING, TEXT, Each, OneOf, Shape, check
+from runtime.json_schema import (
+    FLAG,
+    INTEGER,
+    NOTHING,
+    TEXT,
+    Each,
+    OneOf,
+    Shape,
+    check,
+)
 
 COMPLETED = "completed"
 INTERRUPTED = "interrupted"

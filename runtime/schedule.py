@@ -138,16 +138,16 @@ class Preparation:
     begin_ns: int
 
 
-def preparations(timeline: Schedule) -> list[Preparation]:
+def preparations(schedule: Schedule) -> list[Preparation]:
     """Incarnations to be made while the run goes on, in the order in which to begin them.
 
     The first incarnation of every instance is made before the start, so only rejoins remain.
     Begins are chosen from the last to the first so that many at one time are spread over the time
     before it.
     """
-    seen = set(timeline.present)
+    seen = set(schedule.present)
     rejoins: list[tuple[int, str]] = []
-    for number, step in enumerate(timeline.steps):
+    for number, step in enumerate(schedule.steps):
         for name in step.joins:
             if name in seen:
                 rejoins.append((number, name))
@@ -155,15 +155,15 @@ def preparations(timeline: Schedule) -> list[Preparation]:
     begin = 2**63
     found: list[Preparation] = []
     for number, name in reversed(rejoins):
-        due = timeline.steps[number].due_ns
+        due = schedule.steps[number].due_ns
         begin = min(due - PREPARE_LEAD_NS, begin - PREPARE_COST_NS)
         found.append(Preparation(number, name, begin))
     return found[::-1]
 
 
-def first_incarnations(timeline: Schedule) -> list[str]:
+def first_incarnations(schedule: Schedule) -> list[str]:
     """Instances that are ever there, those at the start first."""
-    names = dict.fromkeys(sorted(timeline.present))
-    for step in timeline.steps:
+    names = dict.fromkeys(sorted(schedule.present))
+    for step in schedule.steps:
         names.update(dict.fromkeys(step.joins))
     return list(names)

@@ -21,8 +21,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from compiler.pipeline import compile_source
-from compiler.sources import Folder
-from runtime.page.render import render
+from compiler.sources import SourceFolder
+from runtime.page.page_file import render
 from runtime.rundir import rundir
 from tests.page.browser import Browser, program
 
@@ -52,7 +52,7 @@ PICTURES = {
 def digest(shot: Shot) -> str:
     """Of the plan of its experiment as it is now."""
     path = DOCS.parent / shot.experiment
-    sources = Folder(path.parent)
+    sources = SourceFolder(path.parent)
     return compile_source(path.read_text(encoding="utf-8"), sources=sources).plan.digest
 
 

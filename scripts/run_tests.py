@@ -33,7 +33,7 @@ from math import inf
 from pathlib import Path
 
 from runtime.errors import RunError
-from runtime.virtual.kernel import cache
+from runtime.virtual.kernel import kernel_cache
 from scripts.phases import ROOT, Lane, Record, beside, emptied
 
 BIN = Path(sys.executable).parent  # not resolved: the environment's own
@@ -196,7 +196,7 @@ def kernel_of(home: str) -> tuple[str, ...]:
     """A word for env(1) that names a copy of this user's kernel for virtual time, for a user who
     may read `home`; none where there is no kernel."""
     try:
-        kernel = cache.path_for_run()
+        kernel = kernel_cache.path_for_run()
     except RunError:
         return ()
     copy = Path(home) / "linux"
@@ -209,7 +209,7 @@ def virtual(lane: Lane, arguments: list[str] | None = None, *, must: bool = Fals
     """Tests that need the kernel for virtual time."""
     name = "tests in virtual time"
     try:
-        kernel = cache.path_for_run()
+        kernel = kernel_cache.path_for_run()
     except RunError as error:
         lane.skip(name, f"{error} (make kernel)", fails=must)
         return

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from tdl import ast, values
-from tdl.build import WrittenProperty, cover, join_spans, name, shown
-from tdl.figures import FigureActions
+from tdl.builder import (
+    WrittenProperty,
+    cover,
+    join_spans,
+    name,
+    shown,
+)
+from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
-from tdl.members import Clause, MemberActions
+from tdl.member_actions import Clause, MemberActions
 from tdl.suggest import did_you_mean
 from tdl.words import (
     LINK_ALIASES,

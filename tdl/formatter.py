@@ -1,7 +1,7 @@
 """The canonical text of a tree.
 
 `format_statement` gives one node's text on one line; it is also the identity under which the
-compiler draws for a statement. What `tstorm fmt` does with a file is in tdl/layout.py.
+compiler draws for a statement. What `tstorm fmt` does with a file is in tdl/text_layout.py.
 """
 
 from __future__ import annotations

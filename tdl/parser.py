@@ -22,10 +22,10 @@ from tdl.bounds import (
 from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
-from tdl.expected import explain
 from tdl.lexer import LogicalLine
 from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
+from tdl.syntax_errors import explain
 
 # After these something was not read, of which nobody knows what it says.
 ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032", "TS0033"}

@@ -7,9 +7,14 @@ from functools import partial
 
 from tdl import ast, values
 from tdl.bounds import MAX_SEED
-from tdl.build import WrittenProperty, cover, name, shown
+from tdl.builder import (
+    WrittenProperty,
+    cover,
+    name,
+    shown,
+)
 from tdl.lexer import Token
-from tdl.running import RunningActions
+from tdl.running_actions import RunningActions
 from tdl.suggest import did_you_mean
 from tdl.words import (
     BRIDGE_PROPERTIES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tdl.ast import Span
-from tdl.build import cover, shown
+from tdl.builder import cover, shown
 from tdl.diagnostics import Diagnostic, Severity
 from tdl.lexer import Token
 from tdl.suggest import nearest

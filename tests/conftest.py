@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from runtime.errors import RunError
-from runtime.virtual.kernel import cache
+from runtime.virtual.kernel import kernel_cache
 from tests.setuptimes import pytest_runtest_logstart as pytest_runtest_logstart
 from tests.setuptimes import pytest_runtest_makereport as pytest_runtest_makereport
 
@@ -95,7 +95,7 @@ def _why_no_namespaces() -> str:
 def _why_no_virtual_time() -> str:
     """A kernel that is there must do: only one that was not built excuses a test."""
     try:
-        cache.path_for_run()
+        kernel_cache.path_for_run()
     except RunError as error:
         return f"needs the kernel for virtual time (make kernel): {error.message}"
     return ""

@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import MachineError
-from runtime.virtual.kernel import cache
+from runtime.virtual.kernel import kernel_cache
 from tests.runs.runlog import IncompleteRunError
 
 TRIES = 3
@@ -123,11 +123,14 @@ def exactly(trial: Callable[[Attempt], object]) -> None:
 def kernel() -> Path | None:
     """The kernel for virtual time, where any user may read it; None: it was not built."""
     try:
-        found = cache.path_for_run()
+        found = kernel_cache.path_for_run()
     except MachineError:
         return None
     # By its content: one of another release may lie there from before.
-    place = Path(tempfile.gettempdir()) / f"kernel-for-virtual-time-{cache.digest_of(found)[:16]}"
+    place = (
+        Path(tempfile.gettempdir())
+        / f"kernel-for-virtual-time-{kernel_cache.digest_of(found)[:16]}"
+    )
     if not place.exists():
         draft = place.with_suffix(f".{os.getpid()}")
         shutil.copyfile(found, draft)

@@ -16,7 +16,12 @@ import click
 
 from tstorm import output
 from tstorm.cli import cli
-from tstorm.exits import FAILED, INTERRUPTED, OK, CommandError
+from tstorm.exit_codes import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    CommandError,
+)
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # what writing to a stream answers
 

@@ -11,8 +11,8 @@ from runtime.say import some
 from tstorm import output
 
 if TYPE_CHECKING:
-    from runtime.results.compare import EventDifference
-    from runtime.results.difference import Difference
+    from runtime.results.difference import RunDifference
+    from runtime.results.event_comparison import EventDifference
 
 SHOWN_NAMES = 20
 SHOWN_DIFFERENCES = 10  # of everything; the others are counted
@@ -24,11 +24,11 @@ COMPUTING_DIFFERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReplayComparison:
     """What a comparison found. `everything` is None where events alone were compared."""
 
     events: Sequence[EventDifference] = ()
-    everything: Sequence[Difference] | None = None
+    everything: Sequence[RunDifference] | None = None
     compared: str = ""  # of everything: what, in words
     why_no_more: str = ""  # of events alone, where more might be expected
 
@@ -73,7 +73,7 @@ def _record(difference: EventDifference) -> dict[str, Any]:
     }
 
 
-def _list(check: Comparison) -> None:
+def _list(check: ReplayComparison) -> None:
     if check.everything is None:
         for event in check.events:
             place = f"event {event.seq}" if event.what == "event" else "program"
@@ -94,7 +94,7 @@ def _line(place: str, recorded: str, replayed: str, more: str = "") -> None:
     )
 
 
-def _sum_up(check: Comparison) -> None:
+def _sum_up(check: ReplayComparison) -> None:
     starts = [one.target for one in check.events if one.what == "start"]
     if check.why_no_more:
         output.note(f"check: {check.why_no_more}")
@@ -115,7 +115,7 @@ def _sum_up(check: Comparison) -> None:
         )
 
 
-def _sum_up_events(check: Comparison, starts: Sequence[str]) -> None:
+def _sum_up_events(check: ReplayComparison, starts: Sequence[str]) -> None:
     differ = sum(one.what == "event" for one in check.events)
     if differ:
         output.note(f"check: {differ} events differ")

@@ -11,19 +11,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compiler.analysis import contrast
+from compiler.analysis import path_diff
 from compiler.analysis.history import History
 from compiler.analysis.timelinediff import WHAT
-from compiler.plan.paths import figures
+from compiler.phrases import number
+from compiler.plan.paths import path_properties
 from compiler.plan.properties import BY_FIELD
-from compiler.say import number
 from tstorm import output, units
 from tstorm.notes import action, argument, arguments
 
 if TYPE_CHECKING:
     from compiler.analysis.netdiff import Group, NetworkDifference
     from compiler.analysis.plandiff import PlanDiff
-    from compiler.analysis.timelinediff import Entry
+    from compiler.analysis.timelinediff import TimelineEntry
     from compiler.analysis.topologydiff import TopologyDifference
     from compiler.plan.reader import Plan
     from tstorm.notes import Statements
@@ -33,8 +33,8 @@ Figures = dict[str, Any]  # of a path; {} = unreachable
 _MARKS = {"added": "+", "removed": "-", "moved": ">", "changed": "~", "reordered": "="}
 _WORDS = {"only_a": "only in A", "only_b": "only in B"}
 _PROPERTIES = (
-    (contrast.ROUTE, "route"),
-    *((bit, BY_FIELD[field].word) for field, bit in contrast.PROPERTY.items()),
+    (path_diff.ROUTE, "route"),
+    *((bit, BY_FIELD[field].word) for field, bit in path_diff.PROPERTY.items()),
 )
 
 
@@ -55,8 +55,8 @@ def _more(left: int, word: str, of: str = "") -> str:
 
 def differs_in(mask: int) -> list[str]:
     """`['delay', 'loss']`, or `['only in a']`."""
-    if mask & (contrast.ONLY_A | contrast.ONLY_B):
-        return ["only_a" if mask & contrast.ONLY_A else "only_b"]
+    if mask & (path_diff.ONLY_A | path_diff.ONLY_B):
+        return ["only_a" if mask & path_diff.ONLY_A else "only_b"]
     return [word for bit, word in _PROPERTIES if mask & bit]
 
 
@@ -79,10 +79,10 @@ class _Samples:
         walk = history.walk(nodes[src], nodes[dst], epoch)
         if not walk.arrives:
             return {}
-        stretch = figures.of_links(history.link(link, epoch) for link in walk.links)
+        stretch = path_properties.of_links(history.link(link, epoch) for link in walk.links)
         return {
             "route": [history.topology.links[link].name for link in walk.links],
-            **figures.totals(stretch)._asdict(),
+            **path_properties.totals(stretch)._asdict(),
         }
 
 
@@ -142,7 +142,7 @@ def _timeline(compared: Compared) -> Iterator[str]:
         yield f"  {_more(len(found) - limit, 'event')}"
 
 
-def _entry(entry: Entry, statements: tuple[Statements, Statements]) -> Iterator[str]:
+def _entry(entry: TimelineEntry, statements: tuple[Statements, Statements]) -> Iterator[str]:
     a, b, mark = entry.a, entry.b, _MARKS[entry.what]
     event = a or b
     assert event is not None
@@ -216,11 +216,11 @@ def _figures(mask: int, one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
     """`: delay 10ms -> 20ms, loss 0% -> 1%`; '' where one has no path."""
     parts = []
     if one and two:
-        for name in contrast.PROPERTY:
+        for name in path_diff.PROPERTY:
             if one[name] != two[name]:
                 old, new = argument(name, one[name]), argument(name, two[name])
                 parts.append(f"{old.replace('=', ' ')} -> {new.partition('=')[2]}")
-        if mask & contrast.ROUTE:
+        if mask & path_diff.ROUTE:
             parts.append(f"route {' '.join(one['route'])} -> {' '.join(two['route'])}")
     return f": {', '.join(parts)}" if parts else ""
 
@@ -256,7 +256,7 @@ def record(compared: Compared) -> dict[str, Any]:
     }
 
 
-def _entry_record(entry: Entry, compared: Compared) -> dict[str, Any]:
+def _entry_record(entry: TimelineEntry, compared: Compared) -> dict[str, Any]:
     first, second = compared.statements
     return {
         "what": entry.what,

@@ -1,7 +1,7 @@
 """`tstorm explain --expect`: what a plan expects, of whom, when, and what it has planned for that.
 
 Input: a plan, and the lines of its source. Output: text, or one JSON object. Whether the plan alone
-could meet an expectation is foreseen by compiler/analysis/foreseen.py.
+could meet an expectation is foreseen by compiler/analysis/predicted.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from compiler.analysis.foreseen import SHOWN, WORDS, Foreseen, Looked, foresee
+from compiler.analysis.predicted import (
+    SHOWN,
+    WORDS,
+    Predicted,
+    PredictedPairs,
+    predict,
+)
+from compiler.phrases import number
 from compiler.plan.expectations import (
     EXIT,
     LOG,
@@ -22,11 +29,10 @@ from compiler.plan.expectations import (
     UNREACHABLE,
     VALID,
 )
-from compiler.say import number
 from tstorm import output, units
 
 if TYPE_CHECKING:
-    from compiler.plan.expectations import Expectation
+    from compiler.plan.expectations import PlannedExpectation
     from compiler.plan.reader import Plan
     from tstorm.notes import Statements
 
@@ -50,19 +56,21 @@ def record(plan: Plan) -> dict[str, Any]:
     return {"expectations": [_record(plan, *one) for one in _foreseen(plan)]}
 
 
-def _foreseen(plan: Plan) -> list[tuple[Expectation, Foreseen | None]]:
+def _foreseen(plan: Plan) -> list[tuple[PlannedExpectation, Predicted | None]]:
     from compiler.analysis.history import History
 
     if not any(one.kind in OF_PAIRS for one in plan.expectations):
         return [(one, None) for one in plan.expectations]
-    looked = Looked(History(plan))
-    return [(one, foresee(looked, one)) for one in plan.expectations]
+    looked = PredictedPairs(History(plan))
+    return [(one, predict(looked, one)) for one in plan.expectations]
 
 
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _lines(plan: Plan, expectation: Expectation, foreseen: Foreseen | None) -> Iterator[str]:
+def _lines(
+    plan: Plan, expectation: PlannedExpectation, foreseen: Predicted | None
+) -> Iterator[str]:
     yield f"of: {_subjects(plan, expectation)}"
     yield f"when: {_when(plan, expectation)}"
     if foreseen is not None:
@@ -73,7 +81,7 @@ def _lines(plan: Plan, expectation: Expectation, foreseen: Foreseen | None) -> I
         yield "planned: their paths change too often to look at all of it"
 
 
-def _subjects(plan: Plan, expectation: Expectation) -> str:
+def _subjects(plan: Plan, expectation: PlannedExpectation) -> str:
     if expectation.kind == VALID:
         return "the verdict of the run"
     if expectation.kind in OF_PAIRS:
@@ -97,7 +105,7 @@ def _some(names: list[str], count: int) -> str:
     return ", ".join(shown) + more
 
 
-def _when(plan: Plan, expectation: Expectation) -> str:
+def _when(plan: Plan, expectation: PlannedExpectation) -> str:
     from_ns, to_ns = expectation.from_ns, expectation.to_ns
     begin, end = units.duration(from_ns), units.duration(to_ns)
     if expectation.kind == RUN and from_ns == to_ns:
@@ -112,7 +120,7 @@ def _when(plan: Plan, expectation: Expectation) -> str:
     return f"all the time from {begin} to {end}"
 
 
-def _planned(plan: Plan, expectation: Expectation, foreseen: Foreseen) -> str:
+def _planned(plan: Plan, expectation: PlannedExpectation, foreseen: Predicted) -> str:
     if expectation.kind == UNREACHABLE:
         if not foreseen.path:
             return "no path"
@@ -135,7 +143,9 @@ def _planned(plan: Plan, expectation: Expectation, foreseen: Foreseen) -> str:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _record(plan: Plan, expectation: Expectation, foreseen: Foreseen | None) -> dict[str, Any]:
+def _record(
+    plan: Plan, expectation: PlannedExpectation, foreseen: Predicted | None
+) -> dict[str, Any]:
     nodes = plan.topology.nodes
     pairs = [[nodes[a].name, nodes[b].name] for a, b in expectation.pairs[:SHOWN_NAMES]]
     return {
@@ -153,7 +163,7 @@ def _record(plan: Plan, expectation: Expectation, foreseen: Foreseen | None) -> 
 
 
 def _foreseen_record(
-    plan: Plan, expectation: Expectation, foreseen: Foreseen | None
+    plan: Plan, expectation: PlannedExpectation, foreseen: Predicted | None
 ) -> dict[str, Any] | None:
     if foreseen is None:
         return None

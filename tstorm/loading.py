@@ -18,12 +18,12 @@ import click
 
 from tdl.bounds import MAX_FILE_BYTES
 from tstorm import output
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from compiler.feasibility.commands import Finder
+    from compiler.feasibility.command_checks import Finder
     from compiler.feasibility.warnings import Machines
     from compiler.pipeline import Compilation
     from compiler.plan.reader import Plan
@@ -74,10 +74,10 @@ class _Remembered:
         self._hidden: set[str] = set()
 
     def text(self, path: str) -> bytes:
-        from compiler.sources import Folder
+        from compiler.sources import SourceFolder
 
         found = self._sources.text(path)
-        if isinstance(self._sources, Folder) and self._sources.is_outside(path):
+        if isinstance(self._sources, SourceFolder) and self._sources.is_outside(path):
             self._hidden.add(path)
         else:
             self.texts[path] = found
@@ -126,7 +126,7 @@ def read_source(file: str) -> bytes:
 
 def _what_else(directory: Path) -> str:
     """What a directory is that was given for a TDL file."""
-    from tstorm.campaign.places import is_campaign
+    from tstorm.campaign.recognise import is_campaign
 
     plan = recorded_plan(str(directory))
     if is_campaign(directory):
@@ -196,10 +196,12 @@ def compile_text(
     """
     from compiler.feasibility.warnings import ANY
     from compiler.pipeline import UnknownParamError, compile_source
-    from compiler.sources import Folder, Recorded
+    from compiler.sources import RecordedFiles, SourceFolder
     from tdl.diagnostics import TdlError
 
-    sources = _Remembered(Folder(folder_of(file)) if recorded is None else Recorded(recorded))
+    sources = _Remembered(
+        SourceFolder(folder_of(file)) if recorded is None else RecordedFiles(recorded)
+    )
     try:
         with plan_errors_shown(), collector_paused():
             compilation = compile_source(
@@ -243,7 +245,7 @@ def show_in_cluster(plan: Plan, source: str, *, refuse: bool = False) -> None:
     `source` is what the user called the plan.
     """
     from compiler.feasibility import rejoins
-    from runtime.expectations.figures import not_in_cluster
+    from runtime.expectations.measured_figures import not_in_cluster
 
     if why := not_in_cluster(plan):
         output.note(f"note: {why}")
@@ -260,7 +262,7 @@ def show_in_cluster(plan: Plan, source: str, *, refuse: bool = False) -> None:
 def format_source(file: str, raw: bytes) -> str:
     """The canonical form of a TDL text. Ends with its diagnostics if it has a syntax error."""
     from tdl.diagnostics import TdlError
-    from tdl.layout import format_text
+    from tdl.text_layout import format_text
 
     try:
         return format_text(raw)

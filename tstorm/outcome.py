@@ -49,9 +49,9 @@ def _emit(result: RunResult, form: str, more: Mapping[str, object]) -> None:
 
 
 def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
-    from runtime.judge import telling, verdict
+    from runtime.judge import verdict, verdict_text
     from runtime.options import COMPLETED, INTERRUPTED
-    from runtime.stacks import told
+    from runtime.stacks import stack_summary
 
     yield from _no_page(result)
     yield from _expectations_that_failed(result)
@@ -59,7 +59,7 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
     judged = result.summary["verdict"]
     prefix = "warning: " if judged["reasons"] else ""
     if judged["reasons"] or (not quiet and result.outcome == COMPLETED):
-        for line in telling.told(judged, telling.MOST_LINES):
+        for line in verdict_text.told(judged, verdict_text.MOST_LINES):
             yield line if line.startswith(" ") else prefix + line
     yield from _expectations(result, quiet=quiet)
     yield from _figures(result, quiet=quiet)
@@ -73,7 +73,7 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
         yield f"error: the verdict is {state}; --require {wanted} asks for another one"
     if not any(reason["what"] == "engine_late_p99" for reason in judged["reasons"]):
         yield from (f"warning: {one['text']}" for one in result.summary.get("limits", ()))
-    own = told.line(result.summary)
+    own = stack_summary.line(result.summary)
     if own:
         yield f"note: {own}"
     yield from _programs(result, counted=False)
@@ -148,7 +148,7 @@ def _missing_packets(captures: Mapping[str, int]) -> Iterator[str]:
 def _programs(result: RunResult, *, counted: bool) -> Iterator[str]:
     """Instances whose program did not do what is right: an error where somebody has said what that
     is (`counted`), else a warning."""
-    from runtime.judge.programs import counts
+    from runtime.judge.judge_programs import counts
 
     options = result.options
     asked = options.fail_on_exit or options.fail_fast

@@ -1,4 +1,5 @@
-"""`tstorm explain --from --to`: a story (compiler/analysis/story.py) as text and as JSON."""
+"""`tstorm explain --from --to`: a story (compiler/analysis/path_explanation.py) as text and as
+JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ from tstorm import output, units
 
 if TYPE_CHECKING:
     from compiler.analysis.obstacles import Obstacle
-    from compiler.analysis.story import Direction, Hop, PathDifference, Story
+    from compiler.analysis.path_explanation import (
+        Direction,
+        Hop,
+        PathDifference,
+        Story,
+    )
     from compiler.plan.types import Event
     from tstorm.notes import Statements
 

@@ -23,8 +23,8 @@ from typing import Any
 from bench.agents.simulated import Agent
 from bench.tables import Record, Table
 from runtime.coordinator import says
-from runtime.coordinator.coordinator import Coordinator, Experiment
-from runtime.coordinator.link import Host
+from runtime.coordinator.agent_link import Host
+from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.coordinator.placement import Placement
 from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.options import DEFAULTS
@@ -145,7 +145,7 @@ async def _gathering(agents: list[Agent], key: bytes, quick: bool) -> list[Recor
     hosts = [Host(f"host{n}", HERE, agent.port) for n, agent in enumerate(agents)]
     coordinator = Coordinator(hosts, key, lambda _host, _message: None)
     placed = Placement(tuple(n % len(hosts) for n in range(1000)), (), ())
-    experiment = Experiment("bench", "d", placed, DEFAULTS)
+    experiment = AgreedExperiment("bench", "d", placed, DEFAULTS)
     row: Record = {"part": "gathering", "agents": len(agents)}
     for name, step in (
         ("connect", coordinator.connect),

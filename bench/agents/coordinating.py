@@ -19,8 +19,8 @@ from pathlib import Path
 from bench.tables import Record
 from compiler.plan.reader import Plan, read_plan
 from runtime.backend.base import Effect, RunContext
-from runtime.backend.hosts.network import AgentNetwork
-from runtime.coordinator.link import Host
+from runtime.backend.hosts.agent_network import AgentNetwork
+from runtime.coordinator.agent_link import Host
 from runtime.coordinator.placement import planned
 from runtime.options import RunOptions
 from runtime.schedule import Schedule

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 
 from compiler.pipeline import compile_source
-from runtime.agent.path.needs import Needs, Stage
+from runtime.agent.path.path_updates import PathUpdates, StagedPaths
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.plan.topologies import scale_free
@@ -38,7 +38,7 @@ class Cost:
 def measure(size: int, hosts: int, steps: int = STEPS) -> Cost:
     plan = compile_source(scale_free(size, steps).encode(), filename="n.tdl", seed=None).plan
     own = range(0, plan.core.instances, hosts)
-    needs = Needs(plan, Schedule(plan, RunOptions()), own)
+    needs = PathUpdates(plan, Schedule(plan, RunOptions()), own)
     begin = time.process_time()
     paths = sum(len(part) for part in needs.begin())
     start_s = time.process_time() - begin
@@ -49,7 +49,7 @@ def measure(size: int, hosts: int, steps: int = STEPS) -> Cost:
     for stage in needs.later():
         now = time.process_time()
         longest, last = max(longest, now - last), now
-        if isinstance(stage, Stage):
+        if isinstance(stage, StagedPaths):
             count += 1
             lines += sum(map(len, stage.parts))
     total = last - begin

@@ -12,7 +12,7 @@ from bench.engine.netns import Namespace
 from bench.engine.wiring import address
 from bench.errors import BenchError
 from bench.tables import Record
-from runtime.system.programs import find
+from runtime.system.compiled_programs import find
 
 
 def program(name: str) -> Path:

@@ -27,7 +27,7 @@ from bench.machine import stolen_s
 from bench.papers.children import finished
 from bench.papers.rows import VIRTUAL, failed
 from bench.tables import Record
-from runtime.virtual.kernel import cache
+from runtime.virtual.kernel import kernel_cache
 from tests.runs.runlog import IncompleteRunError
 from tests.runtime.support import User, ordinary
 
@@ -68,7 +68,7 @@ class Context:
         return [place for place in found if not self._lacks(place)]
 
     def _lacks(self, place: str) -> bool:
-        if place == VIRTUAL and cache.find() is None:
+        if place == VIRTUAL and kernel_cache.find() is None:
             self.cannot["in virtual time"] = "its kernel is not built (`tstorm kernel build`)"
             return True
         if place == ROOTLESS and os.geteuid() == 0 and self._ordinary() is None:

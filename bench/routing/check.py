@@ -22,7 +22,7 @@ import networkx as nx
 
 from bench.errors import BenchError
 from compiler.draws import Stream, statement_key
-from compiler.plan.paths.collapse import Collapse, Row
+from compiler.plan.paths.collapse import Collapse, RouteRow
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
@@ -80,7 +80,7 @@ def _by_name(state: NetworkState) -> dict[str, LinkState]:
     return {link.name: now for link, now in zip(state.topology.links, state.links, strict=True)}
 
 
-def _figures(row: Row) -> list[Found]:
+def _figures(row: RouteRow) -> list[Found]:
     columns = (row.totals.delay_ns, row.hops, *row.totals[2:], row.totals.rate_bps)
     return list(zip(*columns, strict=True))
 

@@ -26,7 +26,7 @@ from compiler.plan.types import Epoch
 
 if TYPE_CHECKING:  # numpy would count in the memory of those who do without
     from bench.routing.peers import Block, Figures
-    from compiler.plan.paths.collapse import Row
+    from compiler.plan.paths.collapse import RouteRow
 
 _Item = TypeVar("_Item")
 
@@ -95,7 +95,7 @@ def all_pairs(plan: Plan, tool: str, way: str, count: int) -> Record:
     return {**watch.record(), "sources": len(sums), "sums": sums}
 
 
-def _own_rows(plan: Plan, state: NetworkState) -> Iterator[Row]:
+def _own_rows(plan: Plan, state: NetworkState) -> Iterator[RouteRow]:
     """Routes from nothing, and the figures of all instances."""
     from compiler.plan.paths.collapse import Collapse
     from compiler.plan.routes.routing import Routes

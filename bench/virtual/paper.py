@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench import RESULTS, ROOT, machine
 from bench.tables import Record, Table
-from runtime.virtual.kernel import cache
+from runtime.virtual.kernel import kernel_cache
 from tests.virtual import repeating, scenes
 
 FILE = RESULTS / "virtual-paper.json"
@@ -228,7 +228,7 @@ def _recorded() -> list[Record]:
 
 
 def _write(rows: list[Record]) -> None:
-    kernel = cache.find()
+    kernel = kernel_cache.find()
     about = {**machine.describe(), "guest": kernel.facts.version if kernel else "named"}
     document = {"machine": about, "results": {"paper": rows}}
     FILE.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")

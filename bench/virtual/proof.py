@@ -17,10 +17,10 @@ from typing import Any
 
 from bench import RESULTS, machine
 from bench.tables import Record, Table
-from runtime.virtual.kernel import cache
+from runtime.virtual.kernel import kernel_cache
 from tests.virtual import repeating
 from tests.virtual.catalogue import ALL, Experiment
-from tstorm.exits import OK, PROGRAMS_FAILED
+from tstorm.exit_codes import OK, PROGRAMS_FAILED
 
 FILE = RESULTS / "virtual-proof.json"
 TABLES = (
@@ -99,7 +99,7 @@ def _recorded() -> dict[str, Any]:
 def _write(rows: dict[str, Record]) -> None:
     order = [one.name for one in ALL]
     ordered = sorted(rows.values(), key=lambda row: order.index(row["experiment"]))
-    kernel = cache.find()
+    kernel = kernel_cache.find()
     document = {
         "machine": {**machine.describe(), "guest": kernel.facts.version if kernel else "named"},
         "results": {"proof": ordered},

@@ -12,8 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.analysis.contrast import ONLY_A, ONLY_B, ROUTE, Contrast
 from compiler.analysis.netdiff import side_at
+from compiler.analysis.path_diff import (
+    ONLY_A,
+    ONLY_B,
+    ROUTE,
+    Contrast,
+)
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.properties import BY_FIELD
 from compiler.plan.state import Fold

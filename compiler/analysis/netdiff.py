@@ -3,7 +3,7 @@
 Input: two plans. Output: `NetworkDifference`: groups of pairs that differ in the same way over the
 same interval. Algorithm: both plans' epochs are gone through in order of time; at each instant only
 the columns of the routing table that may differ otherwise than before are compared again
-(compiler/analysis/contrast.py). Pairs are of instances that both plans have, by name; time ends
+(compiler/analysis/path_diff.py). Pairs are of instances that both plans have, by name; time ends
 where the first of the two ends, and what lasts for no time is not seen.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.analysis.contrast import Contrast, Happening
-from compiler.analysis.sides import Side
+from compiler.analysis.network_side import NetworkSide
+from compiler.analysis.path_diff import Contrast, Happening
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -27,7 +27,7 @@ class Group:
 
     from_ns: int
     to_ns: int
-    mask: int  # of compiler.analysis.contrast
+    mask: int  # of compiler.analysis.path_diff
     pairs: array[int]  # 'Q': source * instances + destination, by the first plan's nodes; sorted
 
 
@@ -100,10 +100,10 @@ def _happenings(plan: Plan) -> Iterator[tuple[int, Happening]]:
         yield epoch.at_ns, (epoch.links, plan.routes.peek(epoch.index))
 
 
-def side_at(plan: Plan, epoch: int) -> Side:
+def side_at(plan: Plan, epoch: int) -> NetworkSide:
     """The network of a plan in one epoch; before the first (-1) nothing is up."""
     table = plan.routes.table(epoch) if epoch >= 0 else array("H", bytes(2 * plan.core.cells))
-    side = Side(plan.topology, plan.core, table)
+    side = NetworkSide(plan.topology, plan.core, table)
     for earlier in plan.epochs[: epoch + 1]:
         side.take(earlier.links, None)
     return side

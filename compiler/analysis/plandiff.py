@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.analysis.netdiff import NetworkDifference, compare
-from compiler.analysis.timelinediff import Entry, compare_timelines
+from compiler.analysis.timelinediff import TimelineEntry, compare_timelines
 from compiler.analysis.topologydiff import TopologyDifference, compare_topologies
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
     topology: tuple[TopologyDifference, ...]
-    timeline: tuple[Entry, ...]
+    timeline: tuple[TimelineEntry, ...]
     network: NetworkDifference | None  # None: not asked for
 
     @property

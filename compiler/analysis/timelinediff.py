@@ -18,7 +18,7 @@ WHAT = ("added", "removed", "moved", "changed", "reordered")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimelineEntry:
     """What became of one event; `reordered`: the first of an instant that has changed places."""
 
     what: str  # of WHAT
@@ -46,23 +46,23 @@ _ROUNDS: tuple[tuple[str, Callable[[Event], Hashable]], ...] = (
 Pair = tuple[Event, Event]
 
 
-def compare_timelines(a: Sequence[Event], b: Sequence[Event]) -> tuple[Entry, ...]:
+def compare_timelines(a: Sequence[Event], b: Sequence[Event]) -> tuple[TimelineEntry, ...]:
     """() if and only if the same happens at the same times in the same order."""
-    entries: list[Entry] = []
+    entries: list[TimelineEntry] = []
     rest_a: Sequence[Event] = a
     rest_b: Sequence[Event] = b
     for what, key in _ROUNDS:
         pairs, rest_a, rest_b = _matched(rest_a, rest_b, key)
         if what:
-            entries += (Entry(what, *pair) for pair in pairs)
+            entries += (TimelineEntry(what, *pair) for pair in pairs)
         else:
             entries += _reordered(pairs)
-    entries += (Entry("removed", event, None) for event in rest_a)
-    entries += (Entry("added", None, event) for event in rest_b)
+    entries += (TimelineEntry("removed", event, None) for event in rest_a)
+    entries += (TimelineEntry("added", None, event) for event in rest_b)
     return tuple(sorted(entries, key=_order))
 
 
-def _order(entry: Entry) -> tuple[int, int, int, int]:
+def _order(entry: TimelineEntry) -> tuple[int, int, int, int]:
     seq_a = -1 if entry.a is None else entry.a.seq
     seq_b = -1 if entry.b is None else entry.b.seq
     return entry.at_ns, WHAT.index(entry.what), seq_a, seq_b
@@ -87,7 +87,7 @@ def _matched(
     return pairs, rest_a, sorted(rest_b, key=lambda event: event.seq)
 
 
-def _reordered(pairs: Iterable[Pair]) -> Iterable[Entry]:
+def _reordered(pairs: Iterable[Pair]) -> Iterable[TimelineEntry]:
     """One entry for each instant whose events are the same in another order."""
     last: Pair | None = None
     told = -1
@@ -95,6 +95,6 @@ def _reordered(pairs: Iterable[Pair]) -> Iterable[Entry]:
         same_instant = last is not None and last[0].at_ns == pair[0].at_ns
         if same_instant and last is not None and last[1].seq > pair[1].seq:
             if told != pair[0].at_ns:
-                yield Entry("reordered", *pair)
+                yield TimelineEntry("reordered", *pair)
             told = pair[0].at_ns
         last = pair

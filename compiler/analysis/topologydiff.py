@@ -15,8 +15,8 @@ from compiler.plan.properties import BY_FIELD
 from compiler.plan.types import Link, Node, Service
 
 if TYPE_CHECKING:
-    from compiler.plan.expectations import Expectation
-    from compiler.plan.figures import Figure
+    from compiler.plan.expectations import PlannedExpectation
+    from compiler.plan.figures import PlannedFigure
     from compiler.plan.reader import Plan
 
 KINDS = ("experiment", "param", "service", "bridge", "link", "instance", "expectation", "figure")
@@ -79,7 +79,9 @@ def _params(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
 
 
 def _statements(
-    kind: str, a: Iterable[Expectation | Figure], b: Iterable[Expectation | Figure]
+    kind: str,
+    a: Iterable[PlannedExpectation | PlannedFigure],
+    b: Iterable[PlannedExpectation | PlannedFigure],
 ) -> Iterator[TopologyDifference]:
     """Those that only one has, by their text."""
     left = Counter(one.text for one in b)

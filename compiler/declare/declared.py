@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from compiler.declare.ends import check_ends
-from compiler.say import end_name, link_name
-from compiler.say import number as count
+from compiler.phrases import end_name, link_name
+from compiler.phrases import number as count
 from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.suggest import Guesses

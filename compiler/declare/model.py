@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.declare import replicas as replicas_pass
-from compiler.declare.beginning import Beginning, find_beginning
 from compiler.declare.common import with_common_links
 from compiler.declare.declared import Declared, declare
+from compiler.declare.initial_state import InitialState, find_beginning
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import Doubt, StatementStep, build_steps
 from compiler.declare.topology import NO_FILES, Layout, expand
-from compiler.plan.types import File, Topology
+from compiler.plan.types import PlanFile, Topology
 from tdl import ast
 from tdl.diagnostics import Sink
 
@@ -31,7 +31,7 @@ class Model:
     layout: Layout
     steps: tuple[StatementStep, ...]
     doubts: tuple[Doubt, ...]
-    beginning: Beginning
+    beginning: InitialState
     oversized: bool  # reported; the layout is a stand-in, not to be walked through
 
     @property
@@ -44,10 +44,10 @@ def build(
     sink: Sink,
     seed: int | None = None,
     raised: Mapping[str, int] | None = None,
-    files: Mapping[str, tuple[File, ...]] = NO_FILES,
+    files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
 ) -> Model:
     """`seed` wins over the file's. `raised`: replicas of services that do not declare them.
-    `files`: what services get, by name (compiler/declare/attachments.py).
+    `files`: what services get, by name (compiler/declare/service_files.py).
 
     Without `raised` the number is what the joins of the file need at least; the timeline raises
     `NeedReplicas` (compiler/expand/world.py) where that is not enough, and pipeline.py tries with

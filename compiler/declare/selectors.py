@@ -17,7 +17,7 @@ from itertools import islice
 
 from compiler.declare.declared import Declared
 from compiler.declare.topology import Layout
-from compiler.say import end_name, link_name
+from compiler.phrases import end_name, link_name
 from tdl import ast
 from tdl.diagnostics import Sink
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.declare.declared import Declared
-from compiler.declare.groups import resolve_groups
+from compiler.declare.partition_groups import resolve_groups
 from compiler.declare.selectors import EMPTY, Resolver, Selection
 from compiler.draws import PPB
-from compiler.say import end_name
+from compiler.phrases import end_name
 from tdl import ast
 from tdl.diagnostics import Sink
 

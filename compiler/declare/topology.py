@@ -16,14 +16,21 @@ from compiler.declare.declared import Declared
 from compiler.declare.ends import ending
 from compiler.draws import link_seed
 from compiler.plan.properties import BY_WORD, LinkState
-from compiler.plan.types import File, Link, Mount, Node, Service, Topology
+from compiler.plan.types import (
+    Link,
+    Mount,
+    Node,
+    PlanFile,
+    Service,
+    Topology,
+)
 from tdl import ast
 from tdl.words import LINK_WORDS
 
 # What the language calls the fields of LinkState, where plans have another word.
 _OTHER_WORDS = {"latency": "delay", "up": "rate", "down": "rate"}
 FIELDS = {word: BY_WORD[_OTHER_WORDS.get(word, word)].field for word in LINK_WORDS}
-NO_FILES: Mapping[str, tuple[File, ...]] = {}
+NO_FILES: Mapping[str, tuple[PlanFile, ...]] = {}
 _AMOUNTS = [(word, row.field) for word, row in LINK_WORDS.items() if row.field]
 
 
@@ -53,7 +60,7 @@ def expand(
     declared: Declared,
     replicas: Mapping[str, int],
     seed: int,
-    files: Mapping[str, tuple[File, ...]] = NO_FILES,
+    files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
 ) -> Layout:
     """`replicas` has every service and at most MAX_INSTANCES instances in total."""
     services: list[Service] = []
@@ -103,7 +110,9 @@ def texts(names: Iterable[ast.Name]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.text for name in names))
 
 
-def _service(statement: ast.ServiceStatement, replicas: int, files: tuple[File, ...]) -> Service:
+def _service(
+    statement: ast.ServiceStatement, replicas: int, files: tuple[PlanFile, ...]
+) -> Service:
     return Service(
         name=statement.name.text,
         image=statement.image or "",

@@ -6,7 +6,7 @@ from compiler.declare.steps import StatementStep
 from compiler.expand.targets import JOIN, Targets
 from compiler.expand.walk import Walk
 from compiler.expand.world import CUT, CUT_PAUSED, GONE, NEVER, UP, UP_PAUSED, World
-from compiler.say import moment, number
+from compiler.phrases import moment, number
 from tdl import ast
 
 _STATES = {

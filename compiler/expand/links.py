@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.declare.steps import StatementStep
-from compiler.expand import changes
+from compiler.expand import property_changes
 from compiler.expand.walk import Walk
-from compiler.expand.world import Claim, LinkNow
+from compiler.expand.world import IntervalClaim, LinkNow
+from compiler.phrases import moment
 from compiler.plan.properties import LinkState
-from compiler.say import moment
 from tdl import ast
 
 # --- flap ---------------------------------------------------------------------------------------
@@ -85,8 +85,10 @@ def set_properties(walk: Walk, step: StatementStep) -> None:
     for link in step.chosen.links:
         for place, direction in enumerate(link):
             try:
-                after[direction] = changes.apply(world.links[direction], action, back=place == 1)
-            except changes.Illegal as problem:
+                after[direction] = property_changes.apply(
+                    world.links[direction], action, back=place == 1
+                )
+            except property_changes.Illegal as problem:
                 name, now = world.link_names[direction], moment(world.now)
                 message = f"{problem.what} of {name!r} {problem.why} at {now}"
                 walk.error(step, problem.code, message, problem.hint)
@@ -118,12 +120,14 @@ def _claim(walk: Walk, step: StatementStep, direction: int) -> None:
     world, action = walk.world, step.statement.action
     assert isinstance(action, ast.Set)
     link = world.links[direction]
-    for field in changes.fields(action, back=direction in _backs(step)):
-        before = changes.remembered(link, field)
+    for field in property_changes.fields(action, back=direction in _backs(step)):
+        before = property_changes.remembered(link, field)
         if step.end_ns is None:
             world.claims.pop((direction, field), None)
         else:
-            world.claims.setdefault((direction, field), []).append(Claim(step.order, before))
+            world.claims.setdefault((direction, field), []).append(
+                IntervalClaim(step.order, before)
+            )
 
 
 def _backs(step: StatementStep) -> frozenset[int]:
@@ -143,7 +147,7 @@ def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
     lost: list[int] = []
     for direction in directions:
         values: dict[str, int | str] = {}
-        for field in changes.fields(action, back=direction in backs):
+        for field in property_changes.fields(action, back=direction in backs):
             claims = world.claims.get((direction, field), [])
             mine = next((i for i, one in enumerate(claims) if one.order == step.order), None)
             if mine is None:
@@ -155,8 +159,8 @@ def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
             else:
                 values[field] = before
         try:
-            _put(walk, direction, changes.restore(world.links[direction], values))
-        except changes.Illegal as problem:
+            _put(walk, direction, property_changes.restore(world.links[direction], values))
+        except property_changes.Illegal as problem:
             name, now = world.link_names[direction], moment(world.now)
             message = f"set back, {problem.what} of {name!r} {problem.why} at {now}"
             walk.error(step, problem.code, message, problem.hint)

@@ -25,7 +25,7 @@ from compiler.expand.targets import (
 )
 from compiler.expand.walk import Walk, asked
 from compiler.expand.world import PRESENT
-from compiler.say import moment
+from compiler.phrases import moment
 from tdl import ast
 
 

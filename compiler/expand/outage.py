@@ -11,7 +11,7 @@ from compiler.expand import members
 from compiler.expand.targets import LEAVE
 from compiler.expand.walk import Walk
 from compiler.expand.world import UP
-from compiler.say import moment
+from compiler.phrases import moment
 
 
 def leave(walk: Walk, step: StatementStep) -> None:

@@ -12,7 +12,7 @@ from compiler.declare.steps import StatementStep
 from compiler.expand.bystanders import cut_off
 from compiler.expand.cut import assign
 from compiler.expand.walk import Cut, Groups, Walk
-from compiler.say import moment
+from compiler.phrases import moment
 
 KNOWN_CUTS = 64
 

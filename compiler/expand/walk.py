@@ -20,8 +20,8 @@ from compiler.expand.recorder import Recorder
 from compiler.expand.targets import Targets, Verb
 from compiler.expand.traces import traced
 from compiler.expand.world import MAX_EVENTS, TooManyEvents, World
+from compiler.phrases import moment
 from compiler.plan.types import Topology
-from compiler.say import moment
 from tdl import ast
 from tdl.diagnostics import Sink
 

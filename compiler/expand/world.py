@@ -62,7 +62,7 @@ class LinkNow:
 
 
 @dataclass(slots=True)
-class Claim:
+class IntervalClaim:
     """An interval has set a property of a link direction, and will set it back."""
 
     order: int  # of the step
@@ -103,7 +103,7 @@ class World:
         self.left_by: dict[int, int] = {}  # which statement, of directions that have left
         self.holders: dict[int, list[int]] = {}  # of directions that are down, by order
         self.links = _links(model)
-        self.claims: dict[tuple[int, str], list[Claim]] = {}  # by direction and field
+        self.claims: dict[tuple[int, str], list[IntervalClaim]] = {}  # by direction and field
 
     # --- events --------------------------------------------------------------------------------
 

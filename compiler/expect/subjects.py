@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from compiler.declare.declared import Declared
 from compiler.declare.ends import runs
 from compiler.declare.topology import Layout
-from compiler.say import number
+from compiler.phrases import number
 from tdl import ast
 from tdl.diagnostics import Sink
 

@@ -14,11 +14,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from compiler.declare.model import Model
-from compiler.feasibility.places import Places
+from compiler.feasibility.statement_places import StatementPlaces
+from compiler.phrases import link_name, moment, number
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta
 from compiler.plan.types import Epoch
-from compiler.say import link_name, moment, number
 from tdl.diagnostics import Sink
 
 WORK = 4_000_000  # steps along ways, about a second
@@ -33,7 +33,7 @@ class Bypassed:
 
     def __init__(self, model: Model) -> None:
         self._model, self._topology = model, model.topology
-        self._places = Places(model)
+        self._places = StatementPlaces(model)
         self._core = core = Core(self._topology)
         self._width = len(core.columns)
         self._table = array("H", bytes(2 * core.cells))

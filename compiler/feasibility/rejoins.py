@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compiler.feasibility.places import Makers
+from compiler.feasibility.statement_places import Makers
+from compiler.phrases import moment, number
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, Service
-from compiler.say import moment, number
-from compiler.sources import Recorded
+from compiler.sources import RecordedFiles
 from tdl import ast
 from tdl.diagnostics import Diagnostic, Sink, sort
 from tdl.parser import parse_partial
@@ -66,7 +66,7 @@ def of_plan(plan: Plan) -> tuple[Diagnostic, ...]:
 
 
 def _dynamics(plan: Plan) -> Iterable[ast.Dynamic]:
-    statements = parse_partial(plan.source, Recorded(plan), plan.params).file.statements
+    statements = parse_partial(plan.source, RecordedFiles(plan), plan.params).file.statements
     return (statement for statement in statements if isinstance(statement, ast.Dynamic))
 
 

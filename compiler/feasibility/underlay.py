@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from compiler.feasibility.places import Places
+from compiler.feasibility.statement_places import StatementPlaces
+from compiler.phrases import moment, number
 from compiler.plan.format import MAX_INT
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
-from compiler.say import moment, number
 from tdl import ast
 from tdl.diagnostics import Sink
 
@@ -37,7 +37,7 @@ class Short:
     pairs: set[_Pair]
 
 
-def warn(plan: Plan, underlay_ns: int, places: Places, sink: Sink) -> None:
+def warn(plan: Plan, underlay_ns: int, places: StatementPlaces, sink: Sink) -> None:
     least_ns, nearest = _least(plan)
     if least_ns >= underlay_ns:
         return
@@ -176,7 +176,7 @@ def _message(plan: Plan, services: _Pair, short: Short, underlay_ns: int) -> str
     return message
 
 
-def _place(plan: Plan, short: Short, places: Places) -> ast.Span:
+def _place(plan: Plan, short: Short, places: StatementPlaces) -> ast.Span:
     """The declaration of the first link of the way."""
     way = Paths(plan.state_at(short.at_ns)).path(*short.pair)
     return places.link(way.links[0]).span

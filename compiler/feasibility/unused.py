@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
 from compiler.feasibility.wording import Names, lines
-from compiler.say import moment, number
+from compiler.phrases import moment, number
 from tdl import ast
 from tdl.diagnostics import Sink
 

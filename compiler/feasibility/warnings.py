@@ -12,9 +12,17 @@ from dataclasses import dataclass
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
-from compiler.feasibility import apart, budget, commands, homes, pace, rejoins, unused
-from compiler.feasibility.commands import Finder
-from compiler.feasibility.places import Places
+from compiler.feasibility import (
+    change_rate,
+    command_checks,
+    disconnected,
+    machine_budget,
+    multi_homed,
+    rejoins,
+    unused,
+)
+from compiler.feasibility.command_checks import Finder
+from compiler.feasibility.statement_places import StatementPlaces
 from compiler.plan.reader import decode
 from tdl.diagnostics import Sink
 
@@ -34,27 +42,27 @@ ANY = Machines()
 
 
 def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> None:
-    places = Places(model)
-    apart.warn(model, timeline, places, sink)
-    pace.warn(timeline, machines.pace, places, sink)
+    places = StatementPlaces(model)
+    disconnected.warn(model, timeline, places, sink)
+    change_rate.warn(timeline, machines.pace, places, sink)
     unused.warn(model, timeline, sink)
-    homes.warn(model, sink)
-    commands.warn(model, machines.find, sink)
+    multi_homed.warn(model, sink)
+    command_checks.warn(model, machines.find, sink)
     if machines.budget_bps is not None:
-        budget.warn(model, timeline, machines.budget_bps, places, sink)
+        machine_budget.warn(model, timeline, machines.budget_bps, places, sink)
     if machines.kubernetes:
         rejoins.warn(model.topology.services, timeline.events, places.maker, sink)
 
 
 def warn_of_plan(model: Model, files: Mapping[str, bytes], machines: Machines, sink: Sink) -> None:
     """What only the finished plan can tell: paths depend on routes."""
-    from compiler.feasibility import expected, underlay
+    from compiler.feasibility import impossible_expectations, underlay
 
     statements = model.declared.expects
-    if machines.underlay_ns is None and not expected.concerns(statements):
+    if machines.underlay_ns is None and not impossible_expectations.concerns(statements):
         return
     plan = decode(files, topology=model.topology)
     if machines.underlay_ns is not None:
-        underlay.warn(plan, machines.underlay_ns, Places(model), sink)
-    if expected.concerns(statements):
-        expected.warn(plan, statements, sink)
+        underlay.warn(plan, machines.underlay_ns, StatementPlaces(model), sink)
+    if impossible_expectations.concerns(statements):
+        impossible_expectations.warn(plan, statements, sink)

@@ -1,7 +1,7 @@
 """A plan out of a folder of its shards, as a cluster mounts them, into a folder that can be read.
 
-The folder of shards may hold other files; whoever mounts it decides (compiler/plan/parcel.py has
-the shards, compiler/plan/rebuild.py makes anew what a slim bundle leaves out).
+The folder of shards may hold other files; whoever mounts it decides (compiler/plan/plan_shards.py
+has the shards, compiler/plan/rebuild.py makes anew what a slim bundle leaves out).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 from pathlib import Path
 
 from compiler.plan import format as form
-from compiler.plan import outdir, parcel, rebuild
+from compiler.plan import outdir, plan_shards, rebuild
 from compiler.plan.format import PlanError
 
 _SHARDS = "plan-*"
@@ -26,7 +26,7 @@ def receive(shards: Path, target: Path, digest: str) -> None:
     found = {path.name: path.read_bytes() for path in sorted(shards.glob(_SHARDS))}
     if not found:
         raise PlanError(str(shards), "it has no shards", "render and apply the manifests again")
-    files = parcel.unpack(found, digest)
+    files = plan_shards.unpack(found, digest)
     if len(files) <= len(form.FILES):
         files = rebuild.complete(files)
     outdir.put(target, files)

@@ -14,13 +14,13 @@ from typing import Any
 
 from compiler.plan import expectations as kinds
 from compiler.plan import format as form
-from compiler.plan.expectations import Expectation
+from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import Place
 
 MAX_EXPECTATIONS = 10_000
 MAX_PATTERN = 1000  # characters
 MAX_STATUS = 255
-_FIELDS = tuple(sorted(field.name for field in fields(Expectation)))
+_FIELDS = tuple(sorted(field.name for field in fields(PlannedExpectation)))
 _TEXTS = ("file", "pattern", "text")
 _INTEGERS = ("from_ns", "line", "to_ns", "value")
 _FLAGS = ("eventually", "of_plan")
@@ -28,7 +28,7 @@ _WITH_NODES = (kinds.LOG, kinds.NO_LOG, kinds.EXIT, kinds.RUN)
 _WITH_BOUND = (kinds.RTT, kinds.THROUGHPUT, kinds.LOSS)
 
 
-def to_json(found: Sequence[Expectation]) -> list[dict[str, object]]:
+def to_json(found: Sequence[PlannedExpectation]) -> list[dict[str, object]]:
     return [
         {
             **{name: getattr(one, name) for name in (*_TEXTS, *_INTEGERS)},
@@ -44,7 +44,7 @@ def to_json(found: Sequence[Expectation]) -> list[dict[str, object]]:
     ]
 
 
-def from_json(value: Any, instances: int, end_ns: int) -> tuple[Expectation, ...]:
+def from_json(value: Any, instances: int, end_ns: int) -> tuple[PlannedExpectation, ...]:
     """Of a plan with so many instances, which come first among its nodes, that ends then."""
     outer = Place(form.EXPECTATIONS, 1)
     items = outer.items(value)
@@ -55,7 +55,7 @@ def from_json(value: Any, instances: int, end_ns: int) -> tuple[Expectation, ...
     return found
 
 
-def _one(value: Any, number: int, instances: int) -> Expectation:
+def _one(value: Any, number: int, instances: int) -> PlannedExpectation:
     place = Place(form.EXPECTATIONS, 1, f"expectation {number}")
     said = dict(zip(_FIELDS, place.fields(value, *_FIELDS), strict=True))
     most = instances - 1
@@ -63,7 +63,7 @@ def _one(value: Any, number: int, instances: int) -> Expectation:
     plain |= {name: place.integer(said[name], name) for name in _INTEGERS}
     plain |= {name: place.integer(said[name], name, 0, 1) == 1 for name in _FLAGS}
     pairs = (place.items(pair, 2) for pair in place.items(said["pairs"]))
-    return Expectation(
+    return PlannedExpectation(
         **plain,
         kind=place.word(said["kind"], "kind", kinds.KINDS),
         argv=place.texts(said["argv"], "argv"),
@@ -77,7 +77,7 @@ def _one(value: Any, number: int, instances: int) -> Expectation:
     )
 
 
-def check(found: Sequence[Expectation], end_ns: int) -> None:
+def check(found: Sequence[PlannedExpectation], end_ns: int) -> None:
     """Raises PlanError for what no source can have said."""
     for number, one in enumerate(found):
         place = Place(form.EXPECTATIONS, 1, f"expectation {number}")
@@ -86,7 +86,7 @@ def check(found: Sequence[Expectation], end_ns: int) -> None:
             place.fail(f"{one.kind} with {wrong}")
 
 
-def _wrong(one: Expectation, end_ns: int) -> str:
+def _wrong(one: PlannedExpectation, end_ns: int) -> str:
     """What does not go together, '' for nothing."""
     of_pairs, of_nodes = one.kind in kinds.OF_PAIRS, one.kind in _WITH_NODES
     bounded = one.kind in _WITH_BOUND
@@ -110,7 +110,7 @@ def _wrong(one: Expectation, end_ns: int) -> str:
     return "" if one.from_ns <= one.to_ns <= end_ns else "a time that is not within the plan"
 
 
-def _value_out_of_range(one: Expectation) -> bool:
+def _value_out_of_range(one: PlannedExpectation) -> bool:
     if one.kind == kinds.EXIT:
         return one.value > MAX_STATUS
     if one.kind == kinds.LOSS:

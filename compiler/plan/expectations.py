@@ -18,7 +18,7 @@ STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of the round trip
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class PlannedExpectation:
     """One statement. Where a kind has no use for a field, it has its default.
 
     It is judged over [from_ns, to_ns]. With `eventually` it is enough that it comes true within

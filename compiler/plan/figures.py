@@ -18,7 +18,7 @@ MAX_TEXT = 1_000  # characters of a pattern, a path, a key
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class PlannedFigure:
     """Each of its instances gives a number: the group of `pattern` in the last line of its log that
     has the pattern, or what is at `key` of the JSON file at `path` in its directory."""
 
@@ -32,15 +32,15 @@ class Figure:
     key: str = ""
 
 
-_FIELDS = tuple(sorted(field.name for field in fields(Figure)))
+_FIELDS = tuple(sorted(field.name for field in fields(PlannedFigure)))
 _TEXTS = ("file", "key", "name", "path", "pattern", "text")
 
 
-def to_json(found: Sequence[Figure]) -> list[dict[str, object]]:
+def to_json(found: Sequence[PlannedFigure]) -> list[dict[str, object]]:
     return [{**asdict(one), "nodes": list(one.nodes)} for one in found]
 
 
-def from_json(value: Any, instances: int) -> tuple[Figure, ...]:
+def from_json(value: Any, instances: int) -> tuple[PlannedFigure, ...]:
     """Of a plan with so many instances, which come first among its nodes. PlanError."""
     outer = Place(form.FIGURES, 1)
     items = outer.items(value)
@@ -52,12 +52,14 @@ def from_json(value: Any, instances: int) -> tuple[Figure, ...]:
         said = dict(zip(_FIELDS, place.fields(item, *_FIELDS), strict=True))
         texts = {name: place.text(said[name], name) for name in _TEXTS}
         nodes = [place.integer(n, "nodes", 0, instances - 1) for n in place.items(said["nodes"])]
-        found.append(Figure(**texts, line=place.integer(said["line"], "line"), nodes=tuple(nodes)))
+        found.append(
+            PlannedFigure(**texts, line=place.integer(said["line"], "line"), nodes=tuple(nodes))
+        )
     check(found)
     return tuple(found)
 
 
-def check(found: Sequence[Figure]) -> None:
+def check(found: Sequence[PlannedFigure]) -> None:
     """Raises PlanError for what no source can have said."""
     names: set[str] = set()
     for number, one in enumerate(found):
@@ -67,7 +69,7 @@ def check(found: Sequence[Figure]) -> None:
         names.add(one.name)
 
 
-def _wrong(one: Figure) -> str:
+def _wrong(one: PlannedFigure) -> str:
     """'' for nothing."""
     if not one.name or not one.nodes or any(a >= b for a, b in pairwise(one.nodes)):
         return "no name, or nodes that are not ascending"

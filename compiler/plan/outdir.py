@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from compiler.plan import scratch
-from compiler.plan.exchange import exchange
+from compiler.plan.swap_directories import exchange
 
 RENDERED = b"# Rendered by tstorm"
 _SHARDS = "plan"  # folder of what cannot begin with RENDERED

@@ -17,7 +17,7 @@ _DAY_NS = 86_400 * 10**9
 
 
 class Along(Enum):
-    """What the values of links become along a path (compiler/plan/paths/figures.py)."""
+    """What the values of links become along a path (compiler/plan/paths/path_properties.py)."""
 
     LEAST = "the least, where 0 means unlimited"
     SUM = "the sum"

@@ -18,8 +18,8 @@ from compiler.plan import consistency, expectationjson, figures, sparse
 from compiler.plan import format as form
 from compiler.plan.attached import Attached
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
-from compiler.plan.expectations import Expectation
-from compiler.plan.figures import Figure
+from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.figures import PlannedFigure
 from compiler.plan.files import Files, Memory, PlanFiles
 from compiler.plan.format import Place, PlanError
 from compiler.plan.routes.behind import RouteGroup, route_groups
@@ -124,7 +124,7 @@ class Plan:
         return found
 
     @cached_property
-    def expectations(self) -> tuple[Expectation, ...]:
+    def expectations(self) -> tuple[PlannedExpectation, ...]:
         """What the run is judged by, in the order of the source."""
         value = form.parse(self._load(form.EXPECTATIONS), form.EXPECTATIONS, 1)
         found = expectationjson.from_json(value, self._header.counts["instances"], self.end_ns)
@@ -132,7 +132,7 @@ class Plan:
         return found
 
     @cached_property
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> tuple[PlannedFigure, ...]:
         """Numbers that its programs give, in the order of the source."""
         value = form.parse(self._load(form.FIGURES), form.FIGURES, 1)
         return figures.from_json(value, self._header.counts["instances"])

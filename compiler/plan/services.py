@@ -76,9 +76,9 @@ def _pairs(value: Any, name: str, place: Place) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _file(value: Any, place: Place) -> types.File:
+def _file(value: Any, place: Place) -> types.PlanFile:
     path, mode, digest = place.items(value, 3)
-    return types.File(
+    return types.PlanFile(
         place.text(path, "path of a file"),
         place.integer(mode, "mode of a file"),
         place.text(digest, "digest of a file"),
@@ -114,7 +114,7 @@ def check(service: types.Service, place: Place) -> None:
     _files(service.files, whose, place)
 
 
-def _files(files: Sequence[types.File], whose: str, place: Place) -> None:
+def _files(files: Sequence[types.PlanFile], whose: str, place: Place) -> None:
     last = ""
     for file in files:
         if not plain_path(file.path) or file.path <= last:

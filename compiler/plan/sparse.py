@@ -31,7 +31,7 @@ from compiler.plan.types import Epoch, Link, Node
 T = TypeVar("T")
 
 
-class Records(Sequence[T], Generic[T]):
+class LazyRecords(Sequence[T], Generic[T]):
     """A list whose members are made when they are first taken."""
 
     def __init__(self, size: int, make: Callable[[int], T]) -> None:
@@ -77,8 +77,8 @@ class Outline:
         instances = sum(map(len, self.members.values()))
         if instances != counts["instances"] or instances > len(nodes):
             self._place.fail(f"holds {instances} instances, which is not what {HEADER} says")
-        self.nodes = Records(len(nodes), self._node)
-        self.links = Records(len(links), self._link)
+        self.nodes = LazyRecords(len(nodes), self._node)
+        self.links = LazyRecords(len(links), self._link)
         self.ends: list[int] = self._column(links, "dst", int)
         self.core = self._core(instances)
 
@@ -203,7 +203,7 @@ def state(
         core=outline.core,
         epoch=last.index,
         at_ns=last.at_ns,
-        nodes=Records(len(outline.nodes), node_state),
-        links=Records(len(outline.links), link_state),
+        nodes=LazyRecords(len(outline.nodes), node_state),
+        links=LazyRecords(len(outline.links), link_state),
         table=cells(last.index),
     )

@@ -24,7 +24,7 @@ RUN_VARIABLE = re.compile(r"\$(?:\{(TSTORM_[A-Z0-9_]+)\}|(TSTORM_[A-Z0-9_]+))")
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class PlanFile:
     """A file that each instance of a service gets before its first start."""
 
     path: str  # relative: in the instance's directory; absolute: in its own file system
@@ -57,7 +57,7 @@ class Service:
     options: tuple[tuple[str, str], ...]
     user: str = ""  # 'postgres', '1000', 'postgres:ssl'; '' = not stated
     cwd: str = ""  # '' = not stated: the instance's directory, or what an image says
-    files: tuple[File, ...] = ()  # by path
+    files: tuple[PlanFile, ...] = ()  # by path
     mounts: tuple[Mount, ...] = ()
     fs: str = ""  # '' or 'private': the machine's files, changes are the instance's own
     sysctls: tuple[tuple[str, str], ...] = ()

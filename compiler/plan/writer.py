@@ -15,8 +15,8 @@ from pathlib import Path
 from compiler.plan import attached, consistency, expectationjson, figures, outdir
 from compiler.plan import format as form
 from compiler.plan.encoding import epoch_to_json, event_line, topology_to_json
-from compiler.plan.expectations import Expectation
-from compiler.plan.figures import Figure
+from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.figures import PlannedFigure
 from compiler.plan.format import Place, PlanError
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta, RouteWriter
@@ -36,8 +36,8 @@ class PlanContents:
     tool_version: str = form.TOOL_VERSION
     attached: Collection[bytes] = ()  # what the files of services hold
     includes: Mapping[str, bytes] = field(default_factory=dict)  # included texts, by path
-    expectations: Sequence[Expectation] = ()
-    figures: Sequence[Figure] = ()
+    expectations: Sequence[PlannedExpectation] = ()
+    figures: Sequence[PlannedFigure] = ()
     params: Mapping[str, str] = field(default_factory=dict)  # values of the source's parameters
 
 

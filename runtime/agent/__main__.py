@@ -9,13 +9,13 @@ from runtime.agent.process.agent import FAILED, Agent
 from runtime.agent.process.commandline import AgentOptions, parse
 from runtime.errors import RunError
 from runtime.rpc.secure import read_key
-from runtime.system import rests
+from runtime.system import rt_throttle
 
 
 async def main_async(options: AgentOptions) -> int:
     try:
         if options.turns_fd >= 0:
-            rests.RESTS.begin(options.turns_fd)
+            rt_throttle.RESTS.begin(options.turns_fd)
         return await Agent(options, read_key(options.key)).run()
     except (RunError, PlanError, OSError) as error:
         print(f"the agent cannot start: {error}", file=sys.stderr)  # noqa: T201
@@ -23,7 +23,7 @@ async def main_async(options: AgentOptions) -> int:
 
 
 def main() -> int:
-    return rests.run(main_async(parse(sys.argv[1:])))
+    return rt_throttle.run(main_async(parse(sys.argv[1:])))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Where a run takes place, as the driver sees it: a backend has the instances and the network that
-joins them. The network is one engine that models every link (runtime.backend.onehost.network), or
-hosts with an agent and a datapath each (runtime.backend.hosts.network).
+joins them. The network is one engine that models every link (runtime.backend.onehost.hop_network),
+or hosts with an agent and a datapath each (runtime.backend.hosts.agent_network).
 
 The conductor says what happens to instances; links and paths are in the plan, which a network reads
 by itself. Steps are positions in Timeline.steps. Times are ns, of CLOCK_MONOTONIC or since T0.
@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from compiler.plan.reader import Plan
-from runtime.backend.lives import Ended, Lives
+from runtime.backend.instance import Instance, ProgramEnd
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
-from runtime.probing.echoes import Echo, Heard
-from runtime.rundir.records import LineFile
+from runtime.probing.echo_prober import Echo, Heard
+from runtime.rundir.line_files import LineFile
 from runtime.schedule import Schedule, Step
 from runtime.stacks.watch import StackWatch
-from runtime.system.netlink import Request
+from runtime.system.netlink import NetlinkRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,11 @@ Held = Mapping[int, frozenset[int]]  # leaving node -> links that `cut` is to ta
 OnEffect = Callable[[int, Effect | None], None]  # None: nothing of the network changes in this step
 Notice = Callable[[str], None]
 Log = Callable[[Mapping[str, object]], None]
-OnEnded = Callable[[Lives, Ended, bool, str], None]  # asked for by the run or not; what may help
-OnKilled = Callable[[Lives, str], None]  # all of an instance is dead, unasked: what has died
-OnOverdue = Callable[[Lives, int], None]  # it is killed, since it had not ended in so many ns
+OnEnded = Callable[
+    [Instance, ProgramEnd, bool, str], None
+]  # asked for by the run or not; what may help
+OnKilled = Callable[[Instance, str], None]  # all of an instance is dead, unasked: what has died
+OnOverdue = Callable[[Instance, int], None]  # it is killed, since it had not ended in so many ns
 Entrance = tuple[Mapping[str, object], int | None]  # what `enter` answers, and a pidfd to hand over
 
 
@@ -67,7 +69,7 @@ class RunContext:
     run_id: str
     directory: Path
     plan: Plan
-    timeline: Schedule
+    schedule: Schedule
     options: RunOptions
     log: IO[bytes]  # what its processes say on stderr
     log_name: str  # where the user finds that
@@ -98,7 +100,7 @@ class Counters(Protocol):
         """Ends `run`."""
 
 
-class Occupant(Protocol):
+class AttachedIncarnation(Protocol):
     """An incarnation of an instance, as far as its network is concerned."""
 
     @property
@@ -112,18 +114,18 @@ class Occupant(Protocol):
     def alive(self) -> bool: ...
 
 
-class Attaching(Protocol):
+class PortAllocator(Protocol):
     """Where incarnations are attached. RunError if that is refused.
 
     `more` is what the kernel is asked for in each incarnation, beside its addresses.
     """
 
-    more: Sequence[Request]
+    more: Sequence[NetlinkRequest]
 
-    async def attach(self, occupant: Occupant, node: int) -> int:
+    async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
         """Makes eth0 of an incarnation, without addresses. Returns its port."""
 
-    async def furnished(self, occupant: Occupant, node: int, port: int) -> None:
+    async def furnished(self, occupant: AttachedIncarnation, node: int, port: int) -> None:
         """The addresses are there and eth0 is up."""
 
     def give_back(self, port: int) -> None:
@@ -133,7 +135,7 @@ class Attaching(Protocol):
         """Removes ports between events (`next_due`: CLOCK_MONOTONIC) until it is cancelled."""
 
 
-class Network(Protocol):
+class RunNetwork(Protocol):
     """Raises RunError wherever it is refused something, MachineError if the machine refuses it."""
 
     facts: dict[str, Any]  # for the manifest; complete after `begin`
@@ -141,7 +143,7 @@ class Network(Protocol):
     fault: RunError | None  # see `end`
 
     @property
-    def ports(self) -> Attaching: ...
+    def ports(self) -> PortAllocator: ...
 
     @property
     def pids(self) -> list[int]:
@@ -192,15 +194,15 @@ class Backend(Protocol):
     """
 
     @property
-    def network(self) -> Network | None:
+    def network(self) -> RunNetwork | None:
         """None until `start` has got as far as to have something to end."""
 
     @property
-    def instances(self) -> Mapping[str, Lives]:
+    def instances(self) -> Mapping[str, Instance]:
         """Those that are ever there, by name, in the order of the topology; one mapping, which is
         empty until `start` fills it."""
 
-    async def start(self) -> Network:
+    async def start(self) -> RunNetwork:
         """Up to where the timeline's runner can stage the start: every instance that is there at
         the start, or joins once, has its first life in the making or made."""
 

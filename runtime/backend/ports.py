@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from runtime.backend.base import Occupant
+from runtime.backend.base import AttachedIncarnation
 from runtime.backend.refusals import Refusals
 from runtime.datapath.pktd import Engine, EngineError
 from runtime.system.interface import INTERFACE
-from runtime.system.netlink import Request
+from runtime.system.netlink import NetlinkRequest
 
 QUIET_NS = 60_000_000
 MANY_UNUSED = 500
@@ -82,20 +82,20 @@ class EnginePorts:
         refusals: Refusals,
         on_gone: Callable[[str], None],
     ) -> None:
-        self.more: Sequence[Request] = ()
+        self.more: Sequence[NetlinkRequest] = ()
         self._engine = engine
         self._kind = kind
         self._names = names
         self._refusals = refusals
         self._on_gone = on_gone
-        self._owners: dict[int, tuple[str, Occupant]] = {}
+        self._owners: dict[int, tuple[str, AttachedIncarnation]] = {}
         self._dropped: dict[int, dict[str, int]] = {}  # by port and reason, as it was last told
         self._numbers = Numbers()
         self._unused = UnusedPorts()
         self.kinds: set[str] = set()
         self.stamps: set[str] = set()
 
-    async def attach(self, occupant: Occupant, node: int) -> int:
+    async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
         port = self._numbers.take()
         try:
             answer = await self._engine.call(
@@ -110,7 +110,7 @@ class EnginePorts:
         self.stamps.add(answer.values().get("stamp", "?"))
         return port
 
-    async def furnished(self, _occupant: Occupant, _node: int, _port: int) -> None:
+    async def furnished(self, _occupant: AttachedIncarnation, _node: int, _port: int) -> None:
         """pktd found out by itself."""
 
     def give_back(self, port: int) -> None:

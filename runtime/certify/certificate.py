@@ -14,24 +14,29 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime import thresholds
-from runtime.certify import interfaces, paths
+from runtime.certify import interfaces, judge_paths
 from runtime.certify.coverage import BUSY_BYTES, Coverage, blind
-from runtime.certify.lives import Lives
-from runtime.certify.planned import Pair, Planned
-from runtime.certify.probed import Header, Met, Visit, meet
-from runtime.certify.silence import Looked, looked_at, part
+from runtime.certify.judged_probes import (
+    JudgedHeader,
+    Met,
+    Visit,
+    meet,
+)
+from runtime.certify.planned_paths import Pair, Planned
+from runtime.certify.probing_ends import ProbingEnds
+from runtime.certify.silence import PairCoverage, looked_at, part
 from runtime.certify.traffic import Traffic
 from runtime.errors import RunError
-from runtime.foreign import REMEDY
-from runtime.judge.machine import FIGURES, look_at_machine
+from runtime.json_schema import REMEDY
+from runtime.judge.machine_load import FIGURES, look_at_machine
 from runtime.judge.verdict import Judge
 from runtime.options import LOCAL, VIRTUAL, RunOptions
-from runtime.probing.budget import LARGE_BYTES
-from runtime.probing.record import why_not
+from runtime.probing.probe_intervals import LARGE_BYTES
+from runtime.probing.probe_record import why_not
 from runtime.probing.ways import Ways
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.records import read_lines
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import (
     CERTIFICATE_FORMAT,
     CERTIFICATE_VERSION,
@@ -56,7 +61,7 @@ class Evidence:
     events: list[dict[str, Any]] = field(default_factory=list)
     host: dict[str, Any] = field(default_factory=dict)
     not_measured: list[str] = field(default_factory=list)
-    header: Header | None = None  # of probes, and those that met one network each
+    header: JudgedHeader | None = None  # of probes, and those that met one network each
     met: Sequence[Visit] = ()
     planned: Planned | None = None  # of what is probed, expected or busy
     logs_incomplete: Mapping[str, str] | None = None  # by instance why; None: nobody has said
@@ -65,7 +70,7 @@ class Evidence:
 def gather(
     directory: HeldDirectory,
     plan: Plan,
-    timeline: Schedule,
+    schedule: Schedule,
     facts: Mapping[str, Any],
     judge: Judge,
 ) -> Evidence:
@@ -73,17 +78,17 @@ def gather(
     found = Evidence()
     records = list(read_events(directory)) if directory.has(EVENTS) else []
     _events(found, records)
-    _machines(found, facts, judge, timeline.options)
+    _machines(found, facts, judge, schedule.options)
     found.logs_incomplete = _logs_incomplete(facts)
     traffic = Traffic(len(plan.topology.nodes))
     if directory.has(SAMPLES):
         traffic.take(read_lines(directory, SAMPLES))
     numbers = {node.name: number for number, node in enumerate(plan.topology.nodes)}
     own = facts.get("interfaces")
-    if isinstance(own, dict) and not timeline.options.allow_spoofing:
+    if isinstance(own, dict) and not schedule.options.allow_spoofing:
         totals = facts.get("totals", {})
         interfaces.look_at_interfaces(judge, own, numbers, traffic, totals)
-    _Paths(directory, plan, timeline, records, facts, traffic, numbers, judge).look(found)
+    _Paths(directory, plan, schedule, records, facts, traffic, numbers, judge).look(found)
     return found
 
 
@@ -135,7 +140,7 @@ class _Paths:
 
     directory: HeldDirectory
     plan: Plan
-    timeline: Schedule
+    schedule: Schedule
     records: Sequence[Mapping[str, Any]]
     facts: Mapping[str, Any]
     traffic: Traffic
@@ -147,7 +152,7 @@ class _Paths:
         first = next(lines, None)
         if first is not None and first.get("kind") != "header":
             raise RunError(f"{PROBES} does not begin with its header", REMEDY)
-        header = None if first is None else Header(first, self.numbers)
+        header = None if first is None else JudgedHeader(first, self.numbers)
         planned = self._planned(header, found)
         if planned is None:
             self.judge.unmeasured = "there is no run to measure"
@@ -155,38 +160,38 @@ class _Paths:
         found.header, found.planned = header, planned
         self.traffic.spread(planned)
         nodes = self.plan.topology.nodes
-        paths.judge_rates(self.judge, lambda node: nodes[node].name, planned, self.traffic)
+        judge_paths.judge_rates(self.judge, lambda node: nodes[node].name, planned, self.traffic)
         if header is None:
-            why = why_not(self.timeline.options) or "there were no probes"
+            why = why_not(self.schedule.options) or "there were no probes"
             self.judge.unmeasured = why
             found.not_measured.append(f"delay, jitter and loss of all pairs: {why}")
             return
-        clock, lives = self.timeline.clock, self._lives(header)
-        draws = self.timeline.options.datapath == "kernel"
+        clock, lives = self.schedule.clock, self._lives(header)
+        draws = self.schedule.options.datapath == "kernel"
         told = meet(header, _reports(lines), planned, self.traffic, clock, lives, draws=draws)
         found.met = met = told.visits
         self._judge(header, told, found)
         self._look_for_silence(header, planned, told, lives, found)
-        rows = paths.rows(header, met, self.traffic, clock)
+        rows = judge_paths.rows(header, met, self.traffic, clock)
         found.pairs = list(islice(rows, MOST_ROWS))
         if len(met) > MOST_ROWS:
             text = f"of {len(met)} epochs of pairs the first {MOST_ROWS} are listed here"
             found.not_measured.append(text)
 
-    def _lives(self, header: Header) -> Lives:
+    def _lives(self, header: JudgedHeader) -> ProbingEnds:
         done = [one for one in self.records if "seq" in one or one.get("kind") == "quit"]
         last = [int(one["applied_ns"]) for one in done if one.get("applied_ns") is not None]
         reached_ns = max((*last, self.traffic.last_ns), default=0)
-        return Lives(
+        return ProbingEnds(
             self.records,
             self.numbers,
-            min(reached_ns, self.timeline.end_due_ns),
+            min(reached_ns, self.schedule.end_due_ns),
             ended_well=bool(self.facts),
             both=header.both,
         )
 
     def _look_for_silence(
-        self, header: Header, planned: Planned, told: Met, lives: Lives, found: Evidence
+        self, header: JudgedHeader, planned: Planned, told: Met, lives: ProbingEnds, found: Evidence
     ) -> None:
         """Whether probing ended before the run did, or had holes: they are named, and much is
         judged."""
@@ -215,7 +220,7 @@ class _Paths:
         if self.directory.has(PROBES):
             yield from read_lines(self.directory, PROBES)
 
-    def _planned(self, header: Header | None, found: Evidence) -> Planned | None:
+    def _planned(self, header: JudgedHeader | None, found: Evidence) -> Planned | None:
         if not self.records:
             return None
         wanted = list(dict.fromkeys(header.pairs if header else ()))
@@ -231,13 +236,13 @@ class _Paths:
             text = f"rates and loads of {len(busy) - room} pairs: {MOST_PAIRS} are followed"
             found.not_measured.append(text)
         pairs: list[Pair] = wanted + busy[:room]
-        planned = Planned(self.plan, self.timeline, pairs, self._moments())
+        planned = Planned(self.plan, self.schedule, pairs, self._moments())
         if not planned.whole:
             self._cannot_follow(planned, found)
         return planned
 
     def _cannot_follow(self, planned: Planned, found: Evidence) -> None:
-        since_ns, end_ns = planned.followed_ns, self.timeline.end_due_ns
+        since_ns, end_ns = planned.followed_ns, self.schedule.end_due_ns
         text = f"the run from {since_ns / 1e9:.3f} s on: too much changes for its pairs"
         found.not_measured.append(text)
         figure = (end_ns - since_ns) * 10**6 // max(end_ns, 1)
@@ -253,7 +258,7 @@ class _Paths:
     def _moments(self) -> dict[int, int]:
         """When each step was in force, as far as its events tell: on the last host, also one that
         was lost then and did it when it was back (`late`)."""
-        steps = self.timeline.steps
+        steps = self.schedule.steps
         number = {event.seq: at for at, step in enumerate(steps) for event in step.events}
         found: dict[int, int] = {}
         for record in self.records:
@@ -264,9 +269,9 @@ class _Paths:
                 found[at] = max(found.get(at, steps[at].due_ns), moment_ns)
         return found
 
-    def _judge(self, header: Header, told: Met, found: Evidence) -> None:
+    def _judge(self, header: JudgedHeader, told: Met, found: Evidence) -> None:
         met = told.visits
-        coverage = paths.judge_paths(self.judge, header, met, told.large)
+        coverage = judge_paths.judge_paths(self.judge, header, met, told.large)
         whole = len(header.pairs)
         aside = self._aside(header, coverage, found)
         if len(header.large) < whole:
@@ -297,7 +302,7 @@ class _Paths:
             text = f"delays of {less} of {whole} pairs ({coverage.words(header)})"
             found.not_measured.append(text)
 
-    def _unprobed(self, header: Header) -> str:
+    def _unprobed(self, header: JudgedHeader) -> str:
         """A pair that carried traffic over links that have no room for probes; '' if none did."""
         for ends in sorted(header.not_probed):
             src, dst = (self.numbers.get(end, 0) for end in ends)
@@ -306,7 +311,7 @@ class _Paths:
                     return f"{' to '.join(ends)} carried traffic, and has no room for probes"
         return ""
 
-    def _aside(self, header: Header, coverage: Coverage, found: Evidence) -> str:
+    def _aside(self, header: JudgedHeader, coverage: Coverage, found: Evidence) -> str:
         """Names what went over links on which no probe of any pair was judged, by pairs that are
         not probed; says it again if that is much of all."""
         nodes = range(len(self.plan.topology.nodes))
@@ -318,7 +323,7 @@ class _Paths:
             if count > BUSY_BYTES and pair not in known and self._is_pair(pair, nodes)
         ]
         looked = coverage.links(both=header.both)
-        ways = Ways(self.plan, self.timeline).follow(busy) if busy else []
+        ways = Ways(self.plan, self.schedule).follow(busy) if busy else []
         dark = [(way.src, way.dst) for way in ways if not way.links <= looked]
         if not dark:
             return ""
@@ -335,12 +340,12 @@ class _Paths:
         return text if figure > self.judge.threshold("unseen") else ""
 
 
-def _since(one: Looked) -> tuple[int, int]:
+def _since(one: PairCoverage) -> tuple[int, int]:
     """Since when nobody knows of a pair; the pair itself."""
     return (one.holes[0][0] if one.holes else 0), one.pair
 
 
-def _holes(header: Header, looked: Sequence[Looked]) -> Iterator[str]:
+def _holes(header: JudgedHeader, looked: Sequence[PairCoverage]) -> Iterator[str]:
     """In words: the first one, and how many more pairs have how much of it."""
     dark = [one for one in looked if one.holes]
     if not dark:

@@ -10,15 +10,15 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from runtime.certify.expected import PROBE_BYTES, Expected, ways
-from runtime.certify.figures import (
+from runtime.certify.delay_evidence import (
     APART,
     FEW_OF_HEAVY_MEAN,
     FEW_OF_MEAN,
     HEAVY_APART,
     moments,
 )
-from runtime.certify.probed import Header, Probe, Visit
+from runtime.certify.expected_delay import PROBE_BYTES, ExpectedDelay, ways
+from runtime.certify.judged_probes import JudgedHeader, JudgedProbe, Visit
 from runtime.certify.traffic import Traffic
 
 BUSY_BYTES = 20_000  # less is no traffic that a run is about
@@ -43,14 +43,14 @@ class Coverage:
         crossed = (ways(visit.stretch, both=both) for visit in self.judged)
         return frozenset(link for found in crossed for way in found for link in way.links)
 
-    def words(self, header: Header, most: int = MOST_NAMED) -> str:
+    def words(self, header: JudgedHeader, most: int = MOST_NAMED) -> str:
         """Which pairs were not judged, and why, of the first ones."""
         names = [f"{header.name(pair)}: {why}" for pair, why in sorted(self.lacking.items())]
         more = f"; and {len(names) - most} more" if len(names) > most else ""
         return "; ".join(names[:most]) + more
 
 
-def lack(probes: Sequence[Probe], planned: Expected | None, needed: int) -> str:
+def lack(probes: Sequence[JudgedProbe], planned: ExpectedDelay | None, needed: int) -> str:
     """Why nothing could be said of these. `needed`: of any figure."""
     if planned is not None and planned.cut:
         return "its jitter is as large as its delay, so no number of probes is enough"
@@ -66,7 +66,9 @@ def lack(probes: Sequence[Probe], planned: Expected | None, needed: int) -> str:
     return f"{text}, {calm} of them {apart} jitters apart; it takes {max(needed, few)} of these"
 
 
-def blind(header: Header, coverage: Coverage, visits: Sequence[Visit], traffic: Traffic) -> str:
+def blind(
+    header: JudgedHeader, coverage: Coverage, visits: Sequence[Visit], traffic: Traffic
+) -> str:
     """The first pair that carried traffic most of which went unseen, with why; '' if none did."""
     seen = _carried(header, coverage.judged, traffic)
     sent = _carried(header, visits, traffic)
@@ -81,7 +83,7 @@ def blind(header: Header, coverage: Coverage, visits: Sequence[Visit], traffic: 
     return ""
 
 
-def _carried(header: Header, visits: Sequence[Visit], traffic: Traffic) -> Mapping[int, int]:
+def _carried(header: JudgedHeader, visits: Sequence[Visit], traffic: Traffic) -> Mapping[int, int]:
     """Bytes that programs and probes sent, by pair of the header, while these had a path."""
     found: dict[int, int] = defaultdict(int)
     for visit in visits:

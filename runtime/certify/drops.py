@@ -1,7 +1,8 @@
 """What was lost beside the plan by what carries packets: engines, and the devices around them.
 
-Input: the driver's last words, and what instances' stacks have counted (runtime.stacks.told). No
-clock: these counters are read at the end, `lost` of the words before anything of the run is ended.
+Input: the driver's last words, and what instances' stacks have counted
+(runtime.stacks.stack_summary). No clock: these counters are read at the end, `lost` of the words
+before anything of the run is ended.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.certify.series import Series
+from runtime.certify.byte_buckets import ByteBuckets
 from runtime.certify.traffic import Traffic
 from runtime.judge.verdict import Judge
 
@@ -87,7 +87,7 @@ def _fits(row: object) -> bool:
 
 
 def _apart(
-    counted: Series, packets: Series, node: int, begin_ns: int, end_ns: int, device: int
+    counted: ByteBuckets, packets: ByteBuckets, node: int, begin_ns: int, end_ns: int, device: int
 ) -> int | None:
     """By which part more was surely counted than the device has."""
     least = _inside(counted, node, begin_ns, end_ns)
@@ -98,9 +98,9 @@ def _apart(
     return (least - saved - SLACK_BYTES - device) * 10**6 // least
 
 
-def _inside(series: Series, key: int, begin_ns: int, end_ns: int) -> int:
+def _inside(series: ByteBuckets, key: int, begin_ns: int, end_ns: int) -> int:
     return sum(series.between(key, begin_ns, end_ns - series.bucket_ns + 1)[1])
 
 
-def _between(series: Series, key: int, begin_ns: int, end_ns: int) -> int:
+def _between(series: ByteBuckets, key: int, begin_ns: int, end_ns: int) -> int:
     return sum(series.between(key, begin_ns - series.bucket_ns, end_ns + 1)[1])

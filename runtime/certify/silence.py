@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from runtime.certify.lives import Lives
-from runtime.certify.planned import Stretch
-from runtime.certify.probed import Header, Met
+from runtime.certify.judged_probes import JudgedHeader, Met
+from runtime.certify.planned_paths import PlannedStretch
+from runtime.certify.probing_ends import ProbingEnds
 
 HOLE_NS, HOLE_INTERVALS = 2_000_000_000, 3
 LONG_NS, LONG_INTERVALS = 10_000_000_000, 10  # a hole that is told however long the run is
@@ -25,7 +25,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class PairCoverage:
     """`told` of the `due` probes of a pair are known. `holes` in the order of time."""
 
     pair: int  # position in the header
@@ -45,11 +45,11 @@ def part(told: int, due: int) -> int:
 
 
 def looked_at(
-    header: Header,
-    stretches: Sequence[Sequence[Stretch]],
+    header: JudgedHeader,
+    stretches: Sequence[Sequence[PlannedStretch]],
     met: Met,
-    lives: Lives,
-) -> list[Looked]:
+    lives: ProbingEnds,
+) -> list[PairCoverage]:
     """`stretches`: of each pair of the header."""
     found = []
     for number, pair in enumerate(header.pairs[: len(header.intervals_ns)]):
@@ -66,11 +66,11 @@ def looked_at(
             holes += _gaps([begin_ns, *inside, end_ns], hole_ns)
         long_ns = max(LONG_NS, LONG_INTERVALS * interval_ns)
         has_long = any(end - begin > long_ns for begin, end in holes)
-        found.append(Looked(number, told, due, tuple(holes), has_long))
+        found.append(PairCoverage(number, told, due, tuple(holes), has_long))
     return found
 
 
-def _open(stretches: Sequence[Stretch], *, both: bool) -> Iterator[Span]:
+def _open(stretches: Sequence[PlannedStretch], *, both: bool) -> Iterator[Span]:
     """Spans in which there is a path all the time, whatever changes on it."""
     begin_ns: int | None = None
     end_ns = 0

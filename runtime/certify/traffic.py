@@ -13,9 +13,9 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any
 
-from runtime.certify.gains import Columns, Gains
-from runtime.certify.planned import Pair, Planned, find_begun
-from runtime.certify.series import Series
+from runtime.certify.byte_buckets import ByteBuckets
+from runtime.certify.counter_deltas import Columns, Gains
+from runtime.certify.planned_paths import Pair, Planned, find_begun
 
 MOST_LATE_NS = (
     2_000_000_000  # of a sample; a run that stands still for longer is told by its stalls
@@ -32,9 +32,9 @@ class Traffic:
 
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
-        self.links, self.offered, self.delivered = Series(), Series(), Series()
-        self.into, self.into_packets = Series(), Series()
-        self.out, self.out_packets = Series(), Series()
+        self.links, self.offered, self.delivered = ByteBuckets(), ByteBuckets(), ByteBuckets()
+        self.into, self.into_packets = ByteBuckets(), ByteBuckets()
+        self.out, self.out_packets = ByteBuckets(), ByteBuckets()
         self.pairs: set[Pair] = set()
         self.sees_links = False
         self._links = Gains(1, self._add_links)

@@ -40,7 +40,7 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ClockExchange:
     """Four times; `t1_ns` and `t4_ns` of our clock, the two between of the other one."""
 
     t1_ns: int
@@ -74,7 +74,7 @@ class Exchange:
         return Offset((self.t1_ns + self.t4_ns) // 2, middle, bound)
 
 
-def measured(exchanges: Iterable[Exchange]) -> Offset:
+def measured(exchanges: Iterable[ClockExchange]) -> Offset:
     """The offset by the best of them, the first of equal ones."""
     return min((exchange.offset() for exchange in exchanges), key=lambda found: found.bound_ns)
 

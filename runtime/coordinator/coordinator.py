@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from runtime.coordinator import clocks
-from runtime.coordinator.clocks import EXCHANGES, Offset
-from runtime.coordinator.link import (
+from runtime.coordinator.agent_link import (
     ANSWER_SECONDS,
     AgentError,
     AgentLink,
@@ -25,6 +24,7 @@ from runtime.coordinator.link import (
     OnLost,
     OnSay,
 )
+from runtime.coordinator.clocks import EXCHANGES, Offset
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.options import DEFAULTS, RunOptions
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class AgreedExperiment:
     """What all agents have to agree on."""
 
     run: str
@@ -94,7 +94,7 @@ class Coordinator:
         self._budget_ns = clock_budget_ns
         self._links = [AgentLink(n, host, on_say, on_lost) for n, host in enumerate(self.hosts)]
         self._starts = [1] * len(self.hosts)  # which start of each agent is the present one
-        self._experiment: Experiment | None = None
+        self._experiment: AgreedExperiment | None = None
         self._start: dict[int, Offset] = {}  # by which each agent's T0 was converted
         self._away: dict[int, int] = {}  # by host: how far, at least, its clock was off T0's
         self._watches: list[asyncio.Task[None]] = []
@@ -118,7 +118,7 @@ class Coordinator:
             raise RunError(f"{what}: {told}", next(iter(late.values())).remedy)
 
     async def prepare(
-        self, experiment: Experiment, seconds: float = PREPARE_SECONDS
+        self, experiment: AgreedExperiment, seconds: float = PREPARE_SECONDS
     ) -> list[dict[str, Any]]:
         """Makes all agents ready for step 0; returns what they tell of themselves, by host.
 
@@ -139,7 +139,7 @@ class Coordinator:
         return list((await self._everyone(one)).values())
 
     async def _prepare(
-        self, experiment: Experiment, link: AgentLink, request: Request, seconds: float
+        self, experiment: AgreedExperiment, link: AgentLink, request: Request, seconds: float
     ) -> dict[str, Any]:
         wanted = experiment.digest
         answer = await link.ask(request, seconds)
@@ -153,7 +153,7 @@ class Coordinator:
             )
         return answer
 
-    def _preparation(self, experiment: Experiment) -> dict[str, object]:
+    def _preparation(self, experiment: AgreedExperiment) -> dict[str, object]:
         """What all agents get: the larger part, so it is encoded once."""
         placement = experiment.placement
         return {

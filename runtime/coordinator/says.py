@@ -9,7 +9,15 @@ import re
 from typing import Any
 
 from runtime.datapath.sampler import PAIR_COLUMNS, PAIR_DIGEST_COLUMNS
-from runtime.foreign import COUNT, FLAG, INTEGER, TEXT, Form, Kind, message_fault
+from runtime.json_schema import (
+    COUNT,
+    FLAG,
+    INTEGER,
+    TEXT,
+    Form,
+    ValueKind,
+    message_fault,
+)
 
 _DIGEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
@@ -55,14 +63,14 @@ _FORMS: dict[str, Form] = {
     "applied": {"step": COUNT, "elapsed_ns": INTEGER, "late": FLAG},
     "sample": {
         "elapsed_ns": COUNT,
-        "pairs": Kind("rows of counters", _rows),
-        "digests?": Kind("digests of paths", _digests),
+        "pairs": ValueKind("rows of counters", _rows),
+        "digests?": ValueKind("digests of paths", _digests),
     },
     # what the agent has done to an instance of its host; status: why not, '' if it has
     "life": {
         "step": COUNT,
         "node": COUNT,
-        "what": Kind("what happens to an instance", lambda value: value in LIVES),
+        "what": ValueKind("what happens to an instance", lambda value: value in LIVES),
         "elapsed_ns": INTEGER,
         "status": TEXT,
     },
@@ -70,7 +78,7 @@ _FORMS: dict[str, Form] = {
     "report": {
         "node": COUNT,
         "line": COUNT,
-        "event": Kind("an event of tstorm-hold", lambda value: value in REPORTS),
+        "event": ValueKind("an event of tstorm-hold", lambda value: value in REPORTS),
         "elapsed_ns": INTEGER,
         "pid?": COUNT,
         "status?": COUNT,
@@ -80,7 +88,7 @@ _FORMS: dict[str, Form] = {
         "order?": TEXT,
     },
     # [pair, when it was sent (ns since T0), the round trip or null if it was lost]
-    "echoes": {"rows": Kind("rows of echoes", _echoes)},
+    "echoes": {"rows": ValueKind("rows of echoes", _echoes)},
     "notice": {"text": TEXT},
     "failed": {"text": TEXT},
 }

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from runtime.errors import RunError, fail
-from runtime.system import shortage
+from runtime.system import process_limits
 
 PROTOCOL = 1
 END_SECONDS = 5.0
@@ -256,7 +256,7 @@ async def start(
     what = "the packet engine" if name == "pktd" else name
     ours, theirs = socket.socketpair()
     with theirs:
-        process = shortage.start(
+        process = process_limits.start(
             what,
             list(argv),
             stdin=theirs.fileno(),

@@ -17,7 +17,7 @@ from contextlib import suppress
 from runtime.datapath.pktd import Engine, EngineError
 from runtime.judge.lateness import ENGINE
 from runtime.judge.pulse import Pulse
-from runtime.rundir.records import LineFile
+from runtime.rundir.line_files import LineFile
 from runtime.schedule import PlanClock
 
 INTERVAL_NS = 100_000_000

@@ -1,7 +1,8 @@
 """What this machine can do for a run, found out by trying: `probe()`.
 
 Namespaces, ports, stamping, scheduling and queueing disciplines are tried in throw-away namespaces
-by runtime.doctor.probing; here are the checks that need none, and why the namespaces are refused.
+by runtime.doctor.namespace_checks; here are the checks that need none, and why the namespaces are
+refused.
 """
 
 from __future__ import annotations
@@ -13,12 +14,19 @@ import resource
 import sys
 from pathlib import Path
 
-from runtime.backend import choice
+from runtime.backend import datapath_choice
 from runtime.backend.local import environment
 from runtime.doctor import imagetools, virtualtime
 from runtime.doctor.findings import FAIL, OK, WARN, Check
 from runtime.errors import RunError
-from runtime.system import groups, namespaces, openfiles, programs, shortage, userids
+from runtime.system import (
+    compiled_programs,
+    control_groups,
+    namespaces,
+    openfiles,
+    process_limits,
+    userids,
+)
 
 OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
 FILES_MINIMUM = 1024
@@ -84,16 +92,16 @@ def _names() -> Check:
 
 def _limits() -> Check:
     name = "cpu= and mem="
-    found = groups.make(f"doctor-{os.getpid()}")
+    found = control_groups.make(f"doctor-{os.getpid()}")
     found.remove()
     if found.cpu is not None and found.memory is not None:
         return Check(name, OK, "control groups enforce them")
-    return Check(name, WARN, "no control groups to enforce them with", groups.REMEDY)
+    return Check(name, WARN, "no control groups to enforce them with", control_groups.REMEDY)
 
 
 def _program(name: str) -> Check:
     try:
-        return Check(f"program {name}", OK, str(programs.find(name)))
+        return Check(f"program {name}", OK, str(compiled_programs.find(name)))
     except RunError as error:
         return Check(f"program {name}", FAIL, error.message, error.remedy)
 
@@ -102,26 +110,28 @@ def _kernel_datapath() -> Check:
     """Only --datapath kernel needs it."""
     name = "datapath kernel"
     try:
-        lacking = choice.kernel_lacks(programs.find("tcald"), programs.find("tstorm-ns"))
+        lacking = datapath_choice.kernel_lacks(
+            compiled_programs.find("tcald"), compiled_programs.find("tstorm-ns")
+        )
     except RunError as error:
         return Check(name, WARN, error.message, error.remedy)
     if not lacking:
         return Check(name, OK, "htb, netem and what else `--hosts N --datapath kernel` needs")
     missing = ", ".join(f"{what} ({why})" for what, why in lacking.items())
-    return Check(name, WARN, f"not here: {missing}", choice.kernel_remedy(lacking))
+    return Check(name, WARN, f"not here: {missing}", datapath_choice.kernel_remedy(lacking))
 
 
 def _in_namespaces() -> list[Check]:
     who = "root" if os.geteuid() == 0 else "an ordinary user"
-    argv = [sys.executable, "-P", "-m", "runtime.doctor.probing"]
-    keeper, caller = programs.find("tstorm-ns"), environment.of_driver(os.environ)
+    argv = [sys.executable, "-P", "-m", "runtime.doctor.namespace_checks"]
+    keeper, caller = compiled_programs.find("tstorm-ns"), environment.of_driver(os.environ)
     try:
         done = namespaces.probe(keeper, argv, caller, PROBE_SECONDS)
     except RunError as error:
         return [Check("namespaces", FAIL, f"the probe: {error.message}", error.remedy)]
     if done.returncode != 0:
         detail = namespaces.last_words(done)
-        remedy = shortage.remedy_for(detail) or namespaces.refusal_remedy()
+        remedy = process_limits.remedy_for(detail) or namespaces.refusal_remedy()
         return [Check("namespaces", FAIL, f"refused to {who}: {detail}", remedy)]
     inside = [Check(**record) for record in json.loads(done.stdout)]
     return [Check("namespaces", OK, f"user, mount, network, PID, UTS and IPC, as {who}"), *inside]

@@ -9,7 +9,7 @@ import shutil
 
 from runtime.doctor.findings import OK, WARN, Check
 from runtime.errors import RunError
-from runtime.images import ids, tools
+from runtime.images import ids, image_tools
 
 NAME = "images"
 _NOT_NEEDED = "only needed for services with img= and no exec="
@@ -17,9 +17,9 @@ _MAPPERS = ("newuidmap", "newgidmap")
 
 
 def check() -> Check:
-    lacking = tools.lacking()
+    lacking = image_tools.lacking()
     if lacking:
-        missing = tools.missing(lacking)
+        missing = image_tools.missing(lacking)
         return Check(NAME, WARN, missing.message, f"{missing.remedy} ({_NOT_NEEDED})")
     try:
         available = ids.available()

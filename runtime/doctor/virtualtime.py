@@ -11,9 +11,9 @@ from pathlib import Path
 
 from runtime.doctor.findings import OK, WARN, Check
 from runtime.errors import RunError
-from runtime.system import programs
+from runtime.system import compiled_programs
 from runtime.virtual import forbidden, trial
-from runtime.virtual.kernel import asking, cache, tools
+from runtime.virtual.kernel import asking, kernel_cache, kernel_tools
 
 NAME = "virtual time"
 _PROCESSOR = Path("/proc/cpuinfo")
@@ -25,10 +25,10 @@ def check() -> Check:
     """One line. Takes a second where there is a kernel: what is forbidden is asked only where it
     does not start, or there is none."""
     machine = platform.machine()
-    if machine != tools.ARCHITECTURE:
+    if machine != kernel_tools.ARCHITECTURE:
         return Check(NAME, WARN, f"this machine is {machine}: only x86-64 can", _NOT_NEEDED)
     try:
-        kernel = cache.path_for_run()
+        kernel = kernel_cache.path_for_run()
     except RunError as error:
         return _warning(error.message, error.remedy)
     try:
@@ -39,7 +39,7 @@ def check() -> Check:
 
 def _tried(kernel: Path) -> Check:
     name = f"Linux {asking.version(kernel)}"
-    if reason := trial.why_not(kernel, programs.find("tstorm-ns")):
+    if reason := trial.why_not(kernel, compiled_programs.find("tstorm-ns")):
         return _warning(f"{name} does not start: {reason}", _NOT_NEEDED)
     how = "seccomp, else ptrace" if asking.can_seccomp(kernel) else "ptrace"
     random = "hidden from" if _hides_random_instructions() else "seen by"

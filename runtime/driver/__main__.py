@@ -1,7 +1,7 @@
 """`python -m runtime.driver FD`: the driver of a run on this machine, inside its namespaces.
 
 Started by `tstorm-ns sandbox`; talks to `runtime.launch.launch` over the socket FD
-(runtime.driver.messages): first in is the configuration, `{"driver": …, "local": …}`, then
+(runtime.driver.driver_messages): first in is the configuration, `{"driver": …, "local": …}`, then
 `{"stop": true}`; out go progress records, `{"started": …}` and at last `{"final": …}`. Its death
 ends the run's PID 1 and with it everything in the run.
 """
@@ -14,12 +14,12 @@ import socket
 import sys
 from functools import partial
 
-from runtime.backend.local import backend
-from runtime.driver.config import from_record
+from runtime.backend.local import local_backend
 from runtime.driver.driver import carry_out
-from runtime.driver.messages import DriverEnd
+from runtime.driver.driver_config import from_record
+from runtime.driver.driver_messages import DriverEnd
 from runtime.options import REAL
-from runtime.system import rests, turns
+from runtime.system import rt_lock, rt_throttle
 
 PATIENCE_NS = 2_000_000
 
@@ -32,20 +32,20 @@ async def main_async(connection: socket.socket) -> int:
     channel.watch()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
-    make = partial(backend.LocalBackend, backend.settings(record["local"]))
+    make = partial(local_backend.LocalBackend, local_backend.settings(record["local"]))
     config = from_record(record["driver"])
     if config.options.time == REAL:
-        share = 0 < config.options.hosts <= turns.MOST
-        rests.RESTS.begin(turns.make() if share else -1, PATIENCE_NS)
+        share = 0 < config.options.hosts <= rt_lock.MOST
+        rt_throttle.RESTS.begin(rt_lock.make() if share else -1, PATIENCE_NS)
     final = await carry_out(config, make, channel, sys.stderr.buffer)
-    final["facts"]["driver"] = rests.RESTS.counters()
+    final["facts"]["driver"] = rt_throttle.RESTS.counters()
     channel.send_final({"final": final})
     return 0
 
 
 def main() -> int:
     with socket.socket(fileno=int(sys.argv[1])) as connection:
-        return rests.run(main_async(connection))
+        return rt_throttle.run(main_async(connection))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
-from runtime.backend.lives import Joined, Life, Lives
+from runtime.backend.instance import Incarnation, Instance, Joined
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.readiness import Readiness, check_of
 from runtime.driver.setups import Setups
@@ -37,7 +37,7 @@ class BeforeStart:
     def __init__(
         self,
         plan: Plan,
-        instances: Mapping[str, Lives],
+        instances: Mapping[str, Instance],
         states: Mapping[str, str],
         setups: Setups,
         book: EventBook,
@@ -57,7 +57,7 @@ class BeforeStart:
             for name in names
         )
 
-    def _is_early(self, instance: Lives) -> bool:
+    def _is_early(self, instance: Instance) -> bool:
         """Whether its program runs before time 0."""
         stated = instance.commands is not None and instance.commands.ready
         return self._starts and (bool(stated) or not instance.argv)
@@ -67,13 +67,15 @@ class BeforeStart:
         """What is awaited."""
         return "waiting until all are ready" if self._starts else "waiting for setups"
 
-    async def carry_out(self, lives: Mapping[str, Life], options: RunOptions) -> dict[str, Early]:
+    async def carry_out(
+        self, incarnations: Mapping[str, Incarnation], options: RunOptions
+    ) -> dict[str, Early]:
         """By instance; those that are not in it join at the start as usual. ProgramsError."""
         begin_ns = first_moment(options, time.monotonic_ns())
         await sleep_until(begin_ns)
         tasks = {
-            name: asyncio.create_task(self._prepare(self._instances[name], life))
-            for name, life in lives.items()
+            name: asyncio.create_task(self._prepare(self._instances[name], incarnation))
+            for name, incarnation in incarnations.items()
         }
         try:
             await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
@@ -84,31 +86,31 @@ class BeforeStart:
             await asyncio.wait(tasks.values())
         return {name: early for name, early in done.items() if early is not None}
 
-    async def _prepare(self, instance: Lives, life: Life) -> Early | None:
+    async def _prepare(self, instance: Instance, incarnation: Incarnation) -> Early | None:
         name, why = instance.node.name, ""
         if self._setups.is_wanted(name):
-            why = await self._setups.run(name, life)
+            why = await self._setups.run(name, incarnation)
         if why and self._starts:
             raise self._cannot_start(instance, why)
         if not self._is_early(instance):
             return Early(error=why) if why else None
-        return await self._start(instance, life)
+        return await self._start(instance, incarnation)
 
-    async def _start(self, instance: Lives, life: Life) -> Early:
+    async def _start(self, instance: Instance, incarnation: Incarnation) -> Early:
         instance.state = self._states[instance.node.name]
-        await instance.arrive(life)
-        joined = await instance.start(life)
+        await instance.arrive(incarnation)
+        joined = await instance.start(incarnation)
         if joined.error:
             raise self._cannot_start(instance, joined.error)
         if not instance.argv:
             return Early(joined)
         if check_of(instance):
-            why = await self._readiness.wait(instance, life)
+            why = await self._readiness.wait(instance, incarnation)
             if why:
                 raise ProgramsError(f"{instance.node.name} is not ready: {why}", instance.node.name)
         return Early(joined, time.monotonic_ns())
 
-    def _cannot_start(self, instance: Lives, why: str) -> ProgramsError:
+    def _cannot_start(self, instance: Instance, why: str) -> ProgramsError:
         instance.start_error = why = in_words(why)
         self._book.note({"kind": "exit", "target": instance.node.name, "error": why})
         return cannot_start(instance, why)

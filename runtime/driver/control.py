@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import RunError
-from runtime.foreign import parse
+from runtime.json_schema import parse
 
 REQUEST_BYTES = 65536
 ANSWER_BYTES = 1 << 28  # longest answer: the state of a run with all its counters

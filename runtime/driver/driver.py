@@ -15,36 +15,42 @@ from typing import IO, Any, Protocol
 
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
-from runtime.backend.base import Counters, Effect, MakeBackend, Network, RunContext
+from runtime.backend.base import (
+    Counters,
+    Effect,
+    MakeBackend,
+    RunContext,
+    RunNetwork,
+)
 from runtime.driver import status
-from runtime.driver.config import DriverConfig
 from runtime.driver.control import ControlServer, Reply, answered_by
+from runtime.driver.driver_config import DriverConfig
 from runtime.driver.expectedruns import ExpectedRuns
 from runtime.driver.logwatch import LogWatch
 from runtime.driver.machinewatch import MachineWatch
-from runtime.driver.probing import prober
+from runtime.driver.make_prober import prober
 from runtime.driver.programends import ProgramEnds
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpected, unwritten
-from runtime.expectations import figures
+from runtime.expectations import measured_figures
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, LOCAL, REAL, VIRTUAL
 from runtime.results.logtail import last_line
 from runtime.rundir import discard
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import EventLog
-from runtime.rundir.records import LineFile
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, SAMPLES, STACKS
 from runtime.schedule import Schedule
 from runtime.stacks.watch import StackWatch
-from runtime.system import machine, wallclock
+from runtime.system import machine_facts, wallclock
 from runtime.system.memory import Watch, told
 from runtime.system.scheduling import prefer
 
 
-class Channel(Protocol):
+class FollowerChannel(Protocol):
     """Who follows the run. `stop` is set when the run is to end."""
 
     stop: asyncio.Event
@@ -61,13 +67,17 @@ class Driver:
     """One run, from set-up to the end."""
 
     def __init__(
-        self, config: DriverConfig, make_backend: MakeBackend, channel: Channel, log: IO[bytes]
+        self,
+        config: DriverConfig,
+        make_backend: MakeBackend,
+        channel: FollowerChannel,
+        log: IO[bytes],
     ) -> None:
         self.config = config
         self.channel = channel
         self._held = held = HeldDirectory.hold(Path(config.directory))
         self.plan = read_plan(config.plan, lazy=True)
-        self.timeline = Schedule(self.plan, config.options)
+        self.schedule = Schedule(self.plan, config.options)
         self._log = log
         self._memory = Watch()
         self.trouble = ""  # why the run's own files are not complete
@@ -80,12 +90,12 @@ class Driver:
             raise unwritten(error) from error
         self.ends = ProgramEnds(
             *(self.plan.topology.services, config.options, held, self._memory),
-            *(self.report, lambda: self.conductor),
+            *(self.report, lambda: self.timeline_runner),
         )
         self.backend = make_backend(self._context(log))
-        self.conductor: TimelineRunner = TimelineRunner(
+        self.timeline_runner: TimelineRunner = TimelineRunner(
             self.plan,
-            self.timeline,
+            self.schedule,
             self.backend.instances,
             self._done,
             self.warn,
@@ -94,7 +104,7 @@ class Driver:
         )
         self.prober = prober(
             self.plan,
-            self.timeline,
+            self.schedule,
             self.backend,
             held,
             self._cannot_write,
@@ -102,7 +112,7 @@ class Driver:
             self._unprobed,
         )
         self.expected_runs = ExpectedRuns(
-            *(self.plan, self.timeline, self.backend.instances, self.conductor.book)
+            *(self.plan, self.schedule, self.backend.instances, self.timeline_runner.book)
         )
         self.pulse = Pulse(DRIVER, self._stalled)
         step_ns = config.options.faults.get("driver", {}).get("clock_step_ns", 0)
@@ -123,7 +133,7 @@ class Driver:
             run_id=self.config.run_id,
             directory=Path(self.config.directory),
             plan=self.plan,
-            timeline=self.timeline,
+            schedule=self.schedule,
             options=self.config.options,
             log=log,
             log_name=str(Path(self.config.directory) / DRIVER_LOG),
@@ -137,13 +147,13 @@ class Driver:
             stacks=self.stacks,
         )
 
-    async def set_up(self) -> Network:
+    async def set_up(self) -> RunNetwork:
         """Everything up to T0. Raises RunError."""
         self.control = ControlServer(Path(self.config.socket), answered_by(self._answer))
         network = await self.backend.start()
         await self.prober.start(self._log)
-        await self.conductor.stage_start(network)
-        t0_ns = self.conductor.t0_ns  # what programs' own times count from
+        await self.timeline_runner.stage_start(network)
+        t0_ns = self.timeline_runner.t0_ns  # what programs' own times count from
         start_unix_ns = wallclock.unix_ns(t0_ns)
         self.events.begin(start_unix_ns, t0_ns)
         if self.log_times is not None:
@@ -151,7 +161,7 @@ class Driver:
         if self.stacks is not None:
             self.stacks.begin()
             # This process's own namespace is as new as those of instances.
-            self.facts["instance_network"] = machine.network_settings()
+            self.facts["instance_network"] = machine_facts.network_settings()
         self.prober.begin(t0_ns)
         self.sampler = network.sampler(self.samples, self.pulse)
         gc.collect()  # in one piece that takes 15 ms, so before this process goes before others
@@ -175,7 +185,7 @@ class Driver:
         """Elsewhere instances are no processes that can be seen here. OSError."""
         if self.config.options.backend != LOCAL:
             return None
-        file, clock = LineFile(self._held, STACKS, self._cannot_write), self.timeline.clock
+        file, clock = LineFile(self._held, STACKS, self._cannot_write), self.schedule.clock
         now = lambda: clock.plan_time(max(self._elapsed(), 0))  # noqa: E731
         virtual = self.config.options.time == VIRTUAL
         return StackWatch(file, now, self.samples, rests=virtual)
@@ -185,12 +195,12 @@ class Driver:
         self.prober.see(record)
 
     def _elapsed(self) -> int:
-        return self.conductor.elapsed()
+        return self.timeline_runner.elapsed()
 
     def _cannot_write(self, message: str) -> None:
         """A run whose log has holes is no result: it ends at once."""
         self.trouble = self.trouble or message
-        fail(self.conductor.broken, RunError(message))
+        fail(self.timeline_runner.broken, RunError(message))
 
     # -- while it runs --------------------------------------------------------------------------
 
@@ -199,12 +209,14 @@ class Driver:
         self.report(message, warning=True)
 
     def report(self, message: str = "", *, warning: bool = False) -> None:
-        record = status.progress(self.config, self.conductor, self.phase, message, warning=warning)
+        record = status.progress(
+            self.config, self.timeline_runner, self.phase, message, warning=warning
+        )
         self.channel.send({"progress": asdict(record)})
 
     def _unprobed(self, why: str) -> None:
         """Nobody probes any more, or from the start on."""
-        at_ns = max(self._elapsed(), 0) if self.conductor.t0_ns else 0
+        at_ns = max(self._elapsed(), 0) if self.timeline_runner.t0_ns else 0
         self.events.append({"kind": "unprobed", "target": "", "applied_ns": at_ns, "reason": why})
         self.warn(f"paths are not measured from now on: {why}")
 
@@ -213,7 +225,7 @@ class Driver:
             {
                 "kind": "stall",
                 "target": who,
-                "applied_ns": self.conductor.elapsed(),
+                "applied_ns": self.timeline_runner.elapsed(),
                 "stalled_ns": stalled_ns,
             }
         )
@@ -221,17 +233,17 @@ class Driver:
         self.report(f"{who} {what} for {stalled_ns / 1e9:.1f} s")
 
     async def report_regularly(self) -> None:
-        seconds = self.channel.report_seconds(self.timeline.end_due_ns / 1e9)
+        seconds = self.channel.report_seconds(self.schedule.end_due_ns / 1e9)
         while True:
             self.report()
             await asyncio.sleep(seconds)
 
     def _on_effect(self, number: int, effect: Effect | None) -> None:
-        self.conductor.on_effect(number, effect)
+        self.timeline_runner.on_effect(number, effect)
 
     async def _answer(self, request: Mapping[str, Any]) -> Reply:
         if request["ask"] == "state":
-            return status.state(self.config, self.conductor, self.sampler), None
+            return status.state(self.config, self.timeline_runner, self.sampler), None
         if request["ask"] == "enter":
             return await self.backend.enter(str(request["instance"]))
         raise RunError(f"cannot answer {request['ask']!r}")
@@ -245,7 +257,7 @@ class Driver:
         await asyncio.wait({main, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         if not main.done():
-            self.conductor.end_early("interrupted")
+            self.timeline_runner.end_early("interrupted")
             main.cancel()
             await asyncio.wait({main})
             return INTERRUPTED, ""
@@ -258,7 +270,7 @@ class Driver:
             error = unexpected(error)
         if isinstance(error, (RunError, PlanError)):
             self.refused = isinstance(error, MachineError)
-            self.conductor.end_early(str(error))
+            self.timeline_runner.end_early(str(error))
             return FAILED, self._words(error)
         raise error
 
@@ -276,7 +288,7 @@ class Driver:
         assert self.sampler
         self.phase = RUNNING
         self.channel.send({"started": self.facts})
-        work = asyncio.create_task(self.conductor.carry_out(network))
+        work = asyncio.create_task(self.timeline_runner.carry_out(network))
         self.sampling = asyncio.create_task(self.sampler.run())
         self.prober.go()
         self.expected_runs.begin()
@@ -287,20 +299,20 @@ class Driver:
             }
         beside = {
             asyncio.create_task(self.report_regularly()),
-            asyncio.create_task(network.ports.tidy(self.conductor.next_due_ns)),
+            asyncio.create_task(network.ports.tidy(self.timeline_runner.next_due_ns)),
         }
         if self.stacks is not None:
             beside.add(asyncio.create_task(self.stacks.run()))
-        gone = {network.closed, self.backend.closed, self.conductor.broken}
+        gone = {network.closed, self.backend.closed, self.timeline_runner.broken}
         try:
             await asyncio.wait({work, *gone}, return_when=asyncio.FIRST_COMPLETED)
             await self._check_helpers(network)
-            (self.conductor.broken if self.conductor.broken.done() else work).result()
+            (self.timeline_runner.broken if self.timeline_runner.broken.done() else work).result()
         finally:
             for task in (*beside, work):
                 task.cancel()
 
-    async def _check_helpers(self, network: Network) -> None:
+    async def _check_helpers(self, network: RunNetwork) -> None:
         if network.closed.done():
             error = await network.why()
             raise RunError(told(error.message, self._memory), error.remedy)
@@ -337,15 +349,15 @@ class Driver:
             fault = fault or str(network.fault or "")
         if self.stacks is not None:
             self.stacks.finish()
-        if self.conductor.quit_early:
-            self.facts["quit_early"] = self.conductor.quit_early
-        files = (self.log_times, self.conductor.book, self.events, self.samples, self.prober)
+        if self.timeline_runner.quit_early:
+            self.facts["quit_early"] = self.timeline_runner.quit_early
+        files = (self.log_times, self.timeline_runner.book, self.events, self.samples, self.prober)
         for owned in (self.control, self.backend, *files):
             if owned is not None:
                 owned.close()
         # Here, since programs may have files of other users.
         backend = self.config.options.backend
-        self.facts["figures"] = figures.of_files(self._held, self.plan, backend)
+        self.facts["figures"] = measured_figures.of_files(self._held, self.plan, backend)
         topology = self.plan.topology
         discard.discard(self._held, discard.services(topology.services, self.config.options))
         return fault
@@ -357,7 +369,7 @@ class Driver:
         for task in self.watching:
             task.cancel()
 
-    async def _fault(self, network: Network) -> str:
+    async def _fault(self, network: RunNetwork) -> str:
         try:
             await self._check_helpers(network)
         except RunError as error:
@@ -366,7 +378,7 @@ class Driver:
 
 
 async def carry_out(
-    config: DriverConfig, make_backend: MakeBackend, channel: Channel, log: IO[bytes]
+    config: DriverConfig, make_backend: MakeBackend, channel: FollowerChannel, log: IO[bytes]
 ) -> dict[str, Any]:
     """A whole run. Returns how it ended: outcome, message, facts, whether the machine refused or
     programs have ended it, and how many events there were to do (None: as planned).
@@ -387,7 +399,7 @@ async def carry_out(
             outcome = FAILED
         message = message or trouble
         facts, refused, failed = driver.facts, driver.refused, driver.programs_failed
-        planned = driver.conductor.planned
+        planned = driver.timeline_runner.planned
     return {
         "outcome": outcome,
         "message": message,

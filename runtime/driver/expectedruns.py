@@ -2,7 +2,7 @@
 
 A command is begun at the beginning of its interval, once; with `within` again and again, PAUSE
 after the last one, until it ends with 0 or the interval is over. One record in events.jsonl
-(`expect_run`) says how the last one ended; runtime.expectations.commands judges it. One of which
+(`expect_run`) says how the last one ended; runtime.expectations.expect_run judges it. One of which
 nobody can say that (the API server of a cluster is away) proves nothing, and is recorded as such.
 """
 
@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.plan.expectations import RUN, Expectation
+from compiler.plan.expectations import RUN, PlannedExpectation
 from compiler.plan.reader import Plan
-from runtime.backend.lives import Lives, UnreachableError
+from runtime.backend.instance import Instance, UnreachableError
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.errors import RunError
 from runtime.rundir.runfiles import EXPECT_RUN
@@ -47,16 +47,16 @@ class ExpectedRuns:
     """`begin` after time 0 is known; `end` ends and records what still goes on."""
 
     def __init__(
-        self, plan: Plan, timeline: Schedule, instances: Mapping[str, Lives], book: EventBook
+        self, plan: Plan, schedule: Schedule, instances: Mapping[str, Instance], book: EventBook
     ) -> None:
         self._nodes = plan.topology.nodes
-        self._timeline = timeline
+        self._schedule = schedule
         self._instances = instances
         self._book = book
         self._wanted = [
             (number, one)
             for number, one in enumerate(plan.expectations)
-            if one.kind == RUN and timeline.clock.start_at_ns <= one.from_ns <= timeline.end_ns
+            if one.kind == RUN and schedule.clock.start_at_ns <= one.from_ns <= schedule.end_ns
         ]
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -69,7 +69,7 @@ class ExpectedRuns:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _carry_out(self, number: int, expectation: Expectation) -> None:
+    async def _carry_out(self, number: int, expectation: PlannedExpectation) -> None:
         """`number`: its position in the plan."""
         last, tries = _Attempt(error="the run ended before it did", unavailable=True), 0
         name = self._nodes[expectation.nodes[0]].name
@@ -92,19 +92,19 @@ class ExpectedRuns:
 
     def _at_ns(self, plan_ns: int) -> int:
         """On CLOCK_MONOTONIC."""
-        return self._book.t0_ns + self._timeline.clock.due(plan_ns)
+        return self._book.t0_ns + self._schedule.clock.due(plan_ns)
 
-    async def _try(self, expectation: Expectation, name: str, last_ns: int) -> _Attempt:
+    async def _try(self, expectation: PlannedExpectation, name: str, last_ns: int) -> _Attempt:
         instance = self._instances[name]
-        runner, life = instance.runner, instance.present
+        runner, incarnation = instance.runner, instance.present
         if runner is None:
             return _Attempt(error=ELSEWHERE, unavailable=True)
-        if life is None:
+        if incarnation is None:
             return _Attempt(error="could not be run, since the instance was not there")
         seconds = self._seconds(expectation, last_ns)
         argv = runner.resolved(expectation.argv)
         try:
-            ran = await runner.run(life, argv, logged=False, seconds=seconds)
+            ran = await runner.run(incarnation, argv, logged=False, seconds=seconds)
         except UnreachableError as error:
             return _Attempt(error=error.message, unavailable=True)
         except RunError as error:
@@ -113,7 +113,7 @@ class ExpectedRuns:
         return _Attempt(ran.status, late, ran.lines)
 
     @staticmethod
-    def _seconds(expectation: Expectation, last_ns: int) -> float:
+    def _seconds(expectation: PlannedExpectation, last_ns: int) -> float:
         """How long an attempt may take."""
         left_ns = last_ns - time.monotonic_ns()
         if expectation.eventually:

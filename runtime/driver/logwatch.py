@@ -17,8 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from runtime.errors import RunError
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile
 from runtime.system.inotify import WriteWatch
 
 INTERVAL_SECONDS = 0.1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runtime.backend.lives import Lives
+from runtime.backend.instance import Instance
 from runtime.judge.ownmachine import OwnMachine
 from runtime.system import netdev
 
@@ -48,7 +48,7 @@ class MachineWatch:
 
     def __init__(
         self,
-        instances: Mapping[str, Lives],
+        instances: Mapping[str, Instance],
         elapsed: Callable[[], int],
         clock_step_ns: int = 0,
         proc: Path = Path("/proc"),
@@ -74,15 +74,19 @@ class MachineWatch:
             if number % AT_A_TIME == AT_A_TIME - 1:
                 await asyncio.sleep(0)
 
-    def _look_at(self, name: str, instance: Lives) -> None:
-        life = instance.present
-        counts = device(self._proc, life.pid) if life is not None and life.pid else None
-        if life is None or counts is None:
+    def _look_at(self, name: str, instance: Instance) -> None:
+        incarnation = instance.present
+        counts = (
+            device(self._proc, incarnation.pid)
+            if incarnation is not None and incarnation.pid
+            else None
+        )
+        if incarnation is None or counts is None:
             return
         now, seen = self._elapsed(), self._present.get(name)
         fell = seen is not None and any(a < b for a, b in zip(counts, seen.last, strict=True))
-        if seen is None or seen.pid != life.pid or fell:
-            self._present[name] = seen = _Seen(life.pid, now, counts, now, counts)
+        if seen is None or seen.pid != incarnation.pid or fell:
+            self._present[name] = seen = _Seen(incarnation.pid, now, counts, now, counts)
         seen.last_ns, seen.last = now, counts
         best = self._longest.get(name)
         if best is None or seen.span_ns >= best.span_ns:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from compiler.plan.types import Service
-from runtime.backend.lives import Ended, Lives
+from runtime.backend.instance import Instance, ProgramEnd
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import ProgramsError, fail
-from runtime.judge import programs
+from runtime.judge import judge_programs
 from runtime.options import RunOptions
 from runtime.results.logtail import last_line
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import how_ended
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.system.memory import Watch
 
 WARNED = 20  # programs that fail, of which each is a warning; the others are notices
@@ -52,7 +52,7 @@ class ProgramEnds:
         self._warned = 0  # of programs that failed
         self._noticed = 0  # of programs that ended as they should
 
-    def ended(self, instance: Lives, ended: Ended, asked: bool, help_text: str) -> None:
+    def ended(self, instance: Instance, ended: ProgramEnd, asked: bool, help_text: str) -> None:
         """Every end of a program is logged; only one that nobody asked for is news."""
         name = instance.node.name
         record: dict[str, object] = {
@@ -74,14 +74,14 @@ class ProgramEnds:
             self.failed(instance, record, text)
             self._runner().look_for_the_end()
 
-    def failed(self, instance: Lives, record: Mapping[str, Any], text: str) -> None:
+    def failed(self, instance: Instance, record: Mapping[str, Any], text: str) -> None:
         """A program could not be started or has ended by itself. What is right is no more than a
         notice, of the first ones; of many that fail in the same way the first ones are warned
         about."""
         service = self._services[instance.node.service]
         last = last_line(self._directory, f"{instance.node.name}.log")
         said = f"{text}; last log line: {last}" if last else text
-        if not programs.is_failure(service.expect, record):
+        if not judge_programs.is_failure(service.expect, record):
             self._noticed += 1
             if self._noticed <= NOTICED:
                 self._report(text)
@@ -92,7 +92,7 @@ class ProgramEnds:
             error = ProgramsError(f"{text} (--fail-fast)", instance.node.name)
             fail(self._runner().broken, error)
 
-    def overdue(self, instance: Lives, grace_ns: int) -> None:
+    def overdue(self, instance: Instance, grace_ns: int) -> None:
         """It did not end when it was asked to, in the time that it had for that, and is killed."""
         name = instance.node.name
         self._runner().book.note({"kind": "overdue", "target": name, "grace_ns": grace_ns})
@@ -100,7 +100,7 @@ class ProgramEnds:
         text = f"{name} is killed: it had not ended {grace_ns / 1e9:.3g} s after it was asked to"
         self._report(f"{text} (grace=)", warning=self._warned <= WARNED)
 
-    def killed(self, instance: Lives, what: str) -> None:
+    def killed(self, instance: Instance, what: str) -> None:
         """All of it is dead: nobody in the run wanted that."""
         if self.stopping:
             return

@@ -6,21 +6,21 @@ from collections.abc import Mapping
 
 from compiler.plan.reader import Plan
 from compiler.plan.state import DOWN
-from runtime.backend.lives import Lives
+from runtime.backend.instance import Instance
 from runtime.schedule import Schedule
 
 
-class QuitWhen:
+class QuitCondition:
     """`services`: names of those whose programs are waited for; empty if nobody waits."""
 
-    def __init__(self, plan: Plan, timeline: Schedule, instances: Mapping[str, Lives]) -> None:
+    def __init__(self, plan: Plan, schedule: Schedule, instances: Mapping[str, Instance]) -> None:
         topology = plan.topology
         waited_for = frozenset(topology.quit_when)
         self.services = [topology.services[number].name for number in sorted(waited_for)]
         self._names = [node.name for node in topology.nodes if node.service in waited_for]
         self._instances = instances
         self._last_join: dict[str, int] = {}
-        for number, step in enumerate(timeline.steps):
+        for number, step in enumerate(schedule.steps):
             self._last_join.update(dict.fromkeys(step.joins, number))
 
     def is_over(self, next_step: int) -> bool:
@@ -30,7 +30,7 @@ class QuitWhen:
         there = [instance for instance in there if instance.argv]
         return bool(there) and all(self._has_ended(one, next_step) for one in there)
 
-    def _has_ended(self, instance: Lives, next_step: int) -> bool:
+    def _has_ended(self, instance: Instance, next_step: int) -> bool:
         if self._last_join.get(instance.node.name, -1) >= next_step:
             return False
         failed = instance.start_error or instance.killed

@@ -12,7 +12,7 @@ import time
 from typing import NamedTuple
 
 from compiler.plan.types import NO_CHECK, TCP_CHECK
-from runtime.backend.lives import Life, Lives
+from runtime.backend.instance import Incarnation, Instance
 from runtime.driver.eventbook import EventBook
 from runtime.errors import RunError
 from runtime.rundir.eventlog import how_ended
@@ -23,7 +23,7 @@ GROWTH = 1.5
 ATTEMPT_SECONDS = 10.0  # a check that takes longer is given up and tried again
 
 
-def check_of(instance: Lives) -> tuple[str, ...]:
+def check_of(instance: Instance) -> tuple[str, ...]:
     """What is to be checked; empty if the instance is ready when its program runs."""
     commands = instance.commands
     return () if commands is None or commands.ready == (NO_CHECK,) else commands.ready
@@ -33,13 +33,13 @@ class Readiness:
     def __init__(self, book: EventBook) -> None:
         self._book = book
 
-    async def wait(self, instance: Lives, life: Life) -> str:
+    async def wait(self, instance: Instance, incarnation: Incarnation) -> str:
         """Until the program of this life is ready, or will not be, which is noted. Returns why it
         is not; '' also if the timeline has ended the life meanwhile."""
         began_ns, commands = time.monotonic_ns(), instance.commands
         assert commands is not None
-        why = await self._until_ready(instance, life, began_ns, commands.ready_timeout_ns)
-        if instance.present is not life:
+        why = await self._until_ready(instance, incarnation, began_ns, commands.ready_timeout_ns)
+        if instance.present is not incarnation:
             return ""
         now_ns = time.monotonic_ns()
         record = {"target": instance.node.name, "took_ns": now_ns - began_ns}
@@ -51,14 +51,14 @@ class Readiness:
         return why
 
     async def _until_ready(
-        self, instance: Lives, life: Life, began_ns: int, timeout_ns: int
+        self, instance: Instance, incarnation: Incarnation, began_ns: int, timeout_ns: int
     ) -> str:
         check, pause_s, why = check_of(instance), PAUSE_SECONDS, ""
-        while instance.present is life:
+        while instance.present is incarnation:
             left_s = (began_ns + timeout_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
                 return f"not within {timeout_ns / 1e9:.3g} s (ready-timeout=): {why}"
-            tried = await _try(instance, life, check, min(left_s, ATTEMPT_SECONDS))
+            tried = await _try(instance, incarnation, check, min(left_s, ATTEMPT_SECONDS))
             if not tried.why:
                 return ""
             failed = _failure(instance)
@@ -71,7 +71,7 @@ class Readiness:
         return ""
 
 
-def _failure(instance: Lives) -> str:
+def _failure(instance: Instance) -> str:
     """Why no check can succeed any more; '' if one may."""
     if instance.start_error:
         return f"its program could not start: {instance.start_error}"
@@ -91,13 +91,17 @@ class _Tried(NamedTuple):
     ended: bool = True
 
 
-async def _try(instance: Lives, life: Life, check: tuple[str, ...], seconds: float) -> _Tried:
+async def _try(
+    instance: Instance, incarnation: Incarnation, check: tuple[str, ...], seconds: float
+) -> _Tried:
     commands = instance.commands
     assert commands is not None
     try:
         if len(check) == 1 and check[0].startswith(TCP_CHECK):
-            return _Tried(await commands.connect(life, int(check[0].removeprefix(TCP_CHECK))))
-        ran = await commands.run(life, check, logged=False, seconds=seconds)
+            return _Tried(
+                await commands.connect(incarnation, int(check[0].removeprefix(TCP_CHECK)))
+            )
+        ran = await commands.run(incarnation, check, logged=False, seconds=seconds)
     except RunError as error:
         return _Tried(error.message)
     if ran.status == 0:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.backend.base import Notice
-from runtime.backend.lives import Joined, Life, Lives
+from runtime.backend.instance import Incarnation, Instance, Joined
 from runtime.driver.eventbook import EventBook
 from runtime.driver.readiness import Readiness, check_of
 from runtime.driver.setups import Setups
@@ -22,10 +22,10 @@ from runtime.rundir import logmarks
 
 NO_PROGRAM = "no such program"  # or the interpreter that its first line names
 
-OnFailure = Callable[[Lives, Mapping[str, Any], str], None]  # the record, and what to say of it
+OnFailure = Callable[[Instance, Mapping[str, Any], str], None]  # the record, and what to say of it
 
 
-def cannot_start(instance: Lives, why: str) -> ProgramsError:
+def cannot_start(instance: Instance, why: str) -> ProgramsError:
     """What to say of its program; with this it ends the run."""
     name, program = instance.node.name, instance.argv[0] if instance.argv else "?"
     return ProgramsError(f"{name}: cannot start {program!r}: {why}", name)
@@ -57,68 +57,68 @@ class Starts:
         self._on_end = on_end
         self._beside: set[asyncio.Task[None]] = set()
 
-    def order(self, lives: Mapping[Lives, Life], due_ns: int) -> int:
+    def order(self, incarnations: Mapping[Instance, Incarnation], due_ns: int) -> int:
         """Orders the starts of instances that were never there ahead of time.
 
         So a hundred programs that join together cost one system call at that moment. Returns the
         descriptor to close, -1 if there is nothing to start.
         """
-        if not lives:
+        if not incarnations:
             return -1
         waiting, closing = os.pipe2(os.O_CLOEXEC)
         try:
-            for instance, life in lives.items():
+            for instance, incarnation in incarnations.items():
                 self.mark(instance, "join", due_ns)
-                instance.hold(life, waiting)
+                instance.hold(incarnation, waiting)
         finally:
             os.close(waiting)
         return closing
 
-    async def join(self, instance: Lives, life: Life, error: str) -> Joined:
+    async def join(self, instance: Instance, incarnation: Incarnation, error: str) -> Joined:
         """Of an instance whose program was not ordered ahead of time. Without a start, and without
         an error, if the setup comes before it. `error`: why its program cannot be started."""
         if instance.commands is None:
-            return await instance.join(life, 0)
-        at_ns = await instance.arrive(life)
+            return await instance.join(incarnation, 0)
+        at_ns = await instance.arrive(incarnation)
         if error:
             return Joined(at_ns, None, error)
         self.mark(instance, "join", at_ns - self._book.t0_ns)
         if self.setups.is_wanted(instance.node.name):
-            self._do_beside(self._set_up(instance, life))
+            self._do_beside(self._set_up(instance, incarnation))
             return Joined(at_ns)
-        return replace(await instance.start(life), at_ns=at_ns)
+        return replace(await instance.start(incarnation), at_ns=at_ns)
 
-    async def _set_up(self, instance: Lives, life: Life) -> None:
+    async def _set_up(self, instance: Instance, incarnation: Incarnation) -> None:
         """Then its program is started, if the instance is still there."""
-        why = await self.setups.run(instance.node.name, life)
+        why = await self.setups.run(instance.node.name, incarnation)
         due_ns = time.monotonic_ns()
-        if instance.present is not life:
+        if instance.present is not incarnation:
             return
-        joined = Joined(due_ns, None, why) if why else await instance.start(life)
+        joined = Joined(due_ns, None, why) if why else await instance.start(incarnation)
         if joined.error:
-            self.failed(instance, life, joined)
+            self.failed(instance, incarnation, joined)
             self._on_end()
         elif joined.started_ns is not None:
             times = {"applied_ns": joined.at_ns, "started_ns": joined.started_ns, "due_ns": due_ns}
             self._book.note({"kind": "start", "target": instance.node.name}, **times)
-            self.follow_readiness(instance, life)
+            self.follow_readiness(instance, incarnation)
 
-    def follow_readiness(self, instance: Lives, life: Life) -> None:
+    def follow_readiness(self, instance: Instance, incarnation: Incarnation) -> None:
         """Of a program that has been started."""
         if check_of(instance):
-            self._do_beside(self._until_ready(instance, life))
+            self._do_beside(self._until_ready(instance, incarnation))
 
-    async def _until_ready(self, instance: Lives, life: Life) -> None:
-        why = await self._readiness.wait(instance, life)
+    async def _until_ready(self, instance: Instance, incarnation: Incarnation) -> None:
+        why = await self._readiness.wait(instance, incarnation)
         if why:
             self._warn(f"{instance.node.name} is not ready: {why}")
 
-    def failed(self, instance: Lives, life: Life, joined: Joined) -> None:
+    def failed(self, instance: Instance, incarnation: Incarnation, joined: Joined) -> None:
         """The program could not be started, and that ends the run, unless nobody there could be
         asked. Whoever is let go before it runs is no news."""
         why = in_words(joined.error)
         record = {"kind": "exit", "target": instance.node.name, "error": why}
-        asked = instance.present is not life
+        asked = instance.present is not incarnation
         self._book.note({**record, "asked": True} if asked else record, applied_ns=joined.at_ns)
         if not asked:
             instance.start_error = why
@@ -127,7 +127,7 @@ class Starts:
                 fail(self.broken, error)
             self._on_failure(instance, record, error.message)
 
-    def mark(self, instance: Lives, what: str, elapsed_ns: int) -> None:
+    def mark(self, instance: Instance, what: str, elapsed_ns: int) -> None:
         """In its log; nothing at the start, where a log begins."""
         if instance.commands is not None and instance.argv and elapsed_ns > 0:
             instance.commands.mark(logmarks.words(elapsed_ns, what))

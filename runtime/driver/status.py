@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any
 
 from runtime.backend.base import Counters
-from runtime.backend.lives import Lives
+from runtime.backend.instance import Instance
 from runtime.datapath import sampler
-from runtime.driver.config import DriverConfig
+from runtime.driver.driver_config import DriverConfig
 from runtime.driver.progress import RUNNING, NextEvent, Progress, ServiceState
 from runtime.driver.timelinerunner import TimelineRunner
 
@@ -19,15 +19,15 @@ KILLED = "killed"
 _OF_PROGRESS = ("run_id", "directory", "at_ns", "end_ns", "elapsed_ns", "applied", "total")
 
 
-def services(conductor: TimelineRunner) -> tuple[ServiceState, ...]:
+def services(timeline_runner: TimelineRunner) -> tuple[ServiceState, ...]:
     """Counted over all declared instances; those that never join are down."""
-    topology = conductor.plan.topology
+    topology = timeline_runner.plan.topology
     shown = ("up", "cut", "down", "done", "failed", "not_started")  # in the order of ServiceState
     counts = [dict.fromkeys(shown, 0) for _ in topology.services]
     for node in topology.nodes:
         if node.service < 0:
             continue
-        instance = conductor.instances.get(node.name)
+        instance = timeline_runner.instances.get(node.name)
         if instance is None:
             counts[node.service]["down"] += 1
             continue
@@ -43,7 +43,7 @@ def services(conductor: TimelineRunner) -> tuple[ServiceState, ...]:
     )
 
 
-def shown_state(instance: Lives) -> str:
+def shown_state(instance: Instance) -> str:
     """The timeline's word for it, unless that would say that something runs which never did."""
     if instance.state == "down":
         return instance.state
@@ -52,10 +52,10 @@ def shown_state(instance: Lives) -> str:
     return FAILED_TO_START if instance.start_error else instance.state
 
 
-def upcoming(conductor: TimelineRunner, count: int) -> list[NextEvent]:
+def upcoming(timeline_runner: TimelineRunner, count: int) -> list[NextEvent]:
     events = (
         NextEvent(event.at_ns, event.kind, event.target)
-        for step in conductor.timeline.steps[conductor.next_step :]
+        for step in timeline_runner.schedule.steps[timeline_runner.next_step :]
         for event in step.events
     )
     return list(islice(events, count))
@@ -63,33 +63,33 @@ def upcoming(conductor: TimelineRunner, count: int) -> list[NextEvent]:
 
 def progress(
     config: DriverConfig,
-    conductor: TimelineRunner,
+    timeline_runner: TimelineRunner,
     phase: str,
     message: str = "",
     *,
     warning: bool = False,
 ) -> Progress:
-    elapsed = max(conductor.elapsed(), 0) if conductor.t0_ns else 0
-    timeline = conductor.timeline
-    at = min(timeline.clock.plan_time(elapsed), timeline.end_ns)
-    following = upcoming(conductor, 1) if phase == RUNNING else []
+    elapsed = max(timeline_runner.elapsed(), 0) if timeline_runner.t0_ns else 0
+    schedule = timeline_runner.schedule
+    at = min(schedule.clock.plan_time(elapsed), schedule.end_ns)
+    following = upcoming(timeline_runner, 1) if phase == RUNNING else []
     return Progress(
         phase=phase,
         run_id=config.run_id,
         directory=config.directory,
         at_ns=at,
-        end_ns=timeline.end_ns,
+        end_ns=schedule.end_ns,
         elapsed_ns=elapsed,
-        applied=conductor.applied,
-        total=timeline.total,
+        applied=timeline_runner.applied,
+        total=schedule.total,
         next_event=following[0] if following else None,
-        services=services(conductor),
+        services=services(timeline_runner),
         message=message,
         warning=warning,
     )
 
 
-def _instance(instance: Lives) -> dict[str, Any]:
+def _instance(instance: Instance) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": instance.node.name,
         "state": shown_state(instance),
@@ -119,19 +119,19 @@ def _named(rows: list[list[int]], columns: tuple[str, ...], names: list[str], ke
 
 
 def state(
-    config: DriverConfig, conductor: TimelineRunner, counters: Counters | None
+    config: DriverConfig, timeline_runner: TimelineRunner, counters: Counters | None
 ) -> dict[str, Any]:
     """Everything `tstorm inspect` shows; names instead of numbers."""
-    topology = conductor.plan.topology
-    record = asdict(progress(config, conductor, RUNNING))
+    topology = timeline_runner.plan.topology
+    record = asdict(progress(config, timeline_runner, RUNNING))
     links = sampler.table(counters.links) if counters else []
     pairs = sampler.table(counters.pairs) if counters else []
     link_names = [link.name for link in topology.links]
     node_names = [node.name for node in topology.nodes]
     return {
         **{name: record[name] for name in _OF_PROGRESS},
-        "next_events": [asdict(event) for event in upcoming(conductor, NEXT_EVENTS)],
-        "instances": [_instance(instance) for instance in conductor.instances.values()],
+        "next_events": [asdict(event) for event in upcoming(timeline_runner, NEXT_EVENTS)],
+        "instances": [_instance(instance) for instance in timeline_runner.instances.values()],
         "links": _named(links, sampler.LINK_COLUMNS, link_names, 1),
         "pairs": _named(pairs, sampler.PAIR_COLUMNS, node_names, 2),
     }

@@ -18,11 +18,18 @@ from typing import Any
 from compiler.plan.reader import Plan
 from compiler.plan.state import CUT, DOWN, UP
 from compiler.plan.types import Event
-from runtime.backend.base import Change, Effect, Held, Log, Network, Notice
-from runtime.backend.lives import Life, Lives
+from runtime.backend.base import (
+    Change,
+    Effect,
+    Held,
+    Log,
+    Notice,
+    RunNetwork,
+)
+from runtime.backend.instance import Incarnation, Instance
 from runtime.driver.beforestart import BeforeStart, Early
 from runtime.driver.eventbook import EventBook, sleep_until
-from runtime.driver.quitwhen import QuitWhen
+from runtime.driver.quitwhen import QuitCondition
 from runtime.driver.setups import Setups
 from runtime.driver.starts import OnFailure, Starts
 from runtime.errors import RunError, fail
@@ -43,7 +50,7 @@ _STATE_AFTER = {
 @dataclass(slots=True)
 class _Staged:
     step: Step
-    lives: dict[str, Life] = field(default_factory=dict)
+    incarnations: dict[str, Incarnation] = field(default_factory=dict)
     early: Mapping[str, Early] = field(default_factory=dict)
     ordered: frozenset[str] = frozenset()  # whose programs wait for the gate
     held: Held = field(default_factory=dict)
@@ -57,15 +64,15 @@ class TimelineRunner:
     def __init__(
         self,
         plan: Plan,
-        timeline: Schedule,
-        instances: Mapping[str, Lives],
+        schedule: Schedule,
+        instances: Mapping[str, Instance],
         log: Log,
         warn: Notice,
         on_failure: OnFailure | None = None,
         notice: Notice = lambda _text: None,
     ) -> None:
         self.plan = plan
-        self.timeline = timeline
+        self.schedule = schedule
         self.instances = instances
         self.book = EventBook(log)
         self.applied = 0
@@ -75,20 +82,20 @@ class TimelineRunner:
         self._log = log
         failed, setups = on_failure or (lambda *one: warn(one[2])), Setups(instances, self.book)
         self._starts = Starts(self.book, setups, warn, failed, self.look_for_the_end)
-        self._quit_when = QuitWhen(plan, timeline, instances)
+        self._quit_when = QuitCondition(plan, schedule, instances)
         self._programs_over = asyncio.Event()
         self._notice = notice
-        self._network: Network | None = None  # before the start nothing is there to be cut
-        self._states = list(timeline.start.nodes)
+        self._network: RunNetwork | None = None  # before the start nothing is there to be cut
+        self._states = list(schedule.start.nodes)
         self._cuts: set[asyncio.Task[None]] = set()
         names = [node.name for node in plan.topology.nodes]
         self._node_index = {name: index for index, name in enumerate(names)}
-        self._initial = dict(zip(names, timeline.start.nodes, strict=True))
+        self._initial = dict(zip(names, schedule.start.nodes, strict=True))
         self._seen: set[str] = set()  # instances that have joined in some staged step
         self._pending: dict[int, _Staged] = {}  # by step
         self._early: dict[int, Effect | None] = {}
         self._chains: dict[str, asyncio.Task[None]] = {}
-        self._steps_left = len(timeline.steps)
+        self._steps_left = len(schedule.steps)
         self._all_applied = asyncio.Event()
         self.broken = self._starts.broken
 
@@ -100,24 +107,24 @@ class TimelineRunner:
     @property
     def planned(self) -> int:
         """How many events there are, or were until an early end."""
-        done = self.timeline.steps[: self.next_step]
-        return sum(len(one.events) for one in done) if self.quit_early else self.timeline.total
+        done = self.schedule.steps[: self.next_step]
+        return sum(len(one.events) for one in done) if self.quit_early else self.schedule.total
 
     def elapsed(self) -> int:
         return time.monotonic_ns() - self.t0_ns
 
     def next_due_ns(self) -> int:
         """When the next step is due (CLOCK_MONOTONIC); far in the future after the last."""
-        steps = self.timeline.steps
+        steps = self.schedule.steps
         if self.next_step >= len(steps):
             return time.monotonic_ns() + 10**12
         return self.t0_ns + steps[self.next_step].due_ns
 
-    async def stage_start(self, network: Network) -> None:
+    async def stage_start(self, network: RunNetwork) -> None:
         """Everything that is there at the start; sets T0. RunError."""
         self._network = network
-        first = self.timeline.steps[0]
-        found = await self._lives([*sorted(self.timeline.present), *first.joins])
+        first = self.schedule.steps[0]
+        found = await self._incarnations([*sorted(self.schedule.present), *first.joins])
         before = BeforeStart(
             self.plan, self.instances, self._initial, self._starts.setups, self.book
         )
@@ -125,37 +132,37 @@ class TimelineRunner:
         if before.is_wanted(found):
             await network.put_in_force(self._ports(found))
             self._notice(before.words)
-            early = await before.carry_out(found, self.timeline.options)
+            early = await before.carry_out(found, self.schedule.options)
         staged = self._ordered(_Staged(first, found, early))
         self.book.begin(await network.begin(self._ports(found)))
         self._wait_for_effect(0, staged)
 
-    async def _lives(self, names: Sequence[str]) -> dict[str, Life]:
-        return {name: await self.instances[name].next_life() for name in names}
+    async def _incarnations(self, names: Sequence[str]) -> dict[str, Incarnation]:
+        return {name: await self.instances[name].next_incarnation() for name in names}
 
     def _ordered(self, staged: _Staged) -> _Staged:
         """Starts of programs that were never there are ordered, unless a setup comes before."""
         wanted = [
             name
-            for name in staged.lives
+            for name in staged.incarnations
             if name not in self._seen
             and name not in staged.early
             and not self._starts.setups.is_wanted(name)
         ]
-        self._seen.update(staged.lives)
-        lives = {self.instances[name]: staged.lives[name] for name in wanted}
-        staged.gate = self._starts.order(lives, staged.step.due_ns)
+        self._seen.update(staged.incarnations)
+        incarnations = {self.instances[name]: staged.incarnations[name] for name in wanted}
+        staged.gate = self._starts.order(incarnations, staged.step.due_ns)
         staged.ordered = frozenset(wanted)
         return staged
 
-    def _ports(self, lives: Mapping[str, Life]) -> dict[int, int]:
+    def _ports(self, incarnations: Mapping[str, Incarnation]) -> dict[int, int]:
         """Ports of the new incarnations that are still there after this step."""
         nodes = self.plan.topology.nodes
         wanted = {}
         for index, node in enumerate(nodes):
-            life = lives.get(node.name)
-            if life is not None and self._states[index] != DOWN:
-                wanted[index] = life.port
+            incarnation = incarnations.get(node.name)
+            if incarnation is not None and self._states[index] != DOWN:
+                wanted[index] = incarnation.port
         return wanted
 
     def _wait_for_effect(self, number: int, staged: _Staged) -> None:
@@ -173,7 +180,7 @@ class TimelineRunner:
         else:
             self._early[number] = effect  # before we knew that it was staged
 
-    async def carry_out(self, network: Network) -> None:
+    async def carry_out(self, network: RunNetwork) -> None:
         """Stages every later step in time. Returns when all events are done and the end is there,
         or programs have ended with which the run is to end.
 
@@ -195,11 +202,11 @@ class TimelineRunner:
                 task.cancel()
             self._starts.stop()
 
-    async def _to_the_end(self, network: Network) -> None:
-        for number, step in enumerate(self.timeline.steps[1:], start=1):
+    async def _to_the_end(self, network: RunNetwork) -> None:
+        for number, step in enumerate(self.schedule.steps[1:], start=1):
             await sleep_until(self.t0_ns + step.due_ns - STAGE_AHEAD_NS)
             await self._stage(network, number, step)
-        await sleep_until(self.t0_ns + self.timeline.end_due_ns)
+        await sleep_until(self.t0_ns + self.schedule.end_due_ns)
         try:
             await asyncio.wait_for(self._all_applied.wait(), OVERDUE_SECONDS)
         except TimeoutError as error:
@@ -223,19 +230,19 @@ class TimelineRunner:
         if self.is_over or not 0 < self.t0_ns <= at_ns:
             return
         self.is_over = True
-        planned_ns = self.timeline.clock.plan_time(at_ns - self.t0_ns)
+        planned_ns = self.schedule.clock.plan_time(at_ns - self.t0_ns)
         record = {"kind": "quit", "target": "", "reason": why, "planned_ns": planned_ns}
         self.book.note(record, applied_ns=at_ns)
 
     async def _prepare_rejoins(self) -> None:
-        for item in preparations(self.timeline):
+        for item in preparations(self.schedule):
             await sleep_until(self.t0_ns + item.begin_ns)
             self.instances[item.name].prepare()
 
-    async def _stage(self, network: Network, number: int, step: Step) -> None:
+    async def _stage(self, network: RunNetwork, number: int, step: Step) -> None:
         gone = self._follow(step)
-        staged = self._ordered(_Staged(step, await self._lives(step.joins)))
-        ports = self._ports(staged.lives)
+        staged = self._ordered(_Staged(step, await self._incarnations(step.joins)))
+        ports = self._ports(staged.incarnations)
         change = Change(number, step, ports, gone, self._leaving(step, gone))
         staged.held = await network.stage(change)
         self._wait_for_effect(number, staged)
@@ -259,9 +266,11 @@ class TimelineRunner:
             if last.get(name) == "leave" and self.instances[name].argv
         }
 
-    async def _cut(self, life: Life, name: str, node: int, links: frozenset[int]) -> None:
+    async def _cut(
+        self, incarnation: Incarnation, name: str, node: int, links: frozenset[int]
+    ) -> None:
         """The network of an instance that has left, once its last process has ended."""
-        await life.gone
+        await incarnation.gone
         instance = self.instances[name]
         if instance.state != DOWN or self._network is None:
             return  # it is back already: its rejoin has seen to its network
@@ -275,7 +284,7 @@ class TimelineRunner:
             staged.opened_ns = time.monotonic_ns()  # on return others may have had the processor
             os.close(staged.gate)
         self.next_step += 1
-        for name in sorted(staged.lives.keys() - set(step.joins)):
+        for name in sorted(staged.incarnations.keys() - set(step.joins)):
             self.instances[name].state = self._initial[name]
             self._chain(name, self._join(name, None, staged, network))
         for event in step.events:
@@ -323,15 +332,15 @@ class TimelineRunner:
     async def _join(
         self, name: str, event: Event | None, staged: _Staged, network: Effect | None
     ) -> None:
-        instance, life = self.instances[name], staged.lives[name]
+        instance, incarnation = self.instances[name], staged.incarnations[name]
         early = staged.early.get(name)
         if early is not None and early.joined is not None:  # it runs already
             at_ns = self.elapsed() if network is None else network.at_ns
             joined = replace(early.joined, at_ns=self.t0_ns + at_ns)
         elif name in staged.ordered:
-            joined = await instance.join(life, staged.opened_ns)
+            joined = await instance.join(incarnation, staged.opened_ns)
         else:
-            joined = await self._starts.join(instance, life, early.error if early else "")
+            joined = await self._starts.join(instance, incarnation, early.error if early else "")
         applied = joined.at_ns - self.t0_ns
         started = None if joined.started_ns is None else joined.started_ns - self.t0_ns
         more = {} if started is None else {"started_ns": started}
@@ -342,17 +351,19 @@ class TimelineRunner:
         else:
             self._done(event, staged.step, network, applied, more)
         if joined.error:
-            self._starts.failed(instance, life, joined)
+            self._starts.failed(instance, incarnation, joined)
         elif started is not None and early is None:
-            self._starts.follow_readiness(instance, life)
+            self._starts.follow_readiness(instance, incarnation)
 
     async def _end(self, event: Event, staged: _Staged, network: Effect | None) -> None:
         instance = self.instances[event.target]
         if event.kind == "crash":
-            life = instance.present
+            incarnation = instance.present
             elapsed = await instance.crash() - self.t0_ns
-            if life is not None:  # what it has written by then comes before
-                life.gone.add_done_callback(lambda _: self._starts.mark(instance, "crash", elapsed))
+            if incarnation is not None:  # what it has written by then comes before
+                incarnation.gone.add_done_callback(
+                    lambda _: self._starts.mark(instance, "crash", elapsed)
+                )
             self._done(event, staged.step, network, elapsed)
             return
         if instance.present is not None:
@@ -360,8 +371,8 @@ class TimelineRunner:
         left = await instance.leave()
         self._done(event, staged.step, network, left.at_ns - self.t0_ns)
         node = self._node_index[event.target]
-        if left.life is not None and node in staged.held:
-            action = self._cut(left.life, event.target, node, staged.held[node])
+        if left.incarnation is not None and node in staged.held:
+            action = self._cut(left.incarnation, event.target, node, staged.held[node])
             task = asyncio.get_running_loop().create_task(action)
             self._cuts.add(task)
             task.add_done_callback(self._cuts.discard)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.certify.planned import Pair
+from runtime.certify.planned_paths import Pair
 
 SPREAD_NS = 200_000_000  # two samples
 _COLUMNS = ("src", "dst", "delivered_bytes")

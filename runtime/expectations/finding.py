@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from compiler.plan.expectations import Expectation
+from compiler.plan.expectations import PlannedExpectation
 
 PASSED, FAILED, NOT_MEASURED = "passed", "failed", "not_measured"
 STATES = (PASSED, FAILED, NOT_MEASURED)
@@ -15,7 +15,7 @@ MOST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class MatchedLine:
     """`at_ns` is plan time, None if nobody knows."""
 
     instance: str
@@ -35,9 +35,9 @@ class Finding:
     unit: str = NO_UNIT
     at_ns: int | None = None
     subject: str = ""
-    log: tuple[LogLine, ...] = ()
+    log: tuple[MatchedLine, ...] = ()
 
-    def to_record(self, expectation: Expectation) -> dict[str, Any]:
+    def to_record(self, expectation: PlannedExpectation) -> dict[str, Any]:
         """As summary.json has it."""
         statement = {name: getattr(expectation, name) for name in ("text", "line", "file", "kind")}
         found = {**statement, **asdict(self)}

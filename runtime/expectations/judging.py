@@ -21,15 +21,15 @@ from compiler.plan.expectations import (
     THROUGHPUT,
     UNREACHABLE,
     VALID,
-    Expectation,
+    PlannedExpectation,
 )
 from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.errors import RunError
 from runtime.expectations import (
-    commands,
     context,
-    exits,
+    expect_exit,
+    expect_run,
     logged,
     loss,
     rtt,
@@ -38,12 +38,12 @@ from runtime.expectations import (
     validity,
 )
 from runtime.expectations.finding import FAILED, NOT_MEASURED, PASSED, Finding, not_measured
-from runtime.expectations.records import Records
-from runtime.expectations.window import Window, window
-from runtime.rundir.directory import HeldDirectory
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.expectations.window import MeasuredWindow, window
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
 
-Judge = Callable[[Expectation, Records, Window], Finding]
+Judge = Callable[[PlannedExpectation, RunEvidence, MeasuredWindow], Finding]
 _JUDGES: Mapping[str, Judge] = {
     RTT: rtt.judge,
     THROUGHPUT: throughput.judge,
@@ -51,8 +51,8 @@ _JUDGES: Mapping[str, Judge] = {
     UNREACHABLE: unreachable.judge,
     LOG: logged.judge,
     NO_LOG: logged.judge,
-    EXIT: exits.judge,
-    RUN: commands.judge,
+    EXIT: expect_exit.judge,
+    RUN: expect_run.judge,
     VALID: validity.judge,
 }
 _OF_NO_INTERVAL = (EXIT, VALID)
@@ -61,20 +61,20 @@ _OF_NO_INTERVAL = (EXIT, VALID)
 def judged(
     directory: HeldDirectory,
     plan: Plan,
-    timeline: Schedule,
+    schedule: Schedule,
     evidence: Evidence,
     summary: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """As summary.json has them. RunError for records that are damaged."""
-    records = Records(directory, plan, timeline, evidence, summary)
+    records = RunEvidence(directory, plan, schedule, evidence, summary)
     return [_judge(one, records).to_record(one) for one in plan.expectations]
 
 
-def _judge(expectation: Expectation, records: Records) -> Finding:
+def _judge(expectation: PlannedExpectation, records: RunEvidence) -> Finding:
     return _with_log(_found(expectation, records), expectation, records)
 
 
-def _found(expectation: Expectation, records: Records) -> Finding:
+def _found(expectation: PlannedExpectation, records: RunEvidence) -> Finding:
     seen = window(expectation, records.covered)
     kind = expectation.kind
     if kind in _OF_NO_INTERVAL:
@@ -87,7 +87,7 @@ def _found(expectation: Expectation, records: Records) -> Finding:
     return found
 
 
-def _decides(expectation: Expectation, state: str) -> bool:
+def _decides(expectation: PlannedExpectation, state: str) -> bool:
     """Whether nothing that comes after a part of the interval could change this."""
     kind = expectation.kind
     if kind == RUN:
@@ -99,7 +99,7 @@ def _decides(expectation: Expectation, state: str) -> bool:
     return False
 
 
-def _with_log(found: Finding, expectation: Expectation, records: Records) -> Finding:
+def _with_log(found: Finding, expectation: PlannedExpectation, records: RunEvidence) -> Finding:
     """What a program, or those of a pair, wrote around the moment at which it failed."""
     has_log = expectation.kind in (*OF_PAIRS, EXIT) and found.state == FAILED
     if found.at_ns is None or not has_log:

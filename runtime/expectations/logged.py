@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.plan.expectations import NO_LOG, Expectation
+from compiler.plan.expectations import NO_LOG, PlannedExpectation
 from runtime.errors import RunError
 from runtime.expectations import context
+from runtime.expectations.figure_words import moment, span
 from runtime.expectations.finding import (
     FAILED,
     NOT_MEASURED,
@@ -22,11 +23,10 @@ from runtime.expectations.finding import (
     not_measured,
     worst,
 )
-from runtime.expectations.matching import BATCH_SECONDS, TooLongError, matching
-from runtime.expectations.records import Records
-from runtime.expectations.window import Window
-from runtime.expectations.words import moment, span
-from runtime.results.loglines import Line
+from runtime.expectations.line_matching import BATCH_SECONDS, TooLongError, matching
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.expectations.window import MeasuredWindow
+from runtime.results.loglines import LogRecord
 
 EVER_NS = 1 << 62
 
@@ -38,12 +38,12 @@ class _Within:
     low_ns: int
     high_ns: int
 
-    def surely(self, line: Line) -> bool:
+    def surely(self, line: LogRecord) -> bool:
         low = -EVER_NS if line.from_ns is None else line.from_ns
         high = EVER_NS if line.until_ns is None else line.until_ns
         return low >= self.low_ns and high <= self.high_ns
 
-    def perhaps(self, line: Line) -> bool:
+    def perhaps(self, line: LogRecord) -> bool:
         return line.may_be_within(self.low_ns, self.high_ns)
 
 
@@ -51,13 +51,13 @@ class _Within:
 class _Found:
     """The first line of each sort; None if there is none."""
 
-    surely: Line | None = None
-    perhaps: Line | None = None
-    outside: Line | None = None
+    surely: LogRecord | None = None
+    perhaps: LogRecord | None = None
+    outside: LogRecord | None = None
     missing: str = ""  # why there may be others
 
 
-def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+def judge(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> Finding:
     of_instance = _none_expected if expectation.kind == NO_LOG else _one_expected
     within, found = _within(expectation, records, seen), []
     for node in expectation.nodes:
@@ -87,7 +87,7 @@ def _enough(found: list[Finding]) -> list[Finding]:
     return found
 
 
-def _within(expectation: Expectation, records: Records, seen: Window) -> _Within:
+def _within(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> _Within:
     from_start = expectation.from_ns <= records.covered.from_ns
     to_end = expectation.to_ns >= records.covered.plan_end_ns
     return _Within(
@@ -96,12 +96,14 @@ def _within(expectation: Expectation, records: Records, seen: Window) -> _Within
     )
 
 
-def _look(expectation: Expectation, records: Records, within: _Within, name: str) -> _Found:
-    perhaps: Line | None = None
-    outside: Line | None = None
+def _look(
+    expectation: PlannedExpectation, records: RunEvidence, within: _Within, name: str
+) -> _Found:
+    perhaps: LogRecord | None = None
+    outside: LogRecord | None = None
     missing = records.why_log_incomplete(name)
 
-    def looked_at() -> Iterator[Line]:
+    def looked_at() -> Iterator[LogRecord]:
         nonlocal missing
         for line in records.log(name):
             if line.cut and within.perhaps(line):
@@ -118,7 +120,7 @@ def _look(expectation: Expectation, records: Records, within: _Within, name: str
     return _Found(None, perhaps, outside, missing)
 
 
-def _cut(records: Records, line: Line) -> str:
+def _cut(records: RunEvidence, line: LogRecord) -> str:
     seen = len(line.text.encode(errors="replace"))
     return (
         f"a line of {line.instance}{_at(records, line)} has more than {seen:,} bytes: the"
@@ -127,7 +129,11 @@ def _cut(records: Records, line: Line) -> str:
 
 
 def _one_expected(
-    expectation: Expectation, records: Records, seen: Window, name: str, found: _Found
+    expectation: PlannedExpectation,
+    records: RunEvidence,
+    seen: MeasuredWindow,
+    name: str,
+    found: _Found,
 ) -> Finding:
     when = span(seen.from_ns, seen.to_ns)
     if found.surely is not None:
@@ -146,7 +152,11 @@ def _one_expected(
 
 
 def _none_expected(
-    expectation: Expectation, records: Records, seen: Window, name: str, found: _Found
+    expectation: PlannedExpectation,
+    records: RunEvidence,
+    seen: MeasuredWindow,
+    name: str,
+    found: _Found,
 ) -> Finding:
     when, line = span(seen.from_ns, seen.to_ns), found.surely
     if line is None and found.perhaps is not None:
@@ -162,7 +172,7 @@ def _none_expected(
     return Finding(FAILED, text, at_ns=own.at_ns, subject=name, log=log or (own,))
 
 
-def _unsure(records: Records, line: Line, when: str) -> Finding:
+def _unsure(records: RunEvidence, line: LogRecord, when: str) -> Finding:
     times = [None if at is None else records.clock.plan_time(at) for at in _bounds(line)]
     low = "before the start" if times[0] is None else moment(times[0])
     high = "the end" if times[1] is None else moment(times[1])
@@ -170,11 +180,11 @@ def _unsure(records: Records, line: Line, when: str) -> Finding:
     return not_measured(text, line.instance)
 
 
-def _bounds(line: Line) -> tuple[int | None, int | None]:
+def _bounds(line: LogRecord) -> tuple[int | None, int | None]:
     return line.from_ns, line.until_ns
 
 
-def _at(records: Records, line: Line) -> str:
+def _at(records: RunEvidence, line: LogRecord) -> str:
     """When it was written, as well as that is known."""
     at_ns = line.until_ns if line.from_ns is None else line.from_ns
     return "" if at_ns is None else f" at {moment(records.clock.plan_time(at_ns))}"

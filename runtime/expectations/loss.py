@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.plan.expectations import Expectation
+from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import PPB as WHOLE_PPB
-from runtime.certify.planned import Pair
-from runtime.certify.probed import Probe
+from runtime.certify.judged_probes import JudgedProbe
+from runtime.certify.planned_paths import Pair
+from runtime.expectations.figure_words import quantity
 from runtime.expectations.finding import FAILED, PASSED, PPB, Finding, bounded, holds, not_measured
-from runtime.expectations.pairs import FEWEST, over_pairs, too_few
-from runtime.expectations.records import Records
-from runtime.expectations.window import Window
-from runtime.expectations.words import quantity
+from runtime.expectations.judge_pairs import FEWEST, over_pairs, too_few
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.expectations.window import MeasuredWindow
 from runtime.say import number
 
 _UNTOLD = (
@@ -27,11 +27,13 @@ _UNTOLD = (
 )
 
 
-def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+def judge(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> Finding:
     return over_pairs(expectation, records, seen, _of_pair)
 
 
-def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:
+def _of_pair(
+    expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow, pair: Pair
+) -> Finding:
     why = records.why_no_probes(pair)
     if why:
         return not_measured(why)
@@ -59,7 +61,7 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
     return Finding(state, text, shares[at], expectation.value, PPB, at_ns)
 
 
-def _from_each(sent: Sequence[Probe]) -> list[int]:
+def _from_each(sent: Sequence[JudgedProbe]) -> list[int]:
     """The share, in ppb, of the probes from each position on to the end."""
     lost, found = 0, []
     for whole, probe in enumerate(reversed(sent), 1):

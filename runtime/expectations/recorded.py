@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runtime.rundir.directory import HeldDirectory, write_all
-from runtime.rundir.records import encode
+from runtime.rundir.held_directory import HeldDirectory, write_all
+from runtime.rundir.line_files import encode
 from runtime.rundir.runfiles import EVENTS, EXPECTATION
 
 _SAID = ("text", "line", "file", "state", "message")

@@ -16,15 +16,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.plan.expectations import Expectation
+from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import PPB as WHOLE_PPB
-from runtime.certify.planned import Pair, Stretch
-from runtime.certify.probed import Probe, Visit
+from runtime.certify.judged_probes import JudgedProbe, Visit
+from runtime.certify.planned_paths import Pair, PlannedStretch
+from runtime.expectations.figure_words import span
 from runtime.expectations.finding import FAILED, NS, PASSED, Finding, bounded, holds, not_measured
-from runtime.expectations.pairs import FEWEST, over_pairs, too_few
-from runtime.expectations.records import Records
-from runtime.expectations.window import Window
-from runtime.expectations.words import span
+from runtime.expectations.judge_pairs import FEWEST, over_pairs, too_few
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import milliseconds
 from runtime.probing.roundtrip import REACH, Sent, answer
 from runtime.say import number
@@ -41,11 +41,13 @@ class Trip:
     planned_ns: int
 
 
-def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+def judge(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> Finding:
     return over_pairs(expectation, records, seen, _of_pair)
 
 
-def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:
+def _of_pair(
+    expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow, pair: Pair
+) -> Finding:
     composed = not records.round_trips
     for way in (pair, pair[::-1]) if composed else (pair,):
         why = records.why_no_probes(way)
@@ -61,11 +63,11 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
 
 
 def _all_lost(
-    expectation: Expectation,
-    records: Records,
-    seen: Window,
+    expectation: PlannedExpectation,
+    records: RunEvidence,
+    seen: MeasuredWindow,
     pair: Pair,
-    sent: Sequence[tuple[Visit, Probe]],
+    sent: Sequence[tuple[Visit, JudgedProbe]],
 ) -> Finding:
     when = span(seen.from_ns, seen.to_ns)
     text = f"{records.pair_name(pair)}: none of {number(len(sent), 'probe')} came through {when}"
@@ -74,7 +76,7 @@ def _all_lost(
     return Finding(FAILED, text, None, threshold, NS, at_ns)
 
 
-def _whole(sent: Sequence[tuple[Visit, Probe]]) -> list[Trip]:
+def _whole(sent: Sequence[tuple[Visit, JudgedProbe]]) -> list[Trip]:
     """Of probes that go there and back."""
     return [
         Trip(probe.sent_ns, probe.delay_ns, visit.expected.delay_ns if visit.expected else 0)
@@ -83,7 +85,9 @@ def _whole(sent: Sequence[tuple[Visit, Probe]]) -> list[Trip]:
     ]
 
 
-def _composed(sent: Sequence[tuple[Visit, Probe]], records: Records, pair: Pair) -> list[Trip]:
+def _composed(
+    sent: Sequence[tuple[Visit, JudgedProbe]], records: RunEvidence, pair: Pair
+) -> list[Trip]:
     """Each with the probe back that was sent nearest to its arrival, also after the interval, but
     while the plan had the same network there: an answer would have met that one."""
     back: dict[Delays, list[Sent]] = defaultdict(list)
@@ -104,7 +108,7 @@ def _composed(sent: Sequence[tuple[Visit, Probe]], records: Records, pair: Pair)
     return trips
 
 
-def _delays(stretch: Stretch) -> Delays:
+def _delays(stretch: PlannedStretch) -> Delays:
     """There and back, with their jitters."""
     ways = (stretch.there, stretch.back)
     return tuple(
@@ -112,13 +116,17 @@ def _delays(stretch: Stretch) -> Delays:
     )
 
 
-def _planned_ns(stretch: Stretch) -> int:
+def _planned_ns(stretch: PlannedStretch) -> int:
     ways = (stretch.there, stretch.back)
     return sum(way.totals.delay_ns for way in ways if way is not None)
 
 
 def _judged(
-    expectation: Expectation, records: Records, pair: Pair, trips: Sequence[Trip], how: str
+    expectation: PlannedExpectation,
+    records: RunEvidence,
+    pair: Pair,
+    trips: Sequence[Trip],
+    how: str,
 ) -> Finding:
     ends = range(len(trips) - FEWEST + 1) if expectation.eventually else range(1)
     figures = _from_each(expectation.statistic, [trip.rtt_ns for trip in trips], len(ends))
@@ -141,7 +149,7 @@ def _judged(
     return Finding(state, text, figures[at], bounds[at], NS, at_ns)
 
 
-def _wanted(expectation: Expectation, bound: int) -> str:
+def _wanted(expectation: PlannedExpectation, bound: int) -> str:
     of_plan = " by the plan" if expectation.of_plan else ""
     return f"{bounded(expectation.op)} {milliseconds(bound)}{of_plan}"
 

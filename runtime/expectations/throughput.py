@@ -9,25 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.plan.expectations import Expectation
+from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import PPB as WHOLE_PPB
-from runtime.certify.planned import Pair
+from runtime.certify.planned_paths import Pair
+from runtime.expectations.figure_words import moment, quantity, span
 from runtime.expectations.finding import BPS, FAILED, PASSED, Finding, bounded, holds, not_measured
-from runtime.expectations.pairs import over_pairs
-from runtime.expectations.records import Records
-from runtime.expectations.window import Window
-from runtime.expectations.words import moment, quantity, span
+from runtime.expectations.judge_pairs import over_pairs
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import milliseconds
 
 WINDOW_NS = 500_000_000  # five samples
 STEP_NS = 100_000_000
 
 
-def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+def judge(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> Finding:
     return over_pairs(expectation, records, seen, _of_pair)
 
 
-def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:
+def _of_pair(
+    expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow, pair: Pair
+) -> Finding:
     from_ns, to_ns = (records.clock.due(at_ns) for at_ns in (seen.from_ns, seen.to_ns))
     name = records.pair_name(pair)
     if to_ns - from_ns < WINDOW_NS:
@@ -59,12 +61,12 @@ def _windows(from_ns: int, to_ns: int) -> Iterator[tuple[int, int]]:
         yield low, low + WINDOW_NS
 
 
-def _plan(records: Records, low: int, high: int) -> tuple[int, int]:
+def _plan(records: RunEvidence, low: int, high: int) -> tuple[int, int]:
     return records.clock.plan_time(low), records.clock.plan_time(high)
 
 
 def _over(
-    expectation: Expectation, records: Records, pair: Pair, low: int, high: int
+    expectation: PlannedExpectation, records: RunEvidence, pair: Pair, low: int, high: int
 ) -> Finding | str:
     """Real ns. Or why there is nothing to compare with."""
     figure, bound = records.delivered(pair).bps(low, high), expectation.value
@@ -85,7 +87,7 @@ def _over(
     return Finding(PASSED if passed else FAILED, text, figure, bound, BPS, at_ns)
 
 
-def _planned_bps(records: Records, pair: Pair, low: int, high: int) -> int | str:
+def _planned_bps(records: RunEvidence, pair: Pair, low: int, high: int) -> int | str:
     """On average; while there is no path, 0. Or why there is none."""
     bits_ns, known_ns = 0, 0
     for stretch in records.stretches(pair):

@@ -11,33 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.plan.expectations import Expectation
-from runtime.certify.lives import WAIT_NS
-from runtime.certify.planned import Pair
-from runtime.certify.probed import Probe
+from compiler.plan.expectations import PlannedExpectation
+from runtime.certify.judged_probes import JudgedProbe
+from runtime.certify.planned_paths import Pair
+from runtime.certify.probing_ends import WAIT_NS
+from runtime.expectations.figure_words import moment, span
 from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured
-from runtime.expectations.pairs import over_pairs, too_few
-from runtime.expectations.records import Records
-from runtime.expectations.window import Window
-from runtime.expectations.words import moment, span
+from runtime.expectations.judge_pairs import over_pairs, too_few
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import milliseconds
 from runtime.say import number
 
 SEVERAL = 3  # intervals between probes
 
 
-def judge(expectation: Expectation, records: Records, seen: Window) -> Finding:
+def judge(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> Finding:
     return over_pairs(expectation, records, seen, _of_pair)
 
 
-def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pair) -> Finding:
+def _of_pair(
+    expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow, pair: Pair
+) -> Finding:
     why = records.why_no_probes(pair)
     if why:
         return not_measured(why)
     until_ns = _until_ns(records, pair, seen) if expectation.eventually else seen.to_ns
     met = records.probes(pair, seen.from_ns, until_ns)
     sent = [probe for _, probe in met]
-    looked = Window(seen.from_ns, until_ns)
+    looked = MeasuredWindow(seen.from_ns, until_ns)
     if not sent:
         return too_few(0, "probe", pair, records, looked)
     latest_ns = records.clock.due(seen.to_ns) if expectation.eventually else -1
@@ -57,14 +59,14 @@ def _of_pair(expectation: Expectation, records: Records, seen: Window, pair: Pai
     return Finding(PASSED, text, 0, 0)
 
 
-def _lost(sent: Sequence[Probe]) -> Sequence[Probe]:
+def _lost(sent: Sequence[JudgedProbe]) -> Sequence[JudgedProbe]:
     """Those after the last one that arrived."""
     last = max((at for at, one in enumerate(sent) if one.delay_ns is not None), default=-1)
     return sent[last + 1 :]
 
 
 def _stopped(
-    records: Records, pair: Pair, lost: Sequence[Probe], from_ns: int, until_ns: int
+    records: RunEvidence, pair: Pair, lost: Sequence[JudgedProbe], from_ns: int, until_ns: int
 ) -> bool:
     """Whether the last one was sent long before the last moment at which both instances were there:
     whatever came through later nobody would have seen. Near the end of the run a lost one is told
@@ -79,13 +81,13 @@ def _stopped(
     return bool(there) and there[-1] - lost[-1].sent_ns > long_ns
 
 
-def _unknown(records: Records, pair: Pair, last: Probe, until_ns: int) -> Finding:
+def _unknown(records: RunEvidence, pair: Pair, last: JudgedProbe, until_ns: int) -> Finding:
     at_ns = records.clock.plan_time(last.sent_ns)
     text = f"of {records.pair_name(pair)} no probe is known {span(at_ns, until_ns)}"
     return not_measured(f"{text}: nobody would have seen what came through")
 
 
-def _until_ns(records: Records, pair: Pair, seen: Window) -> int:
+def _until_ns(records: RunEvidence, pair: Pair, seen: MeasuredWindow) -> int:
     """Until when nothing changes for the pair that is planned after the interval."""
     last_ns = records.clock.due(seen.to_ns)
     ends = [
@@ -97,7 +99,7 @@ def _until_ns(records: Records, pair: Pair, seen: Window) -> int:
 
 
 def _reached(
-    records: Records, pair: Pair, wrong: Sequence[Probe], sent: Sequence[Probe]
+    records: RunEvidence, pair: Pair, wrong: Sequence[JudgedProbe], sent: Sequence[JudgedProbe]
 ) -> Finding:
     first = wrong[0]
     at_ns = records.clock.plan_time(first.sent_ns)

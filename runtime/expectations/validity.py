@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from compiler.plan.expectations import Expectation
+from compiler.plan.expectations import PlannedExpectation
 from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured
-from runtime.expectations.records import Records
-from runtime.expectations.window import Window
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import UNKNOWN, VALID
 
 
-def judge(_expectation: Expectation, records: Records, _seen: Window) -> Finding:
+def judge(_expectation: PlannedExpectation, records: RunEvidence, _seen: MeasuredWindow) -> Finding:
     verdict = records.verdict
     state = str(verdict.get("state", UNKNOWN))
     if state == VALID:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.plan.expectations import Expectation
-from runtime.expectations.words import moment
+from compiler.plan.expectations import PlannedExpectation
+from runtime.expectations.figure_words import moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Covered:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MeasuredWindow:
     """[from_ns, to_ns], empty if nothing is left. `missing`: why it is not the whole interval."""
 
     from_ns: int
@@ -36,13 +36,13 @@ class Window:
         return self.from_ns > self.to_ns
 
 
-def window(expectation: Expectation, covered: Covered) -> Window:
+def window(expectation: PlannedExpectation, covered: Covered) -> MeasuredWindow:
     from_ns = max(expectation.from_ns, covered.from_ns)
     to_ns = min(expectation.to_ns, covered.to_ns)
-    return Window(from_ns, to_ns, _missing(expectation, covered))
+    return MeasuredWindow(from_ns, to_ns, _missing(expectation, covered))
 
 
-def _missing(expectation: Expectation, covered: Covered) -> str:
+def _missing(expectation: PlannedExpectation, covered: Covered) -> str:
     if 0 < expectation.from_ns < covered.from_ns:
         begin = moment(covered.from_ns)
         return f"the run began at {begin}, after {moment(expectation.from_ns)}"

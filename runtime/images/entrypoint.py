@@ -14,7 +14,7 @@ from pathlib import Path
 
 from compiler.plan.types import Service
 from runtime.errors import RunError
-from runtime.images.config import ImageConfig
+from runtime.images.image_config import ImageConfig
 from runtime.system.inroot import text_of
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -19,13 +19,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from runtime.errors import RunError
-from runtime.foreign import TEXT, Shape, check, parse
-from runtime.images import cache, config, tools, unpacking
-from runtime.images.cache import Image
-from runtime.images.config import ImageConfig
+from runtime.images import (
+    image_cache,
+    image_config,
+    image_tools,
+    unpack_image,
+)
+from runtime.images.image_cache import Image
+from runtime.images.image_config import ImageConfig
+from runtime.images.image_tools import Steps
 from runtime.images.making import Making, making
 from runtime.images.references import Reference
-from runtime.images.tools import Steps
+from runtime.json_schema import (
+    TEXT,
+    Shape,
+    check,
+    parse,
+)
 
 _ELSEWHERE = (
     "correct img=, log in, or have it from elsewhere (oci-archive:FILE, docker-archive:FILE); state"
@@ -42,34 +52,34 @@ def get(reference: Reference, available: str, steps: Steps, *, pull: bool = Fals
     digest = reference.digest or ("" if pull else _remembered(reference))
     found = fetched(reference, digest or digest_of(reference, steps), available, steps)
     if reference.kept and not reference.digest:
-        cache.note_reference(reference.name, found.digest)
+        image_cache.note_reference(reference.name, found.digest)
     return found
 
 
 def fetched(reference: Reference, digest: str, available: str, steps: Steps) -> Image:
     """The unpacked image with just this content, from the cache or from where it is. RunError."""
-    found = cache.find(digest, available)
+    found = image_cache.find(digest, available)
     if found is None:
         with making(digest, available) as made:
-            found = cache.find(digest, available)  # made by another run while we waited
+            found = image_cache.find(digest, available)  # made by another run while we waited
             if found is None:
                 found = _make(made, reference, digest, available, steps)
     return found
 
 
 def _remembered(reference: Reference) -> str:
-    return cache.known_digest(reference.name) if reference.kept else ""
+    return image_cache.known_digest(reference.name) if reference.kept else ""
 
 
 def digest_of(reference: Reference, steps: Steps) -> str:
     """What the reference is now: `sha256:…` of its manifest. RunError."""
     steps(f"looking for the image {reference.written}")
     _look(reference)
-    cache.root().mkdir(mode=0o700, parents=True, exist_ok=True)
+    image_cache.root().mkdir(mode=0o700, parents=True, exist_ok=True)
     argv = _skopeo("inspect", reference, "--raw")
     what = f"cannot find the image {reference.written}"
     try:
-        manifest = tools.run(what, [*argv, reference.name], cache.root())
+        manifest = image_tools.run(what, [*argv, reference.name], image_cache.root())
     except RunError as error:
         raise RunError(error.message, error.remedy or _ELSEWHERE) from error
     return f"sha256:{hashlib.sha256(manifest).hexdigest()}"
@@ -95,17 +105,17 @@ def _make(made: Making, reference: Reference, digest: str, available: str, steps
     what = f"cannot fetch the image {reference.written}"
     name = reference.at(digest)
     argv = _skopeo("copy", reference, "--quiet", policy=made.folder)
-    tools.run(what, [*argv, name, f"dir:{plain}"], made.folder, [made.lock])
+    image_tools.run(what, [*argv, name, f"dir:{plain}"], made.folder, [made.lock])
     if not reference.kept:
         _expect(reference, digest, plain)
     found = _config(reference, plain)
     argv = _skopeo("copy", None, "--quiet", policy=made.folder)
-    tools.run(what, [*argv, f"dir:{plain}", f"oci:{layout}:image"], made.folder, [made.lock])
+    image_tools.run(what, [*argv, f"dir:{plain}", f"oci:{layout}:image"], made.folder, [made.lock])
     steps(f"unpacking the image {reference.written}")
-    size = unpacking.unpack(layout, made.folder / cache.ROOT, available, reference.written)
+    size = unpack_image.unpack(layout, made.folder / image_cache.ROOT, available, reference.written)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     image = Image(made.folder, digest, (reference.written,), available, size, now, found)
-    return cache.keep(image)
+    return image_cache.keep(image)
 
 
 def _expect(reference: Reference, digest: str, plain: Path) -> None:
@@ -126,18 +136,22 @@ def _config(reference: Reference, plain: Path) -> ImageConfig:
     try:
         check(manifest, _MANIFEST_SHAPE, place)
     except RunError as error:
-        raise RunError(f"{place} is none that can be run: {error.message}", config.REMEDY) from None
+        raise RunError(
+            f"{place} is none that can be run: {error.message}", image_config.REMEDY
+        ) from None
     name = str(manifest["config"]["digest"]).partition(":")[2]
     if not name.isalnum():
-        raise RunError(f"{place} has a damaged manifest", config.REMEDY)
-    return config.read(_bounded(plain / name, place), place)
+        raise RunError(f"{place} has a damaged manifest", image_config.REMEDY)
+    return image_config.read(_bounded(plain / name, place), place)
 
 
 def _bounded(path: Path, place: str) -> bytes:
     with path.open("rb") as file:
-        data = file.read(config.MAX_BYTES + 1)
-    if len(data) > config.MAX_BYTES:
-        raise RunError(f"{place}: its configuration is larger than {config.MAX_BYTES:,} bytes")
+        data = file.read(image_config.MAX_BYTES + 1)
+    if len(data) > image_config.MAX_BYTES:
+        raise RunError(
+            f"{place}: its configuration is larger than {image_config.MAX_BYTES:,} bytes"
+        )
     return data
 
 
@@ -146,7 +160,7 @@ def _skopeo(
 ) -> list[str]:
     """Its command line so far. `policy`: a folder for the policy that it needs where the machine
     has none."""
-    argv = [tools.find("skopeo")]
+    argv = [image_tools.find("skopeo")]
     if policy is not None and not _any(_POLICIES):
         file = policy / "policy.json"
         file.write_text(json.dumps(_POLICY), encoding="utf-8")

@@ -10,7 +10,12 @@ from __future__ import annotations
 import os
 
 from runtime.errors import MachineError
-from runtime.system import namespaces, programs, shortage, userids
+from runtime.system import (
+    compiled_programs,
+    namespaces,
+    process_limits,
+    userids,
+)
 
 ALL, RANGE, ONE = "all", "range", "one"
 WARNING = (
@@ -30,13 +35,16 @@ def available() -> str:
     if os.geteuid() == 0:
         return ALL if userids.total(userids.present()) >= _MANY else RANGE
     done = namespaces.probe(
-        programs.find("tstorm-ns"), ["/bin/cat", "/proc/self/uid_map"], os.environ, _SECONDS
+        compiled_programs.find("tstorm-ns"),
+        ["/bin/cat", "/proc/self/uid_map"],
+        os.environ,
+        _SECONDS,
     )
     if done.returncode != 0:
         refusal = namespaces.last_words(done)
         raise MachineError(
             f"this machine refuses what images need: {refusal}",
-            shortage.remedy_for(refusal) or namespaces.refusal_remedy(),
+            process_limits.remedy_for(refusal) or namespaces.refusal_remedy(),
         )
     return RANGE if userids.total(userids.mapped(done.stdout.decode())) > 1 else ONE
 
@@ -44,4 +52,4 @@ def available() -> str:
 def with_all(*argv: str) -> list[str]:
     """The command line that runs a program with all ids, as root of them, in namespaces of its own.
     It ends with this process."""
-    return [*namespaces.sandbox(programs.find("tstorm-ns")), *argv]
+    return [*namespaces.sandbox(compiled_programs.find("tstorm-ns")), *argv]

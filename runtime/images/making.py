@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.errors import unwritten
-from runtime.images import cache
-from runtime.images.removing import remove
+from runtime.images import image_cache
+from runtime.images.remove_images import remove
 from runtime.system import locks
 
 
@@ -28,8 +28,8 @@ def making(digest: str, ids: str) -> Iterator[Making]:
     """Waits until nobody else makes the same image, then yields a folder, which is removed at the
     end. RunError."""
     try:
-        with cache.gate(cache.folder_of(digest, ids).name):
-            for folder in cache.left_over():  # of those who were killed
+        with image_cache.gate(image_cache.folder_of(digest, ids).name):
+            for folder in image_cache.left_over():  # of those who were killed
                 remove(folder)
             with _new() as made:
                 yield made
@@ -39,9 +39,9 @@ def making(digest: str, ids: str) -> Iterator[Making]:
 
 @contextmanager
 def _new() -> Iterator[Making]:
-    with cache.gate(cache.NEW):
-        folder = Path(tempfile.mkdtemp(prefix=cache.NEW, dir=cache.root()))
-        lock = cache.opened(folder / cache.LOCK)
+    with image_cache.gate(image_cache.NEW):
+        folder = Path(tempfile.mkdtemp(prefix=image_cache.NEW, dir=image_cache.root()))
+        lock = image_cache.opened(folder / image_cache.LOCK)
         locks.take(lock)
     try:
         yield Making(folder, lock)

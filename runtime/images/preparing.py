@@ -14,9 +14,16 @@ from dataclasses import dataclass
 from compiler.plan.reader import Plan
 from compiler.plan.types import Service
 from runtime.errors import MachineError, RunError
-from runtime.images import cache, entrypoint, fetching, ids, references, tools
-from runtime.images.cache import Image
+from runtime.images import (
+    entrypoint,
+    fetching,
+    ids,
+    image_cache,
+    image_tools,
+    references,
+)
 from runtime.images.entrypoint import Start
+from runtime.images.image_cache import Image
 from runtime.images.references import Reference
 from runtime.options import NEVER, PREFERRED, VIRTUAL, RunOptions, RunPlaces
 
@@ -76,10 +83,10 @@ def digests(found: list[Prepared]) -> dict[str, str]:
 
 
 def _check(services: list[Service]) -> None:
-    lacking = tools.lacking()
+    lacking = image_tools.lacking()
     if lacking:
         names = ", ".join(service.name for service in services)
-        missing = tools.missing(lacking)
+        missing = image_tools.missing(lacking)
         raise MachineError(
             f"{missing.message}, and {names} would run one",
             f"{missing.remedy}; with --programs services without exec= are idle",
@@ -122,7 +129,7 @@ def _held(
             if digest
             else fetching.get(reference, available, step)
         )
-        descriptor = cache.use(image)
+        descriptor = image_cache.use(image)
         if descriptor is not None:
             held.append(descriptor)
             return image

@@ -6,32 +6,32 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from runtime.job.places import Places
+from runtime.job.container_paths import ContainerPaths
 
 if TYPE_CHECKING:
     from runtime.backend.base import MakeBackend
-    from runtime.job.assignment import Assignment
+    from runtime.job.assignment import JobAssignment
 
 PROBE = "probe"
 
 
 def main() -> int:
     if sys.argv[1:] == [PROBE]:
-        return probe(Places())
+        return probe(ContainerPaths())
     # Not above: a probe every few seconds shall cost next to nothing.
-    from runtime.job.commands import call
+    from runtime.job.coordinator_commands import call
 
-    return call(sys.argv[1:], Places(), _cluster)
+    return call(sys.argv[1:], ContainerPaths(), _cluster)
 
 
-def _cluster(given: Assignment) -> MakeBackend:
+def _cluster(given: JobAssignment) -> MakeBackend:
     """The Job alone needs it."""
-    from runtime.backend.k8s import api, backend
+    from runtime.backend.k8s import api, cluster_backend
 
-    return backend.make(given.key, api.in_cluster())
+    return cluster_backend.make(given.key, api.in_cluster())
 
 
-def probe(places: Places) -> int:
+def probe(places: ContainerPaths) -> int:
     """0 if the Job is there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:

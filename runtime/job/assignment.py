@@ -12,8 +12,14 @@ from compiler.plan import delivery
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.reader import read_plan
 from runtime.errors import RunError
-from runtime.foreign import COUNT, TEXT, Shape, check, parse
-from runtime.job.places import Places
+from runtime.job.container_paths import ContainerPaths
+from runtime.json_schema import (
+    COUNT,
+    TEXT,
+    Shape,
+    check,
+    parse,
+)
 from runtime.options import K8S, RunOptions, decode
 from runtime.rpc.secure import read_key
 from runtime.rundir import rundir
@@ -24,7 +30,7 @@ _CONFIG = Shape({"run_id": TEXT, "options": {}, "manifest": {}, "linger_seconds"
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class JobAssignment:
     run_id: str
     options: RunOptions
     manifest: Mapping[str, Any]  # the first one of the run directory
@@ -35,7 +41,7 @@ class Assignment:
     address: str  # of this pod
 
 
-def read(places: Places, variables: Mapping[str, str]) -> Assignment:
+def read(places: ContainerPaths, variables: Mapping[str, str]) -> JobAssignment:
     """RunError names what is missing or wrong."""
     digest = _variable(variables, "TSTORM_EXPERIMENT")
     rendered = _variable(variables, "TSTORM_VERSION")
@@ -49,7 +55,7 @@ def read(places: Places, variables: Mapping[str, str]) -> Assignment:
     options = decode(config["options"], f"{places.config}: options")
     if options.backend != K8S:
         raise RunError(f"{places.config} is for the backend {options.backend}, not {K8S}")
-    return Assignment(
+    return JobAssignment(
         run_id=config["run_id"],
         options=options,
         manifest=check_manifest(config["manifest"], f"{places.config}: manifest"),
@@ -81,7 +87,7 @@ def _variable(variables: Mapping[str, str], name: str) -> str:
     return value
 
 
-def unpack(places: Places, assignment: Assignment) -> None:
+def unpack(places: ContainerPaths, assignment: JobAssignment) -> None:
     """The run directory with the plan of this digest. RunError, PlanError, OSError."""
     delivery.receive(places.shards, places.plan, assignment.digest)
     plan = read_plan(places.plan, lazy=True)

@@ -17,9 +17,20 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from runtime.errors import RunError
-from runtime.foreign import COUNT, Each, Shape, check, parse
-from runtime.job.places import FINAL, MESSAGES, PROGRESS, Places
-from runtime.rundir.directory import HeldDirectory
+from runtime.job.container_paths import (
+    FINAL,
+    MESSAGES,
+    PROGRESS,
+    ContainerPaths,
+)
+from runtime.json_schema import (
+    COUNT,
+    Each,
+    Shape,
+    check,
+    parse,
+)
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, PROBES, SAMPLES
 
 FRAME_BYTES = 1 << 20
@@ -43,8 +54,8 @@ def read_request(stream: BinaryIO) -> dict[str, int]:
     return dict(request["have"])
 
 
-class Follower:
-    def __init__(self, places: Places, have: dict[str, int], out: BinaryIO) -> None:
+class JobFollower:
+    def __init__(self, places: ContainerPaths, have: dict[str, int], out: BinaryIO) -> None:
         self._places = places
         self._have = have
         self._out = out
@@ -173,7 +184,7 @@ def _check_have(name: str, have: int, size: int) -> None:
         )
 
 
-def is_up(places: Places) -> bool:
+def is_up(places: ContainerPaths) -> bool:
     """Whether the Job listens."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:

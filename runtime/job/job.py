@@ -16,26 +16,26 @@ from typing import Any
 
 from compiler.plan.format import PlanError
 from runtime.backend.base import MakeBackend
-from runtime.driver.config import DriverConfig
 from runtime.driver.control import ControlServer, Reply, answered_by
 from runtime.driver.driver import carry_out
+from runtime.driver.driver_config import DriverConfig
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.job import assignment
-from runtime.job.assignment import Assignment
+from runtime.job.assignment import JobAssignment
+from runtime.job.container_paths import ContainerPaths
 from runtime.job.journal import Journal
-from runtime.job.places import Places
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import DRIVER_LOG
 
 LINGER_SECONDS = 600.0  # of a run that did not get as far as to know
 WIND_DOWN_SECONDS = 24.0  # with what follows less than the pod is given to end
 TERMINATED_SECONDS = 3.0  # after SIGTERM: the pod is about to go
-BackendOf = Callable[[Assignment], MakeBackend]
+BackendOf = Callable[[JobAssignment], MakeBackend]
 
 
 class Job:
-    def __init__(self, places: Places, backend_of: BackendOf) -> None:
+    def __init__(self, places: ContainerPaths, backend_of: BackendOf) -> None:
         """Raises OSError if there is no place to keep anything of the run."""
         self._places = places
         self._backend_of = backend_of

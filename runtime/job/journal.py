@@ -14,19 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from runtime.driver.messages import REPORT_SECONDS
+from runtime.driver.driver_messages import REPORT_SECONDS
 from runtime.errors import unwritten
-from runtime.job.places import FINAL, MESSAGES, PROGRESS
+from runtime.job.container_paths import FINAL, MESSAGES, PROGRESS
 from runtime.options import FAILED
 from runtime.rundir import reserve
-from runtime.rundir.directory import HeldDirectory, write_all
-from runtime.rundir.records import encode
+from runtime.rundir.held_directory import HeldDirectory, write_all
+from runtime.rundir.line_files import encode
 
 FINAL_BYTES = 4 << 20  # an end over 1,000 hosts takes 2 MB: clocks and counters of each
 
 
 class Journal:
-    """See runtime.driver.driver (Channel). `say` is told what a person may want to read."""
+    """See runtime.driver.driver (FollowerChannel). `say` is told what a person may want to read."""
 
     def __init__(self, home: Path, say: Callable[[str], None]) -> None:
         """OSError if the folder cannot be written."""

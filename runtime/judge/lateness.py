@@ -21,10 +21,10 @@ NOTED_PERCENT = 10  # of the smallest delay: a larger 99th percentile of packets
 Record = Mapping[str, Any]
 
 
-def smallest_delay(timeline: Schedule) -> int:
+def smallest_delay(schedule: Schedule) -> int:
     """Of all links while the run goes on, above zero; 0 if none has any. Paths take no less."""
-    found = {state.delay_ns for state in timeline.start.links}
-    found.update(state.delay_ns for step in timeline.steps[1:] for _, state in step.epoch.links)
+    found = {state.delay_ns for state in schedule.start.links}
+    found.update(state.delay_ns for step in schedule.steps[1:] for _, state in step.epoch.links)
     return min(found - {0}, default=0)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from runtime.judge.machine import MachineRecord
+from runtime.judge.machine_load import MachineRecord
 from runtime.system import hostfigures
-from runtime.system.hostfigures import Reading
+from runtime.system.hostfigures import HostReading
 
 INTERVAL_NS = 900_000_000  # an agent looks at it twice a second
 STEP_AFTER = 2  # readings, before a planted step
@@ -17,7 +17,9 @@ STEP_AFTER = 2  # readings, before a planted step
 class OwnMachine:
     """`step_ns`: fault injection, by so much the wall clock is set."""
 
-    def __init__(self, step_ns: int = 0, read: Callable[[], Reading] = hostfigures.read) -> None:
+    def __init__(
+        self, step_ns: int = 0, read: Callable[[], HostReading] = hostfigures.read
+    ) -> None:
         self._step_ns = step_ns
         self._read = read
         self._machine = MachineRecord()

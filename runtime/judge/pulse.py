@@ -21,7 +21,7 @@ Now = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingQuestion:
     """A question that is on its way."""
 
     at_ns: int
@@ -66,11 +66,11 @@ class Pulse:
         if late_ns > BOUNDS["driver_stall"].floor_ns:
             self._on_stall(self._myself, late_ns)
 
-    def asked(self) -> Asked:
+    def asked(self) -> PendingQuestion:
         self.look()
-        return Asked(self._now(), self._lost_ns)
+        return PendingQuestion(self._now(), self._lost_ns)
 
-    def answered(self, asked: Asked, who: str) -> None:
+    def answered(self, asked: PendingQuestion, who: str) -> None:
         """Also if no answer came."""
         self.look()
         took_ns = self._now() - asked.at_ns - (self._lost_ns - asked.lost_ns)

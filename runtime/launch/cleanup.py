@@ -14,11 +14,11 @@ from typing import Any
 from runtime.backend.local import environment, ownership
 from runtime.errors import RunError
 from runtime.launch import registry
-from runtime.launch.registry import Record
+from runtime.launch.registry import RunRecord
 from runtime.rundir import discard
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import INSTANCES, MANIFEST, PLAN
-from runtime.system import groups, procs
+from runtime.system import control_groups, procs
 from runtime.system.procs import Process
 
 CLEAN_SECONDS = 12.0  # for tstorm to end its run: programs have 5 s of grace
@@ -77,7 +77,7 @@ def sweep() -> list[Destroyed]:
     return done
 
 
-def _left(record: Record) -> Destroyed:
+def _left(record: RunRecord) -> Destroyed:
     return Destroyed(record.run_id, record.directory, False, 0, record.place.text())
 
 
@@ -86,7 +86,7 @@ def _sweep_files() -> None:
     registry.remove_stale_drafts()
 
 
-def _chosen(run: str | None, known: list[Record]) -> list[Record]:
+def _chosen(run: str | None, known: list[RunRecord]) -> list[RunRecord]:
     """With no name those of elsewhere only if nothing is here."""
     if run is not None:
         found = registry.named(run, known)
@@ -100,21 +100,21 @@ def _chosen(run: str | None, known: list[Record]) -> list[Record]:
     return ours or known
 
 
-def _destroy(record: Record) -> Destroyed:
+def _destroy(record: RunRecord) -> Destroyed:
     was_live, killed = record.is_live, 0
     if record.place.is_here:
         if procs.alive(record.tstorm) and procs.send(record.tstorm, signal.SIGTERM):
             procs.wait_gone([record.tstorm], CLEAN_SECONDS)
         killed = _kill(record)
     if record.place.is_here:
-        groups.remove_left(record.run_id)
+        control_groups.remove_left(record.run_id)
         _take_back(Path(record.directory) / INSTANCES)
     registry.remove(record)
     unclosed = _close_directory(record)
     return Destroyed(record.run_id, record.directory, was_live, killed, unclosed=unclosed)
 
 
-def _kill(record: Record) -> int:
+def _kill(record: RunRecord) -> int:
     """Everything that is left of the run dies with its keeper; waits until it has."""
     left: list[Process] = []
     for root in (record.keeper, record.tstorm):
@@ -152,7 +152,7 @@ def _take_back(instances: Path) -> None:
             )
 
 
-def _close_directory(record: Record) -> str:
+def _close_directory(record: RunRecord) -> str:
     """A manifest without an outcome would look like a run that goes on. Why it still does, or ''.
 
     Nothing is done in a directory that has become another run's, or that a link leads to now.

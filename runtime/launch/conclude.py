@@ -17,16 +17,16 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime.certify import certificate
 from runtime.errors import RunError, filesystem_remedy, unwritten
-from runtime.expectations import figures, judging, recorded
-from runtime.expectations.records import Records
+from runtime.expectations import judging, measured_figures, recorded
+from runtime.expectations.run_evidence import RunEvidence
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
 from runtime.options import FAILED, VIRTUAL, RunOptions
-from runtime.page.render import render
+from runtime.page.page_file import render
 from runtime.results.summary import summarise
 from runtime.rundir import discard, rundir
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import CERTIFICATE, EVENTS, LOGS_INCOMPLETE, REPORT, SUMMARY
 from runtime.schedule import Schedule
@@ -53,7 +53,7 @@ def uncollected() -> Iterator[None]:
 def results(
     directory: RunDirectory,
     plan: Plan,
-    timeline: Schedule,
+    schedule: Schedule,
     options: RunOptions,
     final: Mapping[str, Any],
 ) -> Mapping[str, Any]:
@@ -65,8 +65,8 @@ def results(
     RunError if the directory was removed, the disk is full or what was recorded was damaged; the
     manifest, for which there is space, then has the outcome `failed`.
     """
-    timeline = until_its_end(directory, plan, timeline)
-    delay_ns, virtual = smallest_delay(timeline), options.time == VIRTUAL
+    schedule = until_its_end(directory, plan, schedule)
+    delay_ns, virtual = smallest_delay(schedule), options.time == VIRTUAL
     judge = Judge(
         *(delay_ns, options.max_lateness_ns, virtual, options.cpu_ppb),
         thresholds=options.thresholds,
@@ -76,20 +76,20 @@ def results(
     try:
         planned = final.get("planned")
         if planned is None:
-            planned = timeline.total
+            planned = schedule.total
         files = final["facts"].get("figures")
         if files is None:  # nobody was left to read them
-            files = figures.of_files(directory, plan, options.backend)
+            files = measured_figures.of_files(directory, plan, options.backend)
         left = discard.discard(directory, directory.manifest_so_far().get("discards", ()))
-        evidence = certificate.gather(directory, plan, timeline, final["facts"], judge)
+        evidence = certificate.gather(directory, plan, schedule, final["facts"], judge)
         summary = summarise(directory, plan, planned, final, judge)
         if plan.expectations:
-            found = judging.judged(directory, plan, timeline, evidence, summary)
+            found = judging.judged(directory, plan, schedule, evidence, summary)
             summary["expectations"] = found
             recorded.append(directory, found)
         if plan.figures:
-            records = Records(directory, plan, timeline, evidence, summary)
-            summary["figures"] = figures.measured(plan, records, files)
+            records = RunEvidence(directory, plan, schedule, evidence, summary)
+            summary["figures"] = measured_figures.measured(plan, records, files)
         if left:
             more["not_discarded"] = summary["not_discarded"] = left
         directory.write_json(SUMMARY, summary)
@@ -117,15 +117,15 @@ def results(
     return summary
 
 
-def until_its_end(directory: HeldDirectory, plan: Plan, timeline: Schedule) -> Schedule:
+def until_its_end(directory: HeldDirectory, plan: Plan, schedule: Schedule) -> Schedule:
     """Of a run that ended early, by its programs or from outside, the part of its timeline that it
     was there for: neither what was planned later nor the winding down is judged."""
     with suppress(RunError):  # a damaged record is told by who reads all of it
         for record in read_events(directory) if directory.has(EVENTS) else ():
             if record.get("kind") == "quit" and "seq" not in record:
-                end_ns = min(record["planned_ns"], timeline.end_ns)
-                return Schedule(plan, replace(timeline.options, until_ns=end_ns))
-    return timeline
+                end_ns = min(record["planned_ns"], schedule.end_ns)
+                return Schedule(plan, replace(schedule.options, until_ns=end_ns))
+    return schedule
 
 
 def _write_page(

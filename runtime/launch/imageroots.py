@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runtime.backend.local.image import ImageRoot
+from runtime.backend.local.image_root import ImageRoot
 from runtime.driver.progress import STARTING, Progress, Reporter
 from runtime.images.preparing import Prepared, Tell
 from runtime.schedule import Schedule
 
 
-def teller(timeline: Schedule, reporter: Reporter) -> Tell:
+def teller(schedule: Schedule, reporter: Reporter) -> Tell:
     """Says what is done before there is a run."""
 
     def tell(message: str, warning: bool) -> None:
-        at_ns = timeline.clock.plan_time(0)
-        record = Progress(STARTING, "", "", at_ns, timeline.end_ns, 0, 0, 0)
+        at_ns = schedule.clock.plan_time(0)
+        record = Progress(STARTING, "", "", at_ns, schedule.end_ns, 0, 0, 0)
         reporter(replace(record, message=message, warning=warning))
 
     return tell

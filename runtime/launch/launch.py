@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.reader import Plan
-from runtime.backend import choice
+from runtime.backend import datapath_choice
 from runtime.backend.local import environment, scripts
-from runtime.backend.local.backend import LocalSettings
-from runtime.backend.local.image import ImageRoot
-from runtime.driver.config import DriverConfig
+from runtime.backend.local.image_root import ImageRoot
+from runtime.backend.local.local_backend import LocalSettings
+from runtime.driver.driver_config import DriverConfig
 from runtime.driver.progress import Progress, Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, fail, unexpected
 from runtime.images.preparing import digests, prepared
@@ -32,12 +32,18 @@ from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import DRIVER_LOG
 from runtime.schedule import Schedule
-from runtime.system import groups, namespaces, procs, programs, shortage
+from runtime.system import (
+    compiled_programs,
+    control_groups,
+    namespaces,
+    process_limits,
+    procs,
+)
 from runtime.system.memory import Watch, told
 from runtime.virtual import forbidden, guest
 from runtime.virtual.clockpage import ClockPage
-from runtime.virtual.exchange import Exchange
-from runtime.virtual.kernel import cache
+from runtime.virtual.control_exchange import ControlExchange
+from runtime.virtual.kernel import kernel_cache
 from runtime.virtual.realpace import RealPace
 from runtime.virtual.spinning import SpinWatch
 
@@ -58,15 +64,15 @@ def run(
     Raises PlanError for the plan, RunError for what is asked, MachineError if the machine refuses.
     """
     places = _placed(places)
-    timeline = Schedule(plan, options)
+    schedule = Schedule(plan, options)
     if options.backend != LOCAL:
         raise RunError(f"a run with the backend {options.backend} is not for this machine alone")
-    choice.check(plan, options)
-    keeper = programs.find("tstorm-ns")
-    engine = choice.choose(options, keeper)
-    kernel = None if options.time == REAL else cache.path_for_run()
+    datapath_choice.check(plan, options)
+    keeper = compiled_programs.find("tstorm-ns")
+    engine = datapath_choice.choose(options, keeper)
+    kernel = None if options.time == REAL else kernel_cache.path_for_run()
     cleanup.sweep()
-    tell = imageroots.teller(timeline, reporter)
+    tell = imageroots.teller(schedule, reporter)
     # With signals noted, from here to the end: a run has an outcome however it ends.
     with prepared(plan, options, places, tell) as images, stops.noted() as signals:
         directory, claim = _register(plan, options, places)
@@ -84,8 +90,8 @@ def run(
                     _carry_out(attempt, signals)
                 finally:
                     if attempt.final is None:  # else whoever made them has removed them
-                        groups.remove_left(claim.record.run_id)
-                return _conclude(attempt, plan, timeline)
+                        control_groups.remove_left(claim.record.run_id)
+                return _conclude(attempt, plan, schedule)
         finally:
             claim.remove()
 
@@ -112,7 +118,7 @@ def _carry_out(attempt: _Attempt, signals: socket.socket) -> None:
 
 def _register(
     plan: Plan, options: RunOptions, places: RunPlaces
-) -> tuple[RunDirectory, registry.Claim]:
+) -> tuple[RunDirectory, registry.RunClaim]:
     """A run directory and a registry entry that are nobody else's."""
     name = rundir.experiment_name(places.name)
     stamp = rundir.utc_stamp()
@@ -139,7 +145,7 @@ def _register(
 
 
 def _configure(
-    record: registry.Record, directory: RunDirectory, options: RunOptions
+    record: registry.RunRecord, directory: RunDirectory, options: RunOptions
 ) -> DriverConfig:
     return DriverConfig(
         run_id=record.run_id,
@@ -186,7 +192,7 @@ def _settings(
 
 
 def _machine(
-    seed: int, options: RunOptions, record: registry.Record, keeper: Path, kernel: Path | None
+    seed: int, options: RunOptions, record: registry.RunRecord, keeper: Path, kernel: Path | None
 ) -> guest.Machine | None:
     if kernel is None:
         return None
@@ -197,7 +203,7 @@ def _machine(
 class _Attempt:
     """The driver's process seen from here. After carry_out: what it said and how it ended."""
 
-    claim: registry.Claim
+    claim: registry.RunClaim
     directory: RunDirectory
     config: DriverConfig
     local: LocalSettings
@@ -214,7 +220,7 @@ class _Attempt:
     setup_ns: int = 0
     memory: Watch = field(default_factory=Watch)
     page: ClockPage | None = None  # in virtual time
-    exchange: Exchange | None = None
+    exchange: ControlExchange | None = None
     last: Progress | None = None
     crept: Mapping[str, object] | None = None  # how far time went on beside programs that spin
     talked_to: Counter[str] = field(default_factory=Counter)
@@ -266,7 +272,7 @@ class _Attempt:
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if started.page is not None:
             path, pace = Path(self.config.socket), RealPace(started.page)
-            self.exchange = Exchange(path, started.link.send, self._note_request, pace)
+            self.exchange = ControlExchange(path, started.link.send, self._note_request, pace)
         _watch(signals, lambda: self._stop(started, signals), over)
         _watch(started.link, lambda: self._take(started.link, over), over)
         spinning = asyncio.ensure_future(self._look_after(started, over))
@@ -322,7 +328,7 @@ class _Attempt:
         process.kill()
         self.killed = self.killed or reason
 
-    def _take(self, link: starting.Link, over: asyncio.Future[None]) -> None:
+    def _take(self, link: starting.DriverLink, over: asyncio.Future[None]) -> None:
         found = link.receive()
         for message in found or []:
             self._hear(message)
@@ -353,7 +359,9 @@ class _Attempt:
 
 
 def _watch(
-    source: socket.socket | starting.Link, action: Callable[[], None], over: asyncio.Future[None]
+    source: socket.socket | starting.DriverLink,
+    action: Callable[[], None],
+    over: asyncio.Future[None],
 ) -> None:
     """Acts whenever something has arrived. What goes wrong there ends it all."""
 
@@ -366,7 +374,7 @@ def _watch(
     asyncio.get_running_loop().add_reader(source, act)
 
 
-def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
+def _conclude(attempt: _Attempt, plan: Plan, schedule: Schedule) -> RunResult:
     """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
     final = attempt.final or {
         "outcome": "interrupted" if attempt.interrupted else FAILED,
@@ -377,10 +385,10 @@ def _conclude(attempt: _Attempt, plan: Plan, timeline: Schedule) -> RunResult:
     options = attempt.config.options
     if attempt.crept:
         final = {**final, "facts": {**final["facts"], "crept": attempt.crept}}
-    summary = conclude.results(attempt.directory, plan, timeline, options, final)
+    summary = conclude.results(attempt.directory, plan, schedule, options, final)
     if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
-        remedy = shortage.remedy_for(refusal) or namespaces.refusal_remedy()
+        remedy = process_limits.remedy_for(refusal) or namespaces.refusal_remedy()
         raise MachineError(f"this machine refuses what a run needs: {refusal}", remedy)
     if attempt.unfit:
         known = (attempt.killed, "`tstorm doctor` tries it")

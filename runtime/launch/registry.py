@@ -1,8 +1,8 @@
 """Which runs there are: one small file a run, so that a crash can be found.
 
-A record says where its run's process numbers mean something (runtime.system.place), and is locked
-as long as the process that made it lives (runtime.system.locks): homes are shared by machines and
-containers. Only a run that is over for certain is somebody else's to remove.
+A record says where its run's process numbers mean something (runtime.system.process_scope), and is
+locked as long as the process that made it lives (runtime.system.locks): homes are shared by
+machines and containers. Only a run that is over for certain is somebody else's to remove.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any
 from runtime.errors import RunError, filesystem_remedy
 from runtime.launch import userdirs
 from runtime.rundir import rundir
-from runtime.rundir.directory import give_name, new_file, write_all
+from runtime.rundir.held_directory import give_name, new_file, write_all
 from runtime.rundir.runfiles import MANIFEST
 from runtime.system import locks, procs
-from runtime.system.place import ProcessScope, here
+from runtime.system.process_scope import ProcessScope, here
 from runtime.system.procs import Process
 
 VERSION = 2  # raised when a field comes, goes or changes its meaning; older ones are read
@@ -42,7 +42,7 @@ _ELSEWHERE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RunRecord:
     run_id: str
     directory: str
     socket: str
@@ -75,10 +75,10 @@ class Record:
         return RunError(f"run {self.run_id} is {self.place.text()}", _ELSEWHERE.format(self.run_id))
 
 
-class Claim:
+class RunClaim:
     """A record of this process' own: locked as long as it lives."""
 
-    def __init__(self, record: Record, lock: int) -> None:
+    def __init__(self, record: RunRecord, lock: int) -> None:
         self.record = record
         self._lock = lock
 
@@ -98,13 +98,13 @@ class Claim:
             os.close(self._lock)
 
 
-def claim(run_id: str, directory: str) -> Claim | None:
+def claim(run_id: str, directory: str) -> RunClaim | None:
     """Makes a run's record; None if a run of this name is registered already. RunError if the file
     system refuses."""
     myself = procs.identify(os.getpid())
     assert myself is not None  # here() has seen that /proc shows us
     with _recording():
-        return register(Record(run_id, directory, str(socket_path(run_id)), myself, None))
+        return register(RunRecord(run_id, directory, str(socket_path(run_id)), myself, None))
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def _recording() -> Iterator[None]:
         ) from error
 
 
-def register(record: Record) -> Claim | None:
+def register(record: RunRecord) -> RunClaim | None:
     """None if its name is taken. OSError."""
     record, draft, lock = _draft(record)
     try:
@@ -132,10 +132,10 @@ def register(record: Record) -> Claim | None:
         raise
     finally:
         draft.unlink()
-    return Claim(record, lock)
+    return RunClaim(record, lock)
 
 
-def remove(record: Record) -> None:
+def remove(record: RunRecord) -> None:
     """Of a run that is over, and its socket. RunError if its lock is not let go of."""
     deadline = time.monotonic() + REMOVE_SECONDS
     with _opened(record, os.O_RDWR) as descriptor:
@@ -150,7 +150,7 @@ def remove(record: Record) -> None:
         _unlink(record, descriptor)
 
 
-def forget(record: Record) -> None:
+def forget(record: RunRecord) -> None:
     """Removes a record of elsewhere, and nothing that it names: here that may be something else.
 
     RunError if its lock is held, that is, if the run goes on.
@@ -165,7 +165,7 @@ def forget(record: Record) -> None:
             )
 
 
-def records() -> Iterator[Record]:
+def records() -> Iterator[RunRecord]:
     """All of this user, by name. A file that is no record is passed over (it is not ours)."""
     for path in sorted(userdirs.records().glob("*.json")):
         try:
@@ -175,7 +175,7 @@ def records() -> Iterator[Record]:
             continue
 
 
-def find(run: str | None) -> Record:
+def find(run: str | None) -> RunRecord:
     """A live run by id or run directory; with None the only one. RunError says what there is."""
     known = list(records())
     live = [record for record in known if record.is_live]
@@ -232,7 +232,7 @@ def _other_owner(run: str) -> str:
     return "" if owner == os.geteuid() else name
 
 
-def named(run: str, known: list[Record]) -> list[Record]:
+def named(run: str, known: list[RunRecord]) -> list[RunRecord]:
     """Those of this id or run directory. Here a directory may be another one than elsewhere, so
     what is here comes first."""
     wanted = str(Path(os.path.realpath(run)))
@@ -240,14 +240,14 @@ def named(run: str, known: list[Record]) -> list[Record]:
     return sorted(found, key=lambda one: one.is_elsewhere)
 
 
-def _what_there_is(known: list[Record], live: list[Record]) -> str:
+def _what_there_is(known: list[RunRecord], live: list[RunRecord]) -> str:
     names = ", ".join(record.run_id for record in live)
     others = [f"{one.run_id} is {one.place.text()}" for one in known if one.is_elsewhere]
     here_text = f"name one of: {names}" if names else ""
     return "; ".join(filter(None, (here_text, *others)))
 
 
-def lock_state(record: Record) -> str:
+def lock_state(record: RunRecord) -> str:
     """Of a record as it is now. FREE counts only where everybody sees its locks."""
     try:
         with _opened(record, os.O_RDONLY) as descriptor:
@@ -331,18 +331,18 @@ def _path(run_id: str) -> Path:
     return userdirs.records() / f"{run_id}.json"
 
 
-def _encode(record: Record) -> bytes:
+def _encode(record: RunRecord) -> bytes:
     return json.dumps({"version": VERSION, **asdict(record)}, sort_keys=True).encode()
 
 
-def _decode(data: bytes, name: str) -> Record:
+def _decode(data: bytes, name: str) -> RunRecord:
     """One of another release is where nobody here knows of, whatever else it says."""
     values: dict[str, Any] = json.loads(data)
     if values.pop("version", 1) != VERSION:
         directory, path = str(values.get("directory", "")), str(values.get("socket", ""))
-        return Record(name, directory, path, Process(0, 0), None, ProcessScope())
+        return RunRecord(name, directory, path, Process(0, 0), None, ProcessScope())
     keeper = values.pop("keeper")
-    return Record(
+    return RunRecord(
         **{
             **values,
             "tstorm": Process(**values["tstorm"]),
@@ -352,7 +352,7 @@ def _decode(data: bytes, name: str) -> Record:
     )
 
 
-def _draft(record: Record) -> tuple[Record, Path, int]:
+def _draft(record: RunRecord) -> tuple[RunRecord, Path, int]:
     """The record, its file under another name, and the descriptor that holds its lock. The file
     gets a name when it is locked and whole, where the file system has files without one."""
     path = userdirs.records() / f".{record.run_id}.{secrets.token_hex(4)}"
@@ -378,7 +378,7 @@ def _lock(descriptor: int) -> bool:
 
 
 @contextmanager
-def _opened(record: Record, how: int) -> Iterator[int | None]:
+def _opened(record: RunRecord, how: int) -> Iterator[int | None]:
     """A descriptor of its file, None if there is none."""
     try:
         descriptor = os.open(_path(record.run_id), how | os.O_CLOEXEC)
@@ -391,7 +391,7 @@ def _opened(record: Record, how: int) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def _is_file_of(record: Record, descriptor: int) -> bool:
+def _is_file_of(record: RunRecord, descriptor: int) -> bool:
     """Not if the name is another file's by now: a run's that came after it."""
     try:
         return os.path.samestat(_path(record.run_id).stat(), os.fstat(descriptor))
@@ -399,7 +399,7 @@ def _is_file_of(record: Record, descriptor: int) -> bool:
         return False
 
 
-def _unlink(record: Record, descriptor: int, *, sockets: bool = True) -> bool:
+def _unlink(record: RunRecord, descriptor: int, *, sockets: bool = True) -> bool:
     """Whether the file was still there to be removed."""
     if not _is_file_of(record, descriptor):
         return False

@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runtime.backend.local import environment
-from runtime.backend.local.backend import LocalSettings
-from runtime.driver import messages
-from runtime.driver.config import DriverConfig
+from runtime.backend.local.local_backend import LocalSettings
+from runtime.driver import driver_messages
+from runtime.driver.driver_config import DriverConfig
 from runtime.errors import unwritten
 from runtime.launch import registry
 from runtime.options import RunOptions
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import DRIVER_LOG, GAI, HOSTS
 from runtime.schedule import START_GRID_NS
-from runtime.system import namespaces, shortage
+from runtime.system import namespaces, process_limits
 from runtime.virtual import guest, line
 from runtime.virtual.clockpage import ClockPage
 
 
-class Link(Protocol):
+class DriverLink(Protocol):
     """The way to a driver and back."""
 
     def fileno(self) -> int: ...
@@ -44,13 +44,13 @@ class Link(Protocol):
 @dataclass(frozen=True, slots=True)
 class Started:
     process: subprocess.Popen[bytes]  # whose death ends everything in the run
-    link: Link
+    link: DriverLink
     page: ClockPage | None = None  # in virtual time; to be closed when nobody uses it any more
 
 
 def in_sandbox(config: DriverConfig, local: LocalSettings, directory: RunDirectory) -> Started:
     """On this machine's own time. RunError, OSError."""
-    ours, theirs = messages.pair()
+    ours, theirs = driver_messages.pair()
     with theirs:
         names = ("--hosts", str(directory / HOSTS), "--gai", str(directory / GAI))
         argv = namespaces.sandbox(local.nursery, *names)
@@ -61,7 +61,7 @@ def in_sandbox(config: DriverConfig, local: LocalSettings, directory: RunDirecto
             ours.close()
             raise unwritten(error) from error
         with log:
-            process = shortage.start(
+            process = process_limits.start(
                 "the run's first process (tstorm-ns)",
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -71,7 +71,7 @@ def in_sandbox(config: DriverConfig, local: LocalSettings, directory: RunDirecto
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # ^C is for us: we tell the driver
             )
-    link = messages.PacketLink(ours)
+    link = driver_messages.PacketLink(ours)
     with suppress(OSError):  # it has ended: then its status and its log say why
         link.send({"driver": asdict(config), "local": asdict(local)})
     return Started(process, link)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runtime.errors import RunError, filesystem_remedy, umask_fault
-from runtime.system.place import user_namespace_number
+from runtime.system.process_scope import user_namespace_number
 
 TEMPORARY = Path("/tmp")
 SYSTEM_STATE = Path("/var/lib")

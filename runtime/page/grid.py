@@ -19,7 +19,7 @@ MOST_NUMBERS = 1_100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TimeGrid:
     """Plan time: bucket n covers step_ns from begin_ns + n * step_ns on."""
 
     begin_ns: int
@@ -48,12 +48,12 @@ class Grid:
         return {"begin_ns": self.begin_ns, "step_ns": self.step_ns, "count": self.count}
 
 
-def grid(begin_ns: int, end_ns: int, least_step_ns: int, numbers: int) -> Grid:
+def grid(begin_ns: int, end_ns: int, least_step_ns: int, numbers: int) -> TimeGrid:
     """`least_step_ns`: nothing is measured more often; `numbers`: how many each bucket has."""
     span = max(end_ns - begin_ns, 1)
     wanted = min(max(MOST_NUMBERS // max(numbers, 1), LEAST_BUCKETS), MOST_BUCKETS)
     step = max(-(-span // wanted), least_step_ns, 1)
-    return Grid(begin_ns, step, max(-(-span // step), 1))
+    return TimeGrid(begin_ns, step, max(-(-span // step), 1))
 
 
 def packed(values: Mapping[int, int], count: int) -> dict[str, Any]:

@@ -11,10 +11,21 @@ from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
 from runtime.options import K8S, VIRTUAL
-from runtime.probing import budget, draws, timetable
-from runtime.probing.pairs import Choice, choose, most_pairs, wanted
-from runtime.probing.record import EACH_CLOCK, ONE_CLOCK, ONE_WAY, ROUND_TRIP, Header
-from runtime.probing.ways import Pair, Way, Ways
+from runtime.probing import probe_draws, probe_intervals, timetable
+from runtime.probing.probe_record import (
+    EACH_CLOCK,
+    ONE_CLOCK,
+    ONE_WAY,
+    ROUND_TRIP,
+    ProbesHeader,
+)
+from runtime.probing.probed_pairs import (
+    PairChoice,
+    choose,
+    most_pairs,
+    wanted,
+)
+from runtime.probing.ways import ConnectedPair, Pair, Ways
 from runtime.schedule import Schedule
 
 ECHO_BITS = 84 * 8  # an IP packet of tprobe rtt
@@ -29,20 +40,20 @@ class Chosen:
     see Choice. `seed`: of the moments."""
 
     seed: int = 0
-    ways: tuple[Way, ...] = ()
-    back: tuple[Way, ...] = ()
+    ways: tuple[ConnectedPair, ...] = ()
+    back: tuple[ConnectedPair, ...] = ()
     intervals_ns: tuple[int, ...] = ()
     large: tuple[int, ...] = ()
     large_intervals_ns: tuple[int, ...] = ()
-    not_probed: tuple[Way, ...] = ()
+    not_probed: tuple[ConnectedPair, ...] = ()
     of: int = 0
     sampled: bool = False
     both: bool = False
     spread_ns: int | None = None
 
-    def header(self, plan: Plan, t0_ns: int) -> Header:
+    def header(self, plan: Plan, t0_ns: int) -> ProbesHeader:
         """`t0_ns`: time 0 (CLOCK_MONOTONIC)."""
-        return Header(
+        return ProbesHeader(
             start_monotonic_ns=t0_ns,
             clock=EACH_CLOCK if self.both else ONE_CLOCK,
             measure=ROUND_TRIP if self.both else ONE_WAY,
@@ -62,8 +73,8 @@ class Chosen:
             first = " to ".join(_names(plan, self.not_probed[:1])[0])
             yield (
                 f"{len(self.not_probed):,} pairs of instances ({first} …) are not probed: a"
-                f" {budget.PART:,}th of the rate of their links is too little for a probe in"
-                f" {budget.SLOWEST_NS // 10**9} s"
+                f" {probe_intervals.PART:,}th of the rate of their links is too little for a probe"
+                f" in {probe_intervals.SLOWEST_NS // 10**9} s"
             )
 
     def moments(self, from_ns: int, to_ns: int) -> list[tuple[int, int]]:
@@ -82,36 +93,40 @@ class Chosen:
 
     def first_ns(self, pair: int) -> int:
         """When its echoes begin: they come at equal distances."""
-        return draws.below(self.seed ^ _KEY, pair, self.intervals_ns[pair])
+        return probe_draws.below(self.seed ^ _KEY, pair, self.intervals_ns[pair])
 
 
-def _names(plan: Plan, ways: Sequence[Way]) -> tuple[tuple[str, str], ...]:
+def _names(plan: Plan, ways: Sequence[ConnectedPair]) -> tuple[tuple[str, str], ...]:
     nodes = plan.topology.nodes
     return tuple((nodes[way.src].name, nodes[way.dst].name) for way in ways)
 
 
-def chosen(plan: Plan, timeline: Schedule) -> Chosen:
+def chosen(plan: Plan, schedule: Schedule) -> Chosen:
     """PlanError."""
-    choice = choose(plan, timeline, most_pairs(timeline))
-    if timeline.options.backend == K8S:
-        return _round_trips(plan, timeline, choice)
-    return _one_way(plan, timeline, choice)
+    choice = choose(plan, schedule, most_pairs(schedule))
+    if schedule.options.backend == K8S:
+        return _round_trips(plan, schedule, choice)
+    return _one_way(plan, schedule, choice)
 
 
-def _base_ns(timeline: Schedule, pairs: int, rounds: int = budget.ROUNDS) -> int:
-    virtual, least = timeline.options.time == VIRTUAL, budget.least(timeline.link_states())
-    return budget.base_ns(pairs, timeline.end_due_ns, virtual=virtual, rounds=rounds, least=least)
+def _base_ns(schedule: Schedule, pairs: int, rounds: int = probe_intervals.ROUNDS) -> int:
+    virtual, least = schedule.options.time == VIRTUAL, probe_intervals.least(schedule.link_states())
+    return probe_intervals.base_ns(
+        pairs, schedule.end_due_ns, virtual=virtual, rounds=rounds, least=least
+    )
 
 
 # --- one way --------------------------------------------------------------------------------------
 
 
-def _one_way(plan: Plan, timeline: Schedule, choice: Choice) -> Chosen:
-    virtual = timeline.options.time == VIRTUAL
-    rounds = budget.FEW_ROUNDS if _has_no_chance(plan, timeline) else budget.ROUNDS
-    base = _base_ns(timeline, len(choice.ways), rounds)
-    bits = budget.PROBE_BITS[6 if plan.topology.network == "ipv6" else 4]
-    found = budget.intervals(choice.ways, choice.least_bps, bits, base)
+def _one_way(plan: Plan, schedule: Schedule, choice: PairChoice) -> Chosen:
+    virtual = schedule.options.time == VIRTUAL
+    rounds = (
+        probe_intervals.FEW_ROUNDS if _has_no_chance(plan, schedule) else probe_intervals.ROUNDS
+    )
+    base = _base_ns(schedule, len(choice.ways), rounds)
+    bits = probe_intervals.PROBE_BITS[6 if plan.topology.network == "ipv6" else 4]
+    found = probe_intervals.intervals(choice.ways, choice.least_bps, bits, base)
     both = sorted(zip(choice.ways, found, strict=True), key=lambda one: (one[0].src, one[0].dst))
     probed = [(way, interval) for way, interval in both if interval is not None]
     ways = [way for way, _ in probed]
@@ -129,34 +144,38 @@ def _one_way(plan: Plan, timeline: Schedule, choice: Choice) -> Chosen:
     )
 
 
-def _large(ways: Sequence[Way], least_bps: Mapping[int, int], base: int) -> dict[int, int]:
+def _large(
+    ways: Sequence[ConnectedPair], least_bps: Mapping[int, int], base: int
+) -> dict[int, int]:
     """Of those whose links have room for large probes, by position, how often."""
-    found = budget.intervals(ways, least_bps, 8 * budget.LARGE_BYTES, budget.RARER * base)
+    found = probe_intervals.intervals(
+        ways, least_bps, 8 * probe_intervals.LARGE_BYTES, probe_intervals.RARER * base
+    )
     return {number: interval for number, interval in enumerate(found) if interval is not None}
 
 
-def _has_no_chance(plan: Plan, timeline: Schedule) -> bool:
+def _has_no_chance(plan: Plan, schedule: Schedule) -> bool:
     """Whether all probes of a pair tell the same, and nothing asks what each of them told."""
-    states = timeline.link_states()
+    states = schedule.link_states()
     return not any(state.jitter_ns or state.loss_ppb for state in states) and not wanted(plan)
 
 
 # --- there and back -------------------------------------------------------------------------------
 
 
-def _round_trips(plan: Plan, timeline: Schedule, choice: Choice) -> Chosen:
+def _round_trips(plan: Plan, schedule: Schedule, choice: PairChoice) -> Chosen:
     """A pair is probed as often as both of its ways allow."""
-    ways = Ways(plan, timeline)
+    ways = Ways(plan, schedule)
     pairs = _each_once(choice, wanted(plan))
     both = dict.fromkeys(way for src, dst in pairs for way in ((src, dst), (dst, src)))
     found = {(way.src, way.dst): way for way in ways.follow(both)}
-    base = _base_ns(timeline, len(pairs))
+    base = _base_ns(schedule, len(pairs))
     # An echo of (a, b) and the answer to one of (b, a) take the same links.
     bits = ECHO_BITS * (2 if any((dst, src) in pairs for src, dst in pairs) else 1)
-    spans = budget.intervals(list(found.values()), ways.least_bps, bits, base)
+    spans = probe_intervals.intervals(list(found.values()), ways.least_bps, bits, base)
     intervals = dict(zip(found, spans, strict=True))
-    probed: list[tuple[Way, Way, int]] = []
-    not_probed: list[Way] = []
+    probed: list[tuple[ConnectedPair, ConnectedPair, int]] = []
+    not_probed: list[ConnectedPair] = []
     for src, dst in sorted(pairs):
         there, back = found.get((src, dst)), found.get((dst, src))
         if there is None or back is None:
@@ -178,7 +197,7 @@ def _round_trips(plan: Plan, timeline: Schedule, choice: Choice) -> Chosen:
     )
 
 
-def _each_once(choice: Choice, expected: Sequence[Pair]) -> dict[Pair, None]:
+def _each_once(choice: PairChoice, expected: Sequence[Pair]) -> dict[Pair, None]:
     """Ordered pairs: those of expectations as they are there, of the others one of both."""
     known = {(way.src, way.dst) for way in choice.ways}
     found = dict.fromkeys(pair for pair in expected if pair in known)

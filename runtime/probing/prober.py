@@ -21,13 +21,18 @@ from runtime.datapath import pktd
 from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
-from runtime.probing import budget
+from runtime.probing import probe_intervals
 from runtime.probing.chosen import Chosen, chosen
-from runtime.probing.record import LOST_AT_END_NS, LOST_NS, Probe, line
+from runtime.probing.probe_record import (
+    LOST_AT_END_NS,
+    LOST_NS,
+    Probe,
+    line,
+)
 from runtime.rundir.eventlog import how_ended
-from runtime.rundir.records import LineFile
+from runtime.rundir.line_files import LineFile
 from runtime.schedule import Schedule
-from runtime.system import programs
+from runtime.system import compiled_programs
 
 WINDOW_NS, AHEAD_NS = 1_000_000_000, 200_000_000
 VIRTUAL_ROUNDS = 3  # in a window
@@ -46,19 +51,19 @@ class Prober:
     def __init__(
         self,
         plan: Plan,
-        timeline: Schedule,
+        schedule: Schedule,
         file: LineFile | None,
         place: Place,
         notice: Callable[[str], None],
         on_end: Callable[[str], None],
     ) -> None:
         self._plan = plan
-        self._timeline = timeline
+        self._schedule = schedule
         self._file = file
         self._place = place
         self._notice = notice
         self._on_end = on_end
-        self._virtual = timeline.options.time == VIRTUAL
+        self._virtual = schedule.options.time == VIRTUAL
         self._t0_ns = 0
         self._process: EngineProcess | None = None
         self._chosen = Chosen()
@@ -77,13 +82,13 @@ class Prober:
         """Chooses pairs and starts the program. PlanError."""
         if self._file is None:
             return
-        self._chosen = chosen(self._plan, self._timeline)
+        self._chosen = chosen(self._plan, self._schedule)
         ways = self._chosen.ways
         names = [node.name for node in self._plan.topology.nodes]
         self._ends = {names[node]: node for way in ways for node in (way.src, way.dst)}
         if not ways:
             return
-        argv = [str(programs.find(PROGRAM)), "active"]
+        argv = [str(compiled_programs.find(PROGRAM)), "active"]
         try:
             self._process = await pktd.start(argv, log, PROGRAM)
             self._process.engine.closed.add_done_callback(self._closed)
@@ -91,7 +96,7 @@ class Prober:
                 f"pair {number} {way.src} {way.dst} wait={way.delay_ns}"
                 for number, way in enumerate(ways)
             )
-            size = budget.LARGE_BYTES - self._header_bytes
+            size = probe_intervals.LARGE_BYTES - self._header_bytes
             large = [ways[number] for number in self._chosen.large]
             await self._process.engine.batch(
                 f"pair {number} {way.src} {way.dst} wait={way.delay_ns} bytes={size}"
@@ -172,7 +177,7 @@ class Prober:
                 self._give_up(error)
 
     async def _carry_out(self) -> None:
-        end_ns = self._timeline.end_due_ns
+        end_ns = self._schedule.end_due_ns
         window_ns = WINDOW_NS
         if self._virtual:
             window_ns = max(window_ns, VIRTUAL_ROUNDS * min(self._chosen.intervals_ns))
@@ -220,7 +225,7 @@ class Prober:
         )
 
     def _plan_time(self, at_ns: int) -> int:
-        return self._timeline.clock.plan_time(at_ns - self._t0_ns)
+        return self._schedule.clock.plan_time(at_ns - self._t0_ns)
 
     def _is_dead(self) -> bool:
         return self._process is not None and self._process.engine.closed.done()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runtime.probing import draws
+from runtime.probing import probe_draws
 
 _KEY = 0x70726F6265  # `probe`
 
@@ -32,9 +32,9 @@ def _of_pair(
     seed: int, pair: int, interval_ns: int, spread_ns: int | None, first: int, to_ns: int
 ) -> Iterator[int]:
     """From interval number `first` on."""
-    key = draws.mix(seed ^ _KEY) ^ draws.mix(pair)
+    key = probe_draws.mix(seed ^ _KEY) ^ probe_draws.mix(pair)
     span_ns = interval_ns if spread_ns is None else min(spread_ns, interval_ns)
     for number in range(first, -(-to_ns // interval_ns)):
-        at_ns = number * interval_ns + draws.below(key, number, span_ns)
+        at_ns = number * interval_ns + probe_draws.below(key, number, span_ns)
         if at_ns < to_ns:
             yield at_ns

@@ -21,7 +21,7 @@ Pair = tuple[int, int]  # nodes
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ConnectedPair:
     """A pair of instances that are connected at some time.
 
     links     that its packets pass in any epoch
@@ -51,20 +51,20 @@ class Ways:
     """Of one run. `least_bps`: the smallest rate that a link ever has in it, of those that have
     one. `table`, `links`: of the epoch that was followed last."""
 
-    def __init__(self, plan: Plan, timeline: Schedule) -> None:
+    def __init__(self, plan: Plan, schedule: Schedule) -> None:
         self._plan = plan
-        self._timeline = timeline
+        self._schedule = schedule
         self._core = plan.core
         self._ends = plan.topology.links
         self.least_bps: dict[int, int] = {}
         self._slowest_ns = [0] * len(self._ends)
         self._start()
-        for step in timeline.steps[1:]:
+        for step in schedule.steps[1:]:
             for link, state in step.epoch.links:
                 self._note(link, state)
 
     def _start(self) -> None:
-        first = self._plan.routed(self._timeline.start)
+        first = self._plan.routed(self._schedule.start)
         self.table = first.table
         self.links = list(first.links)
         for link, state in enumerate(self.links):
@@ -77,7 +77,7 @@ class Ways:
         delay_ns = state.delay_ns + _DEVIATIONS * state.jitter_ns
         self._slowest_ns[link] = max(self._slowest_ns[link], delay_ns)
 
-    def follow(self, pairs: Iterable[Pair]) -> list[Way]:
+    def follow(self, pairs: Iterable[Pair]) -> list[ConnectedPair]:
         """Those of the pairs that are connected in some epoch, in their order. PlanError."""
         self._start()
         tracks = [_Track(src, dst) for src, dst in pairs]
@@ -85,7 +85,7 @@ class Ways:
         at_link: dict[int, set[int]] = {}
         for number in range(len(tracks)):
             self._walk(tracks, number, at_cell, at_link)
-        for step in self._timeline.steps[1:]:
+        for step in self._schedule.steps[1:]:
             touched: set[int] = set()
             for link, state in step.epoch.links:
                 self.links[link] = state
@@ -147,6 +147,6 @@ class Ways:
         if track.whole and not track.connected:
             track.connected = all(self.links[link].up for link in track.route)
 
-    def _way(self, track: _Track) -> Way:
+    def _way(self, track: _Track) -> ConnectedPair:
         delay_ns = sum(self._slowest_ns[link] for link in track.used)
-        return Way(track.src, track.dst, frozenset(track.used), delay_ns)
+        return ConnectedPair(track.src, track.dst, frozenset(track.used), delay_ns)

@@ -9,7 +9,7 @@ SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RunDifference:
     """`what` is 'event', 'link', 'pair', 'sample', 'packet', 'log', 'file', 'file of packets',
     'manifest' or 'summary'."""
 

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 
 from compiler.plan.reader import Plan
 from runtime.results import moments
-from runtime.results.difference import Difference
+from runtime.results.difference import RunDifference
 from runtime.results.filetree import FileKind, Tally, json_difference, tree_differences
 from runtime.results.packets import first_packet
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import read_lines
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import read_lines
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import (
     CERTIFICATE,
@@ -56,7 +56,9 @@ def read(run: RunDirectory) -> None:
         document(run)
 
 
-def differ(first: RunDirectory, second: RunDirectory, plan: Plan) -> tuple[list[Difference], str]:
+def differ(
+    first: RunDirectory, second: RunDirectory, plan: Plan
+) -> tuple[list[RunDifference], str]:
     """All differences, the earliest first, and what was compared, in words. Empty: the runs were
     the same.
 
@@ -80,7 +82,7 @@ def _packets(run: RunDirectory, tally: Tally) -> FileKind:
     start = run.manifest().get("start_unix_ns")
     start_unix_ns = start if type(start) is int else 0
 
-    def teller(first: BinaryIO, second: BinaryIO, path: str) -> Difference | None:
+    def teller(first: BinaryIO, second: BinaryIO, path: str) -> RunDifference | None:
         return first_packet(first, second, path, start_unix_ns)
 
     return FileKind("file of packets", tally, teller)
@@ -88,7 +90,7 @@ def _packets(run: RunDirectory, tally: Tally) -> FileKind:
 
 def _document(
     first: RunDirectory, second: RunDirectory, name: str, tally: Tally
-) -> Iterator[Difference]:
+) -> Iterator[RunDifference]:
     values: list[Mapping[str, Any]] = []
     for directory in (first, second):
         whole = _JSON[name](directory)
@@ -97,10 +99,10 @@ def _document(
     difference = json_difference(values[0], values[1])
     if difference is not None:
         where, mine, theirs, more = difference
-        yield Difference(name.removesuffix(".json"), where, None, mine, theirs, more)
+        yield RunDifference(name.removesuffix(".json"), where, None, mine, theirs, more)
 
 
-def _the_rest(first: HeldDirectory, second: HeldDirectory, tally: Tally) -> Iterator[Difference]:
+def _the_rest(first: HeldDirectory, second: HeldDirectory, tally: Tally) -> Iterator[RunDifference]:
     """Of files that no rule names: whatever is there in one is there in the other."""
     known = {EVENTS, SAMPLES, PACKETS, *_TREES, *EXPECTED, *DERIVED}
     for name in sorted({*first.names(), *second.names()} - known):

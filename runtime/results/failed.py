@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.judge import outcomes, programs
+from runtime.judge import judge_programs, outcomes
 from runtime.options import FAILED, INTERRUPTED, RunOptions
 from runtime.results.eventwords import how_failed
 from runtime.results.summary import programs_failed
@@ -68,7 +68,7 @@ def _programs(summary: Mapping[str, Any], options: RunOptions, end_ns: int) -> l
         applied = one.get("applied_ns")
         at_ns = clock.plan_time(applied) if type(applied) is int else end_ns
         what, last = str(one.get("target", "")), str(one.get("last_log_line", ""))
-        counts = programs.counts(one, fail_on_exit=asked)
+        counts = judge_programs.counts(one, fail_on_exit=asked)
         found.append(_failure(what, how_failed(one), last, at_ns, counts=counts))
     return found
 

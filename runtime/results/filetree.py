@@ -17,9 +17,9 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from runtime.errors import RunError
-from runtime.foreign import REMEDY
-from runtime.results.difference import Difference, shortened
-from runtime.rundir.directory import HeldDirectory
+from runtime.json_schema import REMEDY
+from runtime.results.difference import RunDifference, shortened
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import LOGS
 from runtime.say import number
 
@@ -66,7 +66,7 @@ def _counted(what: str, count: int) -> str:
 
 
 # Tells of two files that differ where they do; None: it cannot.
-Teller = Callable[[BinaryIO, BinaryIO, str], Difference | None]
+Teller = Callable[[BinaryIO, BinaryIO, str], RunDifference | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class FileKind:
 
 def tree_differences(
     first: HeldDirectory, second: HeldDirectory, name: str, kind: FileKind
-) -> Iterator[Difference]:
+) -> Iterator[RunDifference]:
     """Of a file or folder with all that is in it. RunError."""
     yield from _entry(first, second, name, name, kind)
 
 
 def _entry(
     first: HeldDirectory, second: HeldDirectory, name: str, path: str, kind: FileKind
-) -> Iterator[Difference]:
+) -> Iterator[RunDifference]:
     there = _what_is(first, name), _what_is(second, name)
     if there == ("a folder", "a folder"):
         yield from _folder(first, second, name, path, kind)
@@ -95,7 +95,7 @@ def _entry(
     if there != ("", ""):
         kind.tally.add(kind.what)
     if there[0] != there[1]:
-        yield Difference(kind.what, path, None, *there)
+        yield RunDifference(kind.what, path, None, *there)
     elif there[0] == "a file":
         yield from _file(first, second, name, path, kind)
 
@@ -111,7 +111,7 @@ def _what_is(directory: HeldDirectory, name: str) -> str:
 
 def _folder(
     first: HeldDirectory, second: HeldDirectory, name: str, path: str, kind: FileKind
-) -> Iterator[Difference]:
+) -> Iterator[RunDifference]:
     if path.count("/") >= MAX_DEPTH:
         raise RunError(f"{first / name}: folders are more than {MAX_DEPTH} deep", REMEDY)
     try:
@@ -125,7 +125,7 @@ def _folder(
 
 def _file(
     first: HeldDirectory, second: HeldDirectory, name: str, path: str, kind: FileKind
-) -> Iterator[Difference]:
+) -> Iterator[RunDifference]:
     with ExitStack() as stack:
         mine, theirs = (
             stack.enter_context(one.reading(name, MAX_BYTES)) for one in (first, second)
@@ -140,9 +140,9 @@ def _file(
     yield told
 
 
-def _told_by_line(first: BinaryIO, second: BinaryIO, path: str, what: str) -> Difference:
+def _told_by_line(first: BinaryIO, second: BinaryIO, path: str, what: str) -> RunDifference:
     number, mine, theirs, more = _first_line(first, second)
-    return Difference(what, f"{_shown_path(path)}:{number}", None, mine, theirs, more)
+    return RunDifference(what, f"{_shown_path(path)}:{number}", None, mine, theirs, more)
 
 
 def _rewind(*files: BinaryIO) -> None:

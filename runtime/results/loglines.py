@@ -16,9 +16,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 from runtime.errors import RunError
 from runtime.rundir import logmarks
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.records import read_lines
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import EVENTS, LOG_TIMES, LOGS
 from runtime.system import openfiles
 
@@ -31,7 +31,7 @@ TOLD = frozenset({"join", "leave", "crash", "pause", "resume"})  # marks that ev
 _EVER = 1 << 62
 
 
-class Line(NamedTuple):  # of a large log there are millions, and this is the fastest
+class LogRecord(NamedTuple):  # of a large log there are millions, and this is the fastest
     """Of the log of `instance`; an event if `record` says so, then `until_ns` is its moment. `cut`:
     bytes of it that are not in `text`."""
 
@@ -70,7 +70,9 @@ class Merger:
         names = [name for name in self._logs.names() if name.endswith(SUFFIX)]
         return [name.removesuffix(SUFFIX) for name in names]
 
-    def merged(self, instances: Collection[str], wanted: Callable[[Line], bool]) -> Iterator[Line]:
+    def merged(
+        self, instances: Collection[str], wanted: Callable[[LogRecord], bool]
+    ) -> Iterator[LogRecord]:
         """By the beginning of the interval in which they were written, else by its end; lines of a
         log stay in their order. Events are those of these instances and those that are of none.
         Of logs of any length only a part is in memory."""
@@ -88,16 +90,16 @@ class Merger:
             return f"the log of {name} has been removed" if size else ""
         return f"the log of {name} has become shorter" if status.st_size < size else ""
 
-    def _events(self, instances: Collection[str]) -> Iterator[Line]:
+    def _events(self, instances: Collection[str]) -> Iterator[LogRecord]:
         own, known = frozenset(instances), frozenset(self.instances())
         if not self._run.has(EVENTS):
             return
         for record in read_events(self._run):
             target, at_ns = str(record.get("target", "")), record.get("applied_ns")
             if at_ns is not None and (target in own or target not in known):
-                yield Line(at_ns, at_ns, target, record=record)
+                yield LogRecord(at_ns, at_ns, target, record=record)
 
-    def lines(self, name: str) -> Iterator[Line]:
+    def lines(self, name: str) -> Iterator[LogRecord]:
         """Of one log, in its order; marks bound the lines before and after them."""
         growth = self._grown.get(name, Growth())
         with self._logs.reading(f"{name}{SUFFIX}", MAX_BYTES) as file:
@@ -110,23 +112,23 @@ class _Placed:
     def __init__(self) -> None:
         self._place = -_EVER
 
-    def __call__(self, line: Line) -> tuple[int, Line]:
+    def __call__(self, line: LogRecord) -> tuple[int, LogRecord]:
         self._place = max(self._place, line.place_ns)
         return self._place, line
 
 
-def _place(placed: tuple[int, Line]) -> int:
+def _place(placed: tuple[int, LogRecord]) -> int:
     return placed[0]
 
 
 def lines_of(
     file: BinaryIO, name: str, growth: Growth, begin: int = 0, end: int = MAX_BYTES
-) -> Iterator[Line]:
+) -> Iterator[LogRecord]:
     """Of one log; marks bound the lines before and after them, unless that contradicts when the log
     grew: a program may print what looks like one, as whoever shows the log of another run. With
     `begin` and `end` only lines that begin in that part of the file, from the first whole one on.
     """
-    waiting: deque[Line] = deque()
+    waiting: deque[LogRecord] = deque()
     waiting_bytes = 0
     marked_ns: int | None = None
     file.seek(begin)
@@ -144,12 +146,12 @@ def lines_of(
             waiting.clear()
             waiting_bytes, marked_ns = 0, mark.at_ns
             if mark.text not in TOLD:
-                yield Line(marked_ns, marked_ns, name, text)
+                yield LogRecord(marked_ns, marked_ns, name, text)
             continue
         from_ns, until_ns = growth.bounds(at)
         if marked_ns is not None and (until_ns is None or marked_ns <= until_ns):
             from_ns = marked_ns if from_ns is None else max(from_ns, marked_ns)
-        waiting.append(Line(from_ns, until_ns, name, text, cut=cut))
+        waiting.append(LogRecord(from_ns, until_ns, name, text, cut=cut))
         waiting_bytes += len(text)
         while waiting_bytes > WAITING_BYTES:
             waiting_bytes -= len(waiting[0].text)
@@ -168,7 +170,7 @@ def _to_its_end(file: BinaryIO, most: int) -> tuple[int, int]:
     return read, read
 
 
-def _until(line: Line, at_ns: int) -> Line:
+def _until(line: LogRecord, at_ns: int) -> LogRecord:
     if line.from_ns is not None and at_ns < line.from_ns:
         return line
     until_ns = at_ns if line.until_ns is None else min(line.until_ns, at_ns)

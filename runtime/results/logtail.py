@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from runtime.errors import RunError
 from runtime.rundir import logmarks
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import LOGS
 
 TAIL_BYTES = 4096

@@ -12,10 +12,10 @@ from itertools import zip_longest
 from typing import Any
 
 from compiler.plan.types import Topology
-from runtime.results.difference import Difference, shortened
+from runtime.results.difference import RunDifference, shortened
 from runtime.results.filetree import Tally
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import read_lines
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import EVENTS, HEADER, SAMPLES
 
 Record = Mapping[str, Any]
@@ -44,7 +44,7 @@ def _lines(directory: HeldDirectory, name: str) -> Iterator[Record]:
     return read_lines(directory, name) if directory.has(name) else iter(())
 
 
-def of_events(first: HeldDirectory, second: HeldDirectory, tally: Tally) -> Iterator[Difference]:
+def of_events(first: HeldDirectory, second: HeldDirectory, tally: Tally) -> Iterator[RunDifference]:
     """At most one difference. RunError."""
     found = _first_pair(first, second, EVENTS, tally)
     if found is None:
@@ -55,7 +55,7 @@ def of_events(first: HeldDirectory, second: HeldDirectory, tally: Tally) -> Iter
     subject = _event_name(one)
     if mine and theirs and _event_name(theirs) != subject:
         said = (_event_name(mine), _event_name(theirs))
-    yield Difference("event", subject, _moment(mine, theirs, "applied_ns"), *said, more)
+    yield RunDifference("event", subject, _moment(mine, theirs, "applied_ns"), *said, more)
 
 
 def _event_name(record: Record) -> str:
@@ -92,7 +92,7 @@ def _text(value: object) -> str:
 
 def of_samples(
     first: HeldDirectory, second: HeldDirectory, topology: Topology, tally: Tally
-) -> Iterator[Difference]:
+) -> Iterator[RunDifference]:
     """One difference for each link or pair that differs in the first samples which differ."""
     found = _first_pair(first, second, SAMPLES, tally)
     if found is None:
@@ -110,9 +110,9 @@ def of_samples(
     for key in parted:
         what, numbers = key
         both = _both(figures[0].get(key), figures[1].get(key))
-        yield Difference(what, _name(numbers, names[what]), at_ns, *both, more)
+        yield RunDifference(what, _name(numbers, names[what]), at_ns, *both, more)
     if not parted:
-        yield Difference("sample", "its time or columns", at_ns, *_both(mine, theirs), more)
+        yield RunDifference("sample", "its time or columns", at_ns, *_both(mine, theirs), more)
 
 
 def _figures(record: Record, columns: Mapping[str, list[str]]) -> dict[Any, dict[str, object]]:

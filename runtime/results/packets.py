@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import BinaryIO
 
 from runtime.errors import RunError
-from runtime.results.difference import Difference
+from runtime.results.difference import RunDifference
 from runtime.rundir.pcapng import Packet, read_packets
 
 BYTES_SHOWN = 16
@@ -15,7 +15,7 @@ BYTES_SHOWN = 16
 
 def first_packet(
     first: BinaryIO, second: BinaryIO, path: str, start_unix_ns: int
-) -> Difference | None:
+) -> RunDifference | None:
     """The first packet that differs; None where the files do not tell (one is no such file)."""
     found: tuple[Packet | None, Packet | None] | None = None
     more = 0
@@ -33,7 +33,7 @@ def first_packet(
         return None
     one = min((packet for packet in found if packet), key=lambda packet: packet.at_ns)
     mine_said, theirs_said = (_said(*pair, start_unix_ns) for pair in (found, found[::-1]))
-    return Difference(
+    return RunDifference(
         "packet", one.interface, one.at_ns - start_unix_ns, mine_said, theirs_said, more
     )
 

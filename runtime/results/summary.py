@@ -9,17 +9,17 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime.certify.drops import look_at_drops
 from runtime.errors import RunError
-from runtime.foreign import REMEDY
-from runtime.judge import lateness, outcomes, programs
+from runtime.json_schema import REMEDY
+from runtime.judge import judge_programs, lateness, outcomes
 from runtime.judge.lateness import PROCESS_KINDS, late_for_delays
 from runtime.judge.verdict import Judge
 from runtime.options import COMPLETED, FAILED, RunOptions
 from runtime.results.logtail import last_line
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.records import read_lines
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import EVENTS, SAMPLES, STACKS
-from runtime.stacks import told
+from runtime.stacks import stack_summary
 
 
 def percentile(values: Sequence[int], percent: int) -> int:
@@ -129,14 +129,14 @@ def _with_last_line(directory: HeldDirectory, one: dict[str, Any]) -> dict[str, 
 def _failures(
     directory: HeldDirectory, plan: Plan, records: Iterable[dict[str, Any]], outcome: str
 ) -> list[dict[str, Any]]:
-    """Programs that did not do what is right (runtime.judge.programs)."""
+    """Programs that did not do what is right (runtime.judge.judge_programs)."""
     topology = plan.topology
     expected = {
         node.name: topology.services[node.service].expect
         for node in topology.nodes
         if node.service >= 0
     }
-    found = programs.failures(expected, records, to_the_end=outcome == COMPLETED)
+    found = judge_programs.failures(expected, records, to_the_end=outcome == COMPLETED)
     return [_with_last_line(directory, one) for one in found]
 
 
@@ -149,7 +149,7 @@ def programs_failed(
         return bool(final.get("programs_failed"))
     found = summary.get("failures", ())
     asked = options.fail_on_exit or options.fail_fast
-    counted = any(programs.counts(one, fail_on_exit=asked) for one in found)
+    counted = any(judge_programs.counts(one, fail_on_exit=asked) for one in found)
     expected = summary.get("outcome") == COMPLETED and outcomes.any_failed(summary)
     return counted or expected or bool(final.get("programs_failed"))
 
@@ -176,7 +176,7 @@ def summarise(
     judge = judge or Judge()
     lateness.look_at_events(judge, records)
     lateness.look_at_end(judge, final, planned, int(events["applied"]))
-    stacks = told.sum_up(_records(directory, STACKS))
+    stacks = stack_summary.sum_up(_records(directory, STACKS))
     look_at_drops(judge, facts, stacks.get("stacks", {}))
     limits = late_for_delays(totals, judge.delay_ns)
     return {

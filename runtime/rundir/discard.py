@@ -17,8 +17,8 @@ from pathlib import Path
 from compiler.plan.types import Service
 from runtime.errors import RunError
 from runtime.options import RunOptions
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.etchosts import MOST_BYTES
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import HOSTS, INSTANCES, PRIVATE, TRIAL
 
 

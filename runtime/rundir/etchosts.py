@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from compiler.plan.types import Node, Topology
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import HOSTS, PRIVATE
 
 MOST_BYTES = 128 << 20  # of all files together: with more than some 1,200 instances there is one

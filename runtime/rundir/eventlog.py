@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile, read_lines
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile, read_lines
 from runtime.rundir.runfiles import EVENTS, HEADER
 
 FORMAT, VERSION = "thunderstorm-events", 1

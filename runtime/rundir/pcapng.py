@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from runtime.errors import RunError
-from runtime.foreign import REMEDY
+from runtime.json_schema import REMEDY
 
 MAX_BLOCK_BYTES = 1 << 18  # a packet has at most 64 KiB, and a few options
 MAX_INTERFACES = 2

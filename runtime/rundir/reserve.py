@@ -14,7 +14,7 @@ import errno
 import os
 from contextlib import suppress
 
-from runtime.rundir.directory import HeldDirectory, write_all
+from runtime.rundir.held_directory import HeldDirectory, write_all
 
 NAME = ".manifest.reserve"
 BYTES = 8 << 10  # more than an outcome and its message take

@@ -1,6 +1,6 @@
 """The run directory: what is made before a run starts, and the manifest that says what ran where.
 
-Layout in docs/run.md; everything goes through runtime/rundir/directory.py, and what is read is
+Layout in docs/run.md; everything goes through runtime/rundir/held_directory.py, and what is read is
 checked by runtime/rundir/runfiles.py.
 """
 
@@ -17,10 +17,10 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.errors import RunError, filesystem_remedy
-from runtime.foreign import REMEDY, parse
+from runtime.json_schema import REMEDY, parse
 from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import discard, etchosts, reserve
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import (
     CERTIFICATE,
     FORMAT,
@@ -37,7 +37,7 @@ from runtime.rundir.runfiles import (
     check_manifest,
     check_summary,
 )
-from runtime.system import machine
+from runtime.system import machine_facts
 
 MAX_NAME = 80
 MAX_MESSAGE = (
@@ -245,5 +245,5 @@ def manifest(
         "source_directory": places.source_directory,
         "discards": discard.services(plan.topology.services, options),
         "datapath": "user" if options.datapath == "auto" else options.datapath,
-        "machine": machine.facts(),
+        "machine": machine_facts.facts(),
     }

@@ -1,6 +1,6 @@
 """What the files of a run directory are called, how large each may be, and what readers need of it.
 
-The one table of limits, and the shapes (runtime/foreign.py) of what is used. A run directory
+The one table of limits, and the shapes (runtime/json_schema.py) of what is used. A run directory
 is foreign data to its readers: it may come from another machine, or be edited. So what is used has
 its type checked before it is used; keys that no shape names are tolerated, since nothing is done
 with them and later releases add some. Options are the exception: a replay that left one out would
@@ -16,7 +16,7 @@ from typing import Any
 
 from compiler.plan.properties import COMPOSED
 from runtime.errors import RunError
-from runtime.foreign import (
+from runtime.json_schema import (
     COUNT,
     FLAG,
     INTEGER,
@@ -26,9 +26,9 @@ from runtime.foreign import (
     SCALAR,
     TEXT,
     Each,
-    Kind,
     OneOf,
     Shape,
+    ValueKind,
     check,
 )
 from runtime.options import decode
@@ -114,7 +114,7 @@ SUMMARY_SHAPE = Shape(
             {
                 **dict.fromkeys(("text", "kind", "file", "message", "unit", "subject"), TEXT),
                 "line": COUNT,
-                "state": Kind("`passed`, `failed` or `not_measured`", _STATES.__contains__),
+                "state": ValueKind("`passed`, `failed` or `not_measured`", _STATES.__contains__),
                 **{name: OneOf(INTEGER, NOTHING) for name in ("figure", "threshold", "at_ns")},
                 "log": [{"instance": TEXT, "at_ns": OneOf(INTEGER, NOTHING), "line": TEXT}],
             }
@@ -148,16 +148,16 @@ _MEASURED_PATH = Shape(
 )
 CERTIFICATE_SHAPE = Shape(
     {
-        "format": Kind(f"`{CERTIFICATE_FORMAT}`", lambda value: value == CERTIFICATE_FORMAT),
-        "version": Kind(f"{CERTIFICATE_VERSION}", lambda value: value == CERTIFICATE_VERSION),
+        "format": ValueKind(f"`{CERTIFICATE_FORMAT}`", lambda value: value == CERTIFICATE_FORMAT),
+        "version": ValueKind(f"{CERTIFICATE_VERSION}", lambda value: value == CERTIFICATE_VERSION),
         "pairs": [
             {
                 "from": TEXT,
                 "to": TEXT,
                 "epoch": {"from_ns": INTEGER, "to_ns": INTEGER},
                 "measure": TEXT,
-                "planned": OneOf(Kind("a planned path", _PLANNED_PATH.fits), NOTHING),
-                "measured": OneOf(Kind("what was measured", _MEASURED_PATH.fits), NOTHING),
+                "planned": OneOf(ValueKind("a planned path", _PLANNED_PATH.fits), NOTHING),
+                "measured": OneOf(ValueKind("what was measured", _MEASURED_PATH.fits), NOTHING),
             }
         ],
     }
@@ -221,18 +221,18 @@ _OTHER_EVENT = Shape(
 
 _LOG_TIMES = Shape({"from_ns": INTEGER, "elapsed_ns": INTEGER, "bytes": Each(COUNT)})
 _COLUMNS = Shape({"columns": {"links": [TEXT], "pairs": [TEXT], "digests?": [TEXT]}})
-_ENDS = Kind(
+_ENDS = ValueKind(
     "a pair of instances",
     lambda value: type(value) is list and len(value) == 2 and all(map(TEXT.fits, value)),
 )
 _PROBES_HEADER = Shape(
     {
-        "kind": Kind("`header`", lambda value: value == HEADER),
-        "format": Kind(f"`{PROBES_FORMAT}`", lambda value: value == PROBES_FORMAT),
-        "version": Kind(f"{PROBES_VERSION}", lambda value: value == PROBES_VERSION),
+        "kind": ValueKind("`header`", lambda value: value == HEADER),
+        "format": ValueKind(f"`{PROBES_FORMAT}`", lambda value: value == PROBES_FORMAT),
+        "version": ValueKind(f"{PROBES_VERSION}", lambda value: value == PROBES_VERSION),
         "start_monotonic_ns": COUNT,
-        "clock": Kind("`one` or `each`", lambda value: value in ("one", "each")),
-        "measure": Kind(
+        "clock": ValueKind("`one` or `each`", lambda value: value in ("one", "each")),
+        "measure": ValueKind(
             "`one-way` or `round-trip`", lambda value: value in ("one-way", "round-trip")
         ),
         "pairs": [_ENDS],
@@ -255,7 +255,7 @@ def _is_probe(value: Any) -> bool:
     )
 
 
-_PROBE = Kind("[pair, sent_at_ns, delay_ns or null]", _is_probe)
+_PROBE = ValueKind("[pair, sent_at_ns, delay_ns or null]", _is_probe)
 _PROBES = Shape({"at_ns": COUNT, "probes": [_PROBE], "large?": [_PROBE]})
 _SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]], "digests?": [[OneOf(COUNT, TEXT)]]})
 _STACK_HEADER = Shape({"kind": TEXT, "format": TEXT, "version": COUNT, "interval_ns": COUNT})

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from runtime.rundir.records import LineFile
-from runtime.stacks import reading
-from runtime.stacks.reading import OpenStack
+from runtime.rundir.line_files import LineFile
+from runtime.stacks import stack_counters
+from runtime.stacks.stack_counters import OpenStack
 
 FORMAT, VERSION = "tstorm-stacks", 1
 INTERVAL_NS = 1_000_000_000
@@ -30,7 +30,7 @@ ROUND_NS = 1_000_000
 
 
 @dataclass(slots=True, eq=False)
-class Life:
+class WatchedIncarnation:
     """An incarnation of an instance: `pid` is a process in its network namespace."""
 
     instance: str
@@ -51,57 +51,57 @@ class StackWatch:
         self._moment = moment
         self._traffic = traffic
         self._rests = rests
-        self._lives: dict[Life, None] = {}
+        self._incarnations: dict[WatchedIncarnation, None] = {}
         self._held = 0
-        self._dead: deque[Life] = deque()
+        self._dead: deque[WatchedIncarnation] = deque()
         self._softnet: dict[str, int] = {}
         self._begun = False
         self._burial: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         """At time 0. Nothing is written before."""
-        self._softnet = reading.softnet()
+        self._softnet = stack_counters.softnet()
         header = {"format": FORMAT, "version": VERSION, "interval_ns": INTERVAL_NS}
         self._file.append({"kind": "header", **header})
         self._begun = True
 
     # -- lives ----------------------------------------------------------------------------------
 
-    def arrived(self, instance: str, pid: int) -> Life:
-        life = Life(instance, pid)
-        self._lives[life] = None
-        return life
+    def arrived(self, instance: str, pid: int) -> WatchedIncarnation:
+        incarnation = WatchedIncarnation(instance, pid)
+        self._incarnations[incarnation] = None
+        return incarnation
 
-    def leaving(self, life: Life) -> None:
+    def leaving(self, incarnation: WatchedIncarnation) -> None:
         """Its processes are about to be ended: what it drops until then is to be seen, too."""
-        if self._held < MAX_HELD and life in self._lives:
+        if self._held < MAX_HELD and incarnation in self._incarnations:
             with suppress(OSError):
-                life.held = OpenStack(life.pid)
+                incarnation.held = OpenStack(incarnation.pid)
                 self._held += 1
 
-    def dead(self, life: Life) -> None:
+    def dead(self, incarnation: WatchedIncarnation) -> None:
         """Its processes are dead. It is read for the last time when there is time for it."""
-        if self._lives.pop(life, life) is None:
-            self._dead.append(life)
+        if self._incarnations.pop(incarnation, incarnation) is None:
+            self._dead.append(incarnation)
             if len(self._dead) == 1:
                 self._bury_later()
 
     # -- readings -------------------------------------------------------------------------------
 
     def _write(self, instance: str, before: dict[str, int], now: dict[str, int]) -> None:
-        grown = reading.moved(before, now)
+        grown = stack_counters.moved(before, now)
         if grown and self._begun:
             before.update(now)
             self._file.append({"at_ns": self._moment(), "instance": instance, "counters": grown})
 
-    def _read(self, life: Life) -> None:
+    def _read(self, incarnation: WatchedIncarnation) -> None:
         """A process that has just died, or a file that is none, tells nothing."""
         with suppress(OSError, ValueError, IndexError):
-            if life.held is not None:
-                self._write(life.instance, life.seen, life.held.read())
+            if incarnation.held is not None:
+                self._write(incarnation.instance, incarnation.seen, incarnation.held.read())
             else:
-                with OpenStack(life.pid) as stack:
-                    self._write(life.instance, life.seen, stack.read())
+                with OpenStack(incarnation.pid) as stack:
+                    self._write(incarnation.instance, incarnation.seen, stack.read())
 
     def _bury_later(self) -> None:
         """One by one, so that many that end at once keep nobody waiting."""
@@ -114,11 +114,11 @@ class StackWatch:
 
     def _bury(self) -> None:
         """The one that has been dead for longest."""
-        life = self._dead.popleft()
-        if life.held is not None:
-            self._read(life)
-            life.held.close()
-            life.held = None
+        incarnation = self._dead.popleft()
+        if incarnation.held is not None:
+            self._read(incarnation)
+            incarnation.held.close()
+            incarnation.held = None
             self._held -= 1
 
     async def run(self) -> None:
@@ -128,28 +128,28 @@ class StackWatch:
             if self._rests and self._traffic.lines == traffic:
                 self._traffic.grown.clear()
                 await self._traffic.grown.wait()
-            lives = list(self._lives) if self._traffic.lines != traffic else []
+            incarnations = list(self._incarnations) if self._traffic.lines != traffic else []
             traffic = self._traffic.lines
-            each_ns = max(INTERVAL_NS // max(len(lives), 1), EACH_NS)
+            each_ns = max(INTERVAL_NS // max(len(incarnations), 1), EACH_NS)
             due_ns = _apart(time.monotonic_ns())
-            end_ns = due_ns + max(INTERVAL_NS, each_ns * len(lives))
-            for life in lives:
+            end_ns = due_ns + max(INTERVAL_NS, each_ns * len(incarnations))
+            for incarnation in incarnations:
                 due_ns += each_ns
                 await _until(due_ns)
-                if life in self._lives:
-                    self._read(life)
+                if incarnation in self._incarnations:
+                    self._read(incarnation)
             await _until(end_ns)
-            self._write(MACHINE, self._softnet, reading.softnet())
+            self._write(MACHINE, self._softnet, stack_counters.softnet())
 
     def finish(self) -> None:
         """The last readings: of the living, if there are any, and of the dead. Closes the file."""
         if self._burial is not None:
             self._burial.cancel()
-        for life in list(self._lives):
-            self._read(life)
+        for incarnation in list(self._incarnations):
+            self._read(incarnation)
         while self._dead:
             self._bury()
-        self._write(MACHINE, self._softnet, reading.softnet())
+        self._write(MACHINE, self._softnet, stack_counters.softnet())
         self._file.close()
 
 

@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from runtime.errors import RunError
 from runtime.system import netlink
 from runtime.system.interface import INTERFACE, IPV4_PREFIX, IPV6_PREFIX
-from runtime.system.netlink import QUIET, Refusal, Request, address, link, loopback_up
+from runtime.system.netlink import (
+    QUIET,
+    NetlinkRequest,
+    Refusal,
+    address,
+    link,
+    loopback_up,
+)
 
 _SIOCGIFINDEX = 0x8933
 
@@ -35,22 +42,25 @@ def _interface_index(connection: socket.socket, name: str) -> int:
     return int(struct.unpack_from("i", answer, 16)[0])
 
 
-def _requests(index: int, addresses: Addresses) -> list[Request]:
+def _requests(index: int, addresses: Addresses) -> list[NetlinkRequest]:
     wanted = ((addresses.ipv4, IPV4_PREFIX), (addresses.ipv6, IPV6_PREFIX))
     return [
         loopback_up(),
-        Request(f"silence {INTERFACE} (IPv6)", link(index, QUIET)),
+        NetlinkRequest(f"silence {INTERFACE} (IPv6)", link(index, QUIET)),
         *(
-            Request(f"add {one} to {INTERFACE}", address(index, one, prefix))
+            NetlinkRequest(f"add {one} to {INTERFACE}", address(index, one, prefix))
             for one, prefix in wanted
             if one
         ),
-        Request(f"bring {INTERFACE} up", link(index, up=True)),
+        NetlinkRequest(f"bring {INTERFACE} up", link(index, up=True)),
     ]
 
 
 def configure(
-    connection: socket.socket, instance: str, addresses: Addresses, more: Sequence[Request] = ()
+    connection: socket.socket,
+    instance: str,
+    addresses: Addresses,
+    more: Sequence[NetlinkRequest] = (),
 ) -> None:
     """`more` is asked for at the end.
 

@@ -21,7 +21,7 @@ _IDLE = (3, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class HostReading:
     """Counters since boot. Ticks are of all processors together."""
 
     at_ns: int
@@ -33,10 +33,10 @@ class Reading:
     ahead_ns: int  # the wall clock minus CLOCK_MONOTONIC
 
 
-def read(root: Path = ROOT) -> Reading:
+def read(root: Path = ROOT) -> HostReading:
     ticks = _ticks(root)
     total = sum(ticks)
-    return Reading(
+    return HostReading(
         at_ns=time.monotonic_ns(),
         ticks=total,
         busy=total - sum(ticks[one] for one in _IDLE),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runtime.errors import RunError
-from runtime.system import shortage, userids
+from runtime.system import process_limits, userids
 
 _SWITCHES = (
     ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
@@ -53,7 +53,7 @@ def probe(
     except subprocess.TimeoutExpired:
         raise RunError(f"it took longer than {seconds:.0f} s") from None
     except OSError as error:
-        remedy = shortage.remedy(error.errno or 0)
+        remedy = process_limits.remedy(error.errno or 0)
         raise RunError(f"it cannot be started: {error.strerror}", remedy) from error
 
 

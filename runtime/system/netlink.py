@@ -34,7 +34,7 @@ QUIET: Attributes = [("IFLA_AF_SPEC", [("AF_INET6", _INET6)])]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class NetlinkRequest:
     """`what` says it in words that follow "cannot"."""
 
     what: str
@@ -65,8 +65,8 @@ def new_link(index: int, attributes: Attributes) -> bytes:
     return rtnetlink.link(rtnetlink.RTM_NEWLINK, _NEW, index, rtnetlink.IFF_UP, attributes)
 
 
-def loopback_up() -> Request:
-    return Request("bring the loopback up", link(_LOOPBACK_INDEX, up=True))
+def loopback_up() -> NetlinkRequest:
+    return NetlinkRequest("bring the loopback up", link(_LOOPBACK_INDEX, up=True))
 
 
 def address(index: int, text: str, prefix: int) -> bytes:
@@ -118,8 +118,8 @@ def prepare(netlink: socket.socket) -> None:
     netlink.setsockopt(_SOL_NETLINK, _NETLINK_EXT_ACK, 1)
 
 
-def _batches(requests: Sequence[Request]) -> list[list[Request]]:
-    found: list[list[Request]] = []
+def _batches(requests: Sequence[NetlinkRequest]) -> list[list[NetlinkRequest]]:
+    found: list[list[NetlinkRequest]] = []
     size = SEND_BYTES
     for request in requests:
         full = bool(found) and len(found[-1]) == SEND_REQUESTS
@@ -131,7 +131,7 @@ def _batches(requests: Sequence[Request]) -> list[list[Request]]:
     return found
 
 
-def exchange(netlink: socket.socket, requests: Sequence[Request]) -> list[Refusal]:
+def exchange(netlink: socket.socket, requests: Sequence[NetlinkRequest]) -> list[Refusal]:
     """Sends requests to a prepared socket; returns those refused, in order. May block.
 
     The kernel goes on after a refusal. Raises OSError if the socket does.
@@ -148,7 +148,7 @@ def exchange(netlink: socket.socket, requests: Sequence[Request]) -> list[Refusa
     return refusals
 
 
-def carry_out(netlink: socket.socket, where: str, requests: Sequence[Request]) -> None:
+def carry_out(netlink: socket.socket, where: str, requests: Sequence[NetlinkRequest]) -> None:
     """The same; RunError for the first refusal, naming the attempt, `where` and the reason."""
     try:
         refusals = exchange(netlink, requests)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from runtime.errors import MachineError
-from runtime.system.programs import find
+from runtime.system.compiled_programs import find
 
 DEFAULT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DAEMONS = ("/usr/local/sbin", "/usr/sbin", "/sbin")

@@ -62,7 +62,7 @@ class _Layout(ctypes.LittleEndianStructure):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClockReading:
     """What a guest said last. The fields are written one by one: a reading is no snapshot."""
 
     now_ns: int  # virtual time since the kernel started
@@ -102,9 +102,9 @@ class ClockPage:
     def fileno(self) -> int:
         return self._descriptor
 
-    def read(self) -> Reading:
+    def read(self) -> ClockReading:
         page = self._page
-        return Reading(
+        return ClockReading(
             now_ns=page.now_ns,
             next_ns=None if page.next_ns == NEVER else page.next_ns,
             state=State(page.state),

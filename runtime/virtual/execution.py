@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from runtime.backend.local import entering
+from runtime.backend.local import enter_instance
 from runtime.errors import RunError
-from runtime.system import shortage
+from runtime.system import process_limits
 from runtime.virtual.line import PART_BYTES, PARTS
 
 PIPE_BYTES = 1 << 16  # what a command may have left behind when it ended
@@ -72,7 +72,7 @@ class Execution:
         RunError if it cannot be started."""
         place, pidfd = entry
         terminal = ("--terminal",) if request.get("terminal") else ()
-        command = entering.command(self._keeper, place, pidfd, request["argv"], *terminal)
+        command = enter_instance.command(self._keeper, place, pidfd, request["argv"], *terminal)
         environment = {**place["environment"], **request.get("environment", {})}
         try:
             ends = self._open(request.get("terminal"))
@@ -95,7 +95,7 @@ class Execution:
     ) -> subprocess.Popen[bytes]:
         stdin, stdout, stderr = theirs
         try:
-            return shortage.start(
+            return process_limits.start(
                 "tstorm-ns",
                 command,
                 env=environment,
@@ -126,7 +126,7 @@ class Execution:
             asyncio.ensure_future(self._pass_on(name, end)) for name, end in ends.outputs.items()
         ]
         try:
-            await entering.ended(process)
+            await enter_instance.ended(process)
         finally:
             for task in (feeding, *passing):
                 task.cancel()
@@ -134,7 +134,7 @@ class Execution:
         code = process.wait()
         for name, end in ends.outputs.items():
             await self._pass_rest(name, end)
-        self._tell({"status": entering.shell_status(code)})
+        self._tell({"status": enter_instance.shell_status(code)})
 
     async def _feed(self, ends: _Ends) -> None:
         """What is typed, as the command takes it."""

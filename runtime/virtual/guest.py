@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.errors import MachineError
-from runtime.system import shortage
+from runtime.system import process_limits
 from runtime.virtual.clockpage import ClockPage
 from runtime.virtual.line import Renaming
 
@@ -77,7 +77,7 @@ def start(
         descriptors = owned.enter_context(_numbered((line.fileno(), page.fileno(), *folders)))
         console = owned.enter_context((machine.folder / CONSOLE).open("wb"))
         owned.enter_context(_pinned())
-        process = shortage.start(
+        process = process_limits.start(
             "the kernel for virtual time",
             _command(machine, *descriptors),
             stdin=subprocess.DEVNULL,

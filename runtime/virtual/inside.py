@@ -17,10 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runtime.backend.local import backend, charge
-from runtime.driver.config import DriverConfig, from_record
+from runtime.backend.local import cpu_accounting, local_backend
 from runtime.driver.driver import carry_out
-from runtime.virtual.calls import Calls
+from runtime.driver.driver_config import DriverConfig, from_record
+from runtime.virtual.guest_calls import Calls
 from runtime.virtual.line import AHEAD_BYTES, DEVICE, READ_BYTES, Lines, Writer
 
 REPORTS = 100  # regular ones in a run: each takes real time and none passes
@@ -74,16 +74,16 @@ class LineEnd:
 
 async def main_async(record: Mapping[str, Any]) -> int:
     config: DriverConfig = from_record(record["driver"])
-    local = backend.settings(record["local"])
+    local = local_backend.settings(record["local"])
     descriptor = os.open(DEVICE, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     Path(DEVICE).unlink()  # what instances, which are root here, write there is nothing we say
     channel = LineEnd(descriptor, Path(config.socket), local.nursery)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
-    make = partial(backend.LocalBackend, local)
+    make = partial(local_backend.LocalBackend, local)
     final = await carry_out(config, make, channel, sys.stderr.buffer)
     if config.options.cpu_ppb:
-        final["facts"]["cpu"] = charge.books()
+        final["facts"]["cpu"] = cpu_accounting.books()
     await channel.finish({"final": final})
     return 0
 

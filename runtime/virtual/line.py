@@ -6,12 +6,12 @@ ways, over a serial line that passes bytes as they are.
     host to guest   {"stop": true}; {"call": N, "say": …} and {"call": N, "over": true}
 
 A call is a connection to the run's control socket: the host passes on what it hears there
-(runtime.virtual.exchange), the guest answers (runtime.virtual.calls). What a call carries of a
-command's input and output is in parts; each is confirmed with {"call": N, "took": true} when it has
-gone on its way, and no more than PARTS are on the line at a time: who reads slowly holds nobody
-else up. The guest confirms {"got": BYTES}, all it has read so far, and no more than AHEAD_BYTES are
-on the way to it. Nothing goes to a guest that nobody asks for anything: bytes that arrive are
-interrupts, at moments that no two runs share.
+(runtime.virtual.control_exchange), the guest answers (runtime.virtual.guest_calls). What a call
+carries of a command's input and output is in parts; each is confirmed with {"call": N, "took":
+true} when it has gone on its way, and no more than PARTS are on the line at a time: who reads
+slowly holds nobody else up. The guest confirms {"got": BYTES}, all it has read so far, and no more
+than AHEAD_BYTES are on the way to it. Nothing goes to a guest that nobody asks for anything: bytes
+that arrive are interrupts, at moments that no two runs share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from runtime.errors import RunError
-from runtime.foreign import parse
+from runtime.json_schema import parse
 
 DEVICE = "/dev/ttyS0"  # in the guest
 READ_BYTES = WRITE_BYTES = 1 << 16

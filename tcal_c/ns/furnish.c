@@ -1,5 +1,5 @@
 /* Furnishes an instance: what its program finds around it, before it starts. The driver composes
- * the operations (runtime/backend/local/surroundings.py), PID 1 of the instance carries them out in
+ * the operations (runtime/backend/local/instance_filesystem.py), PID 1 of the instance carries them out in
  * its own namespaces, in order:
  *
  *   root DIR                       DIR is the root to be: targets are in it from now on, and made

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 
-from tdl.codes.actions import ACTIONS, COMMANDS, WARNINGS
+from tdl.codes.action_codes import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
-from tdl.codes.expectations import EXPECTATIONS
-from tdl.codes.running import RUNNING
-from tdl.codes.structure import DECLARATIONS, TIMELINE
-from tdl.codes.syntax import SYNTAX
+from tdl.codes.expectation_codes import EXPECTATIONS
+from tdl.codes.running_codes import RUNNING
+from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
+from tdl.codes.syntax_codes import SYNTAX
 
 CODES: dict[str, Code] = {
     c.code: c

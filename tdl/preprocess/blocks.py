@@ -13,15 +13,15 @@ from tdl.lexer import LogicalLine
 
 
 @dataclass(slots=True)
-class Loop:
+class LoopBlock:
     """`end` is the line of the `}`, None where it is missing."""
 
     head: LogicalLine
-    body: list[LogicalLine | Loop] = field(default_factory=list)
+    body: list[LogicalLine | LoopBlock] = field(default_factory=list)
     end: LogicalLine | None = None
 
 
-Item = LogicalLine | Loop
+Item = LogicalLine | LoopBlock
 
 
 def blocks(lines: Iterator[LogicalLine], sink: Sink) -> Iterator[Item]:
@@ -37,9 +37,9 @@ def blocks(lines: Iterator[LogicalLine], sink: Sink) -> Iterator[Item]:
             yield line
 
 
-def _loop(head: LogicalLine, lines: Iterator[LogicalLine], sink: Sink) -> Loop:
+def _loop(head: LogicalLine, lines: Iterator[LogicalLine], sink: Sink) -> LoopBlock:
     """Reads on to the end of the loop, or of the text."""
-    stack = [Loop(head)]
+    stack = [LoopBlock(head)]
     for line in lines:
         inner = stack[-1]
         if is_end(line):
@@ -48,7 +48,7 @@ def _loop(head: LogicalLine, lines: Iterator[LogicalLine], sink: Sink) -> Loop:
                 return inner
             stack.pop()
         elif is_for(line):
-            deeper = Loop(line)
+            deeper = LoopBlock(line)
             inner.body.append(deeper)
             stack.append(deeper)
         else:

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from tdl.bounds import MAX_DEPTH
-from tdl.build import cover
+from tdl.builder import cover
 from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token
 from tdl.words import MAX_NAME, RUN_VARIABLES

@@ -19,7 +19,7 @@ from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token, logical_lines
 from tdl.preprocess import heads, variables
 from tdl.preprocess.arithmetic import MAX_DIGITS
-from tdl.preprocess.blocks import Item, Loop, blocks
+from tdl.preprocess.blocks import Item, LoopBlock, blocks
 from tdl.preprocess.includes import NO_TEXTS, Includes, Texts
 from tdl.preprocess.variables import Scope
 
@@ -60,7 +60,7 @@ class Preprocessor:
         for item in items:
             if self._stopped or self._sink.full or self._included.stopped:
                 return
-            if isinstance(item, Loop):
+            if isinstance(item, LoopBlock):
                 yield from self._loop(item, scope, note, depth)
             elif item.tokens and item.tokens[0].type in ("LET", "PARAM"):
                 if not item.broken:
@@ -153,7 +153,7 @@ class Preprocessor:
 
     # --- for ---
 
-    def _loop(self, loop: Loop, scope: Scope, note: str, depth: int) -> Iterator[LogicalLine]:
+    def _loop(self, loop: LoopBlock, scope: Scope, note: str, depth: int) -> Iterator[LogicalLine]:
         head = LogicalLine(_noted(loop.head.tokens, note))
         said = None if loop.head.broken else self._head(head, scope, depth)
         values = None if said is None else self._values(said)
@@ -213,7 +213,7 @@ class Preprocessor:
             return None
         return found
 
-    def _affordable(self, loop: Loop, count: int, said: heads.For) -> bool:
+    def _affordable(self, loop: LoopBlock, count: int, said: heads.For) -> bool:
         total = self._rounds + count * (1 + sum(map(_least_rounds, loop.body)))
         if total <= MAX_ROUNDS:
             return True
@@ -229,7 +229,7 @@ def _is_number(text: str) -> bool:
 
 def _least_rounds(item: Item) -> int:
     """The rounds of a loop and those in it, as far as they can be told without variables."""
-    if not isinstance(item, Loop):
+    if not isinstance(item, LoopBlock):
         return 0
     said = None if item.head.broken else heads.loop(item.head, Sink())
     if said is None:
@@ -243,10 +243,10 @@ def _least_rounds(item: Item) -> int:
     return comb(count, len(said.names)) * (1 + sum(map(_least_rounds, item.body)))
 
 
-def _unread(loop: Loop) -> Iterator[LogicalLine]:
+def _unread(loop: LoopBlock) -> Iterator[LogicalLine]:
     """The lines of a loop that cannot be read, for the names in them only."""
     for item in loop.body:
-        if isinstance(item, Loop):
+        if isinstance(item, LoopBlock):
             yield from _unread(item)
         else:
             yield LogicalLine(item.tokens, item.comments, True)

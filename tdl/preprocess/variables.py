@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tdl.bounds import MAX_VALUE, MAX_VALUES, MAX_WORDS
-from tdl.build import quotes_in_quotes
+from tdl.builder import quotes_in_quotes
 from tdl.diagnostics import Sink
 from tdl.lexer import Token, expected_words, words
 from tdl.preprocess import arithmetic

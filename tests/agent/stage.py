@@ -16,8 +16,8 @@ from compiler.plan.reader import Plan, read_plan
 from runtime.agent.process.agent import LOST_SECONDS
 from runtime.agent.process.commandline import CONTROL_PORT, METADATA_PORT, AgentOptions, argv
 from runtime.coordinator import placement
-from runtime.coordinator.coordinator import Coordinator, Experiment
-from runtime.coordinator.link import Host
+from runtime.coordinator.agent_link import Host
+from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.options import RunOptions
 from tests.doubles.datapath import FakeDatapath
 
@@ -102,8 +102,8 @@ class Stage:
         self.processes[host].wait(DEADLINE_SECONDS)
         self.processes[host] = self.start_agent(replace(self.options(host), resume=True))
 
-    def experiment(self, **options: Any) -> Experiment:
-        return Experiment("run1", self.plan.digest, self.placed, RunOptions(**options))
+    def experiment(self, **options: Any) -> AgreedExperiment:
+        return AgreedExperiment("run1", self.plan.digest, self.placed, RunOptions(**options))
 
     async def ready(self, **options: Any) -> list[dict[str, Any]]:
         """All agents connected and prepared."""

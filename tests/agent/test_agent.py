@@ -17,8 +17,8 @@ import pytest
 
 from runtime.agent.path import lines
 from runtime.agent.process.agent import FAILED, LOST, WITHOUT_DATAPATH
-from runtime.coordinator.coordinator import Experiment
-from runtime.coordinator.link import AgentError
+from runtime.coordinator.agent_link import AgentError
+from runtime.coordinator.coordinator import AgreedExperiment
 from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act
 from tests.agent.test_needs import expected
 from tests.doubles.datapath import Commit
@@ -196,9 +196,9 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
     act(tmp_path, TWO, 1, play)
 
 
-def replace_digest(stage: Stage) -> Experiment:
+def replace_digest(stage: Stage) -> AgreedExperiment:
     experiment = stage.experiment()
-    return Experiment(experiment.run, "0" * 64, experiment.placement, experiment.options)
+    return AgreedExperiment(experiment.run, "0" * 64, experiment.placement, experiment.options)
 
 
 def test_ports_are_attached_to_the_networks_of_the_plan(tmp_path: Path) -> None:

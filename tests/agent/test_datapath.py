@@ -12,10 +12,10 @@ import pytest
 from compiler.plan.reader import decode
 from compiler.plan.writer import encode
 from runtime.agent.clock import SystemClock
-from runtime.agent.path import ahead as aheads
-from runtime.agent.path.ahead import Ahead, Scenes
+from runtime.agent.path import prefetcher as aheads
 from runtime.agent.path.datapath import Datapath, usages
-from runtime.agent.path.needs import Line, Stage
+from runtime.agent.path.path_updates import PathLine, StagedPaths
+from runtime.agent.path.prefetcher import Prefetcher, Scenes
 from runtime.agent.vocabulary import Moved, Usage
 from runtime.datapath.pktd import EngineAnswer, EngineError
 from runtime.errors import MachineError
@@ -160,18 +160,18 @@ def test_usage() -> None:
 # -- ahead of time ------------------------------------------------------------------------------
 
 
-def stages(count: int, lines: int, log: list[int]) -> Iterator[Stage | None]:
+def stages(count: int, lines: int, log: list[int]) -> Iterator[StagedPaths | None]:
     topology = build([("a", 2)], ["s"], [("a", "s", PLAIN, PLAIN)])
     state = decode(encode(contents(topology, timeline(topology)))).state_at(0)
     for step in range(1, count + 1):
         yield None
         log.append(step)
-        yield Stage(step, state, (tuple(Line(0, 1, "x") for _ in range(lines)),))
+        yield StagedPaths(step, state, (tuple(PathLine(0, 1, "x") for _ in range(lines)),))
 
 
-def ahead_of(count: int, lines: int, log: list[int], step_ns: int) -> Ahead:
+def ahead_of(count: int, lines: int, log: list[int], step_ns: int) -> Prefetcher:
     scenes = Scenes((0, 0, -1), 1)
-    return Ahead(
+    return Prefetcher(
         stages(count, lines, log), scenes, SystemClock(), lambda: 0, lambda step: step * step_ns
     )
 

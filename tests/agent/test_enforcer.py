@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from runtime.agent.path.enforcer import Enforcer
-from runtime.agent.path.needs import Needs, Stage
+from runtime.agent.path.path_updates import PathUpdates, StagedPaths
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.agent.share.test_loop import MS, T0, World, plan_with_steps
@@ -17,7 +17,7 @@ class Told:
 
     def __init__(self) -> None:
         plan = plan_with_steps(100, 200, 300)
-        needs = Needs(plan, Schedule(plan, RunOptions()), [0])
+        needs = PathUpdates(plan, Schedule(plan, RunOptions()), [0])
         self.world = World()
         self.notices: list[str] = []
         datapath: Any = self.world
@@ -27,7 +27,7 @@ class Told:
             datapath, self.world.clock, needs, (), lambda *_: None, self.notices.append
         )
         asyncio.run(self.enforcer.declare())
-        self.stages = [found for found in needs.later() if isinstance(found, Stage)]
+        self.stages = [found for found in needs.later() if isinstance(found, StagedPaths)]
         asyncio.run(self.enforcer.start(T0))
         self.world.log.clear()
 

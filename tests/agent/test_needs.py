@@ -17,7 +17,12 @@ from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from runtime.agent.path import lines
-from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage
+from runtime.agent.path.path_updates import (
+    PART_LINES,
+    PathLine,
+    PathUpdates,
+    StagedPaths,
+)
 from runtime.agent.path.view import PlanView
 from runtime.datapath import dialect
 from runtime.options import RunOptions
@@ -61,7 +66,7 @@ def told_for(plan: Plan) -> Told:
     return told
 
 
-def texts(part: Iterable[Line]) -> Iterator[str]:
+def texts(part: Iterable[PathLine]) -> Iterator[str]:
     for line in part:
         assert line.text.startswith(f"path {line.src} {line.dst} ")
         yield line.text
@@ -71,7 +76,7 @@ def follow(plan: Plan, own: Sequence[int], options: RunOptions) -> int:
     """Tells a datapath everything, and compares at each step. Returns how many steps there were."""
     schedule = Schedule(plan, options)
     steps = schedule.steps
-    needs = Needs(plan, schedule, own)
+    needs = PathUpdates(plan, schedule, own)
     told = told_for(plan)
     for part in needs.begin():
         told.take(texts(part))
@@ -126,15 +131,15 @@ def test_beginning_in_the_middle_after_somebody_else(case: Case, seed: int) -> N
     schedule = Schedule(plan, RunOptions())
     told = told_for(plan)
     before, first = sorted(rnd.choices(range(len(schedule.steps)), k=2))
-    early = Needs(plan, schedule, own, before)
+    early = PathUpdates(plan, schedule, own, before)
     for part in early.begin(everything=rnd.random() < 0.5):
         told.take(texts(part))
-    needs = Needs(plan, schedule, own, first)
+    needs = PathUpdates(plan, schedule, own, first)
     for part in needs.begin(everything=True):
         told.take(texts(part))
     assert told.open_paths() == expected(plan, needs.state, own)
     for stage in needs.later():
-        if isinstance(stage, Stage):
+        if isinstance(stage, StagedPaths):
             for part in stage.parts:
                 told.take(texts(part))
             assert told.open_paths() == expected(plan, stage.state, own)
@@ -147,7 +152,7 @@ def test_all_about_some_nodes(case: Case, seed: int) -> None:
     everybody = range(plan.core.instances)
     own = sorted(rnd.sample(everybody, rnd.randint(0, len(everybody))))
     some = rnd.sample(everybody, rnd.randint(0, len(everybody)))
-    needs = Needs(plan, Schedule(plan, RunOptions()), own)
+    needs = PathUpdates(plan, Schedule(plan, RunOptions()), own)
     state = plan.state_at(plan.end_ns)
     told = told_for(plan)
     for part in needs.about(state, some):
@@ -173,7 +178,7 @@ def test_only_what_changes_is_told() -> None:
         Event(7, 5 * SECOND, "set", "a.1->s", {"jitter_ns": 5}, 1),
     ]
     plan = plan_of((topology, tuple(events)))
-    needs = Needs(plan, Schedule(plan, RunOptions()), [0])
+    needs = PathUpdates(plan, Schedule(plan, RunOptions()), [0])
     assert sum(map(len, needs.begin())) == 2
     stages = [stage for stage in needs.later() if stage is not None]
     said = [[line.text for part in stage.parts for line in part] for stage in stages]
@@ -197,11 +202,11 @@ def test_work_comes_in_small_pieces() -> None:
     topology = build([("a", 40)], ["s"], [("a", "s", PLAIN, PLAIN)])
     events = [*timeline(topology), Event(40, SECOND, "set", "s->a.7", {"delay_ns": 5 * MS}, 1)]
     plan = plan_of((topology, tuple(events)))
-    needs = Needs(plan, Schedule(plan, RunOptions()), range(40))
+    needs = PathUpdates(plan, Schedule(plan, RunOptions()), range(40))
     assert [len(part) for part in needs.begin()] == [39] * 40
     found = list(needs.later())
     assert found[:-1] == [None] * 80  # each source before and after
-    assert isinstance(found[-1], Stage)
+    assert isinstance(found[-1], StagedPaths)
     assert sum(map(len, found[-1].parts)) == 39
 
 
@@ -209,7 +214,7 @@ def test_parts_are_filled() -> None:
     topology = build([("a", 30)], ["s"], [("a", "s", PLAIN, PLAIN)])
     events = [Event(30 + n, SECOND, "set", f"a.{n}->s", {"delay_ns": 7}, 1) for n in range(30)]
     plan = plan_of((topology, (*timeline(topology), *events)))
-    needs = Needs(plan, Schedule(plan, RunOptions()), range(30))
+    needs = PathUpdates(plan, Schedule(plan, RunOptions()), range(30))
     assert sum(map(len, needs.begin())) == 870
     (stage,) = [found for found in needs.later() if found is not None]
     assert [len(part) for part in stage.parts] == [500, 370]
@@ -231,7 +236,7 @@ def test_queue_and_distribution_are_those_of_the_links_that_matter() -> None:
     chain = [("a", "s", first, first), ("s", "t", second, second), ("t", "u", third, third)]
     topology = build([("a", 1), ("b", 1)], ["s", "t", "u"], [*chain, ("u", "b", last, last)])
     plan = plan_of((topology, timeline(topology)))
-    needs = Needs(plan, Schedule(plan, RunOptions()), [0, 1])
+    needs = PathUpdates(plan, Schedule(plan, RunOptions()), [0, 1])
     told = told_for(plan)
     for part in needs.begin():
         told.take(texts(part))

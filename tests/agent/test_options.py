@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.agent.path.holds import Holds
+from runtime.agent.path.path_holds import PathHolds
 from runtime.agent.process import orders
 from runtime.agent.process.agent import LOST_SECONDS, first_patience
 from runtime.agent.process.commandline import AgentOptions, argv, parse
@@ -183,7 +183,7 @@ def test_bindings() -> None:
 
 
 def test_a_hold_lasts_until_it_is_cut_or_the_node_comes_back() -> None:
-    holds = Holds()
+    holds = PathHolds()
     holds.hold([3, 5], 4)
     assert [sorted(holds.held(step)) for step in (3, 4, 9)] == [[], [3, 5], [3, 5]]
     assert holds.come_back([3, 7], 6) == [3]

@@ -32,7 +32,7 @@ from bench.papers.rows import ABSOLUTE, BELOW, HOLDS, LEAST, MOST, RELATIVE, TOL
 from bench.tables import Record
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan
-from compiler.sources import Folder
+from compiler.sources import SourceFolder
 from tests.plan.topologies import instances
 from tests.runs.delivered import Delivered
 from tests.runs.runlog import IncompleteRunError, Planned
@@ -97,7 +97,7 @@ def test_shapes_allow_slack_between_neighbours_but_not_between_the_ends() -> Non
 
 def compiled(source: Path) -> Plan:
     """With the files beside it."""
-    return compile_source(source.read_text(), sources=Folder(source.parent)).plan
+    return compile_source(source.read_text(), sources=SourceFolder(source.parent)).plan
 
 
 def test_an_update_waits_for_the_far_replica_and_a_read_does_not(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bench.errors import BenchError
 from bench.routing import check as routing_check
 from bench.routing.check import Found, Oracle, check
 from compiler.pipeline import compile_source
-from compiler.plan.paths.collapse import Row
+from compiler.plan.paths.collapse import RouteRow
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan, decode
 from compiler.plan.writer import encode
@@ -47,7 +47,7 @@ def small() -> Plan:
 def test_a_wrong_figure_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = routing_check._figures
 
-    def wrong(row: Row) -> list[Found]:
+    def wrong(row: RouteRow) -> list[Found]:
         delay, hops, jitter, loss, rate = (figures := right(row))[7]
         figures[7] = (delay, hops, jitter, loss + 1, rate)
         return figures

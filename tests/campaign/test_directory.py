@@ -14,18 +14,18 @@ import pytest
 from runtime.errors import RunError
 from runtime.options import DEFAULTS
 from tests.waiting import wait_until
-from tstorm.campaign import directory
-from tstorm.campaign.directory import Campaign
+from tstorm.campaign import campaign_directory
+from tstorm.campaign.campaign_directory import Campaign
+from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Grid, Point
-from tstorm.campaign.record import Record
-from tstorm.campaign.results import Expected, Found
+from tstorm.campaign.results import ExpectationOutcomes, PointResult
 
-RECORD = Record("bank", "bank.tdl", "d1", Grid(range(1, 4)), DEFAULTS)
+RECORD = CampaignRecord("bank", "bank.tdl", "d1", Grid(range(1, 4)), DEFAULTS)
 
 
-def found(seed: int, outcome: str = "completed") -> Found:
-    expected = Expected(1, ("at 5s expect rtt a b < 1ms",), 0)
-    return Found(Point(seed), 5, outcome, "valid", ("a.0",), expected, "", ran=True)
+def found(seed: int, outcome: str = "completed") -> PointResult:
+    expected = ExpectationOutcomes(1, ("at 5s expect rtt a b < 1ms",), 0)
+    return PointResult(Point(seed), 5, outcome, "valid", ("a.0",), expected, "", ran=True)
 
 
 def ended(place: Path) -> None:
@@ -36,7 +36,7 @@ def ended(place: Path) -> None:
 
 
 def begun(place: Path, *seeds: int) -> None:
-    with directory.opened(place, RECORD) as campaign:
+    with campaign_directory.opened(place, RECORD) as campaign:
         for seed in seeds:
             ended(campaign.place(Point(seed)))
             campaign.add(found(seed))
@@ -44,20 +44,20 @@ def begun(place: Path, *seeds: int) -> None:
 
 def test_what_is_done_is_known_again(tmp_path: Path) -> None:
     begun(tmp_path / "c", 1, 3)
-    with directory.opened(tmp_path / "c", RECORD) as campaign:
+    with campaign_directory.opened(tmp_path / "c", RECORD) as campaign:
         assert campaign.done == {Point(1): found(1), Point(3): found(3)}
-    _, record, results = directory.load(tmp_path / "c")
+    _, record, results = campaign_directory.load(tmp_path / "c")
     assert (record, list(results)) == (RECORD, [Point(1), Point(3)])
 
 
 def test_what_was_interrupted_or_is_gone_is_not_done(tmp_path: Path) -> None:
     begun(tmp_path / "c", 1, 2)
     shutil.rmtree(tmp_path / "c/seed-2")
-    with directory.opened(tmp_path / "c", RECORD) as campaign:
+    with campaign_directory.opened(tmp_path / "c", RECORD) as campaign:
         campaign.place(Point(3)).mkdir()
         campaign.add(found(3, "interrupted"))
         campaign.add(replace(found(1), ran=False))
-    with directory.opened(tmp_path / "c", RECORD) as campaign:
+    with campaign_directory.opened(tmp_path / "c", RECORD) as campaign:
         assert campaign.done == {}
 
 
@@ -65,10 +65,10 @@ def test_a_line_that_was_cut_is_left_out_and_written_over(tmp_path: Path) -> Non
     begun(tmp_path / "c", 1)
     with (tmp_path / "c/results.jsonl").open("a") as file:
         file.write('{"point":"seed-2"')
-    with directory.opened(tmp_path / "c", RECORD) as campaign:
+    with campaign_directory.opened(tmp_path / "c", RECORD) as campaign:
         campaign.place(Point(2)).mkdir()
         campaign.add(found(2))
-    assert list(directory.load(tmp_path / "c")[2]) == [Point(1), Point(2)]
+    assert list(campaign_directory.load(tmp_path / "c")[2]) == [Point(1), Point(2)]
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "summary.json"])
@@ -81,7 +81,7 @@ def test_a_run_that_a_power_cut_has_damaged_is_not_done_and_put_aside(
     damaged.unlink()
     if left is not None:
         damaged.write_text(left)
-    with directory.opened(tmp_path / "c", RECORD) as campaign:
+    with campaign_directory.opened(tmp_path / "c", RECORD) as campaign:
         assert campaign.done == {Point(1): found(1)}
         assert list(campaign.damaged) == [Point(2)]
         assert name in campaign.damaged[Point(2)]
@@ -95,7 +95,7 @@ def test_a_result_is_on_the_disk_when_it_has_been_added(
 ) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda one: synced.append(os.fstat(one).st_size))
-    with directory.opened(tmp_path / "c", RECORD) as campaign:
+    with campaign_directory.opened(tmp_path / "c", RECORD) as campaign:
         assert (tmp_path / "c/campaign.json").stat().st_size in synced
         campaign.add(found(1))
         assert synced[-1] == (tmp_path / "c/results.jsonl").stat().st_size > 0
@@ -113,11 +113,11 @@ def test_a_result_is_on_the_disk_when_it_has_been_added(
     ],
 )
 def test_another_campaign_is_refused_with_what_differs(
-    tmp_path: Path, wanted: Record, words: str
+    tmp_path: Path, wanted: CampaignRecord, words: str
 ) -> None:
     begun(tmp_path / "c", 1)
     before = {one.name: one.stat().st_mtime_ns for one in (tmp_path / "c").iterdir()}
-    with pytest.raises(RunError, match=words), directory.opened(tmp_path / "c", wanted):
+    with pytest.raises(RunError, match=words), campaign_directory.opened(tmp_path / "c", wanted):
         pass
     assert {one.name: one.stat().st_mtime_ns for one in (tmp_path / "c").iterdir()} == before
 
@@ -125,14 +125,14 @@ def test_another_campaign_is_refused_with_what_differs(
 def test_more_seeds_extend_it(tmp_path: Path) -> None:
     begun(tmp_path / "c", 1)
     wanted = replace(RECORD, grid=Grid(range(9)))
-    with directory.opened(tmp_path / "c", wanted) as campaign:
+    with campaign_directory.opened(tmp_path / "c", wanted) as campaign:
         assert list(campaign.done) == [Point(1)]
-    assert directory.load(tmp_path / "c")[1] == wanted
+    assert campaign_directory.load(tmp_path / "c")[1] == wanted
 
 
 def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
-    with pytest.raises(RunError, match="not empty"), directory.opened(tmp_path, RECORD):
+    with pytest.raises(RunError, match="not empty"), campaign_directory.opened(tmp_path, RECORD):
         pass
     assert [one.name for one in tmp_path.iterdir()] == ["notes"]
 
@@ -140,11 +140,11 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_a_second_command_is_refused_while_the_first_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with directory.opened(tmp_path / "c", RECORD):
-        monkeypatch.setattr(directory, "LOCK_SECONDS", 0.0)
+    with campaign_directory.opened(tmp_path / "c", RECORD):
+        monkeypatch.setattr(campaign_directory, "LOCK_SECONDS", 0.0)
         with (
             pytest.raises(RunError, match="another command works in"),
-            directory.opened(tmp_path / "c", RECORD),
+            campaign_directory.opened(tmp_path / "c", RECORD),
         ):
             pass
 
@@ -153,10 +153,10 @@ def test_whoever_comes_while_a_killed_command_ends_waits_for_it(tmp_path: Path) 
     second: list[Campaign] = []
 
     def go_on() -> None:
-        with directory.opened(tmp_path / "c", RECORD) as campaign:
+        with campaign_directory.opened(tmp_path / "c", RECORD) as campaign:
             second.append(campaign)
 
-    with directory.opened(tmp_path / "c", RECORD):
+    with campaign_directory.opened(tmp_path / "c", RECORD):
         thread = threading.Thread(target=go_on)
         thread.start()
     wait_until(lambda: bool(second), "the second command")
@@ -166,7 +166,7 @@ def test_whoever_comes_while_a_killed_command_ends_waits_for_it(tmp_path: Path) 
 def test_a_half_done_run_goes_and_no_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/keep").write_text("x")
-    with directory.opened(tmp_path / "c", RECORD) as campaign:
+    with campaign_directory.opened(tmp_path / "c", RECORD) as campaign:
         (campaign.place(Point(1)) / "logs").mkdir(parents=True)
         campaign.place(Point(2)).symlink_to(tmp_path / "mine")
         for seed in (1, 2, 3):
@@ -190,7 +190,7 @@ def test_damage_is_told_with_its_place(tmp_path: Path, name: str, text: str) -> 
     begun(tmp_path / "c", 1)
     (tmp_path / "c" / name).write_text(text, encoding="latin-1")
     with pytest.raises(RunError, match=name):
-        directory.load(tmp_path / "c")
+        campaign_directory.load(tmp_path / "c")
 
 
 def test_a_result_that_names_another_directory_is_refused(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_result_that_names_another_directory_is_refused(tmp_path: Path) -> Non
     row["point"] = "../../other"
     (tmp_path / "c/results.jsonl").write_text(json.dumps(row) + "\n")
     with pytest.raises(RunError, match="is not the name of its point"):
-        directory.load(tmp_path / "c")
+        campaign_directory.load(tmp_path / "c")
 
 
 def test_a_range_without_end_is_refused(tmp_path: Path) -> None:
@@ -208,4 +208,4 @@ def test_a_range_without_end_is_refused(tmp_path: Path) -> None:
     record["grid"]["seeds"] = [0, 10**15]
     (tmp_path / "c/campaign.json").write_text(json.dumps(record))
     with pytest.raises(RunError, match="not the first and the last seed"):
-        directory.load(tmp_path / "c")
+        campaign_directory.load(tmp_path / "c")

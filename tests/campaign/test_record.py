@@ -9,11 +9,11 @@ import pytest
 
 from runtime.errors import RunError
 from runtime.options import DEFAULTS
-from tstorm.campaign import record
-from tstorm.campaign.carryout import Asked, compiled
+from tstorm.campaign import campaign_record
+from tstorm.campaign.campaign_record import CampaignRecord
+from tstorm.campaign.carryout import CampaignRequest, compiled
 from tstorm.campaign.points import Grid, Point
-from tstorm.campaign.record import Record
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 MAIN = 'param proto = raft\ninclude "$proto.tdl"\nbridge s\nlink a--s latency=1ms\nat 1s quit\n'
 INCLUDED = 'service a img=x exec="sleep {}"\n'
@@ -40,13 +40,13 @@ def text(tmp_path: Path) -> Path:
     return tmp_path / "main.tdl"
 
 
-def begun(text: Path, *values: str) -> Record:
-    return compiled(Asked(str(text), DEFAULTS), Grid(range(1, 3), (("proto", values),)))
+def begun(text: Path, *values: str) -> CampaignRecord:
+    return compiled(CampaignRequest(str(text), DEFAULTS), Grid(range(1, 3), (("proto", values),)))
 
 
 def test_a_parameter_may_choose_what_is_included(text: Path) -> None:
     campaign = begun(text, "raft", "paxos")
-    asked = Asked(str(text), DEFAULTS, campaign)
+    asked = CampaignRequest(str(text), DEFAULTS, campaign)
     for point in campaign.grid.points():
         assert dict(asked.plan(point).plan.params) == dict(point.params)
     (text.parent / "paxos.tdl").write_text(INCLUDED.format(9))
@@ -57,11 +57,11 @@ def test_a_parameter_may_choose_what_is_included(text: Path) -> None:
 
 def test_each_value_is_known_again_and_more_may_be_added(text: Path) -> None:
     campaign = begun(text, "raft", "paxos")
-    kept = record.read(json.loads(json.dumps(campaign.to_record())), "campaign.json")
+    kept = campaign_record.read(json.loads(json.dumps(campaign.to_record())), "campaign.json")
     assert kept == campaign
-    assert list(record.differences(kept, begun(text, "zab", "paxos", "raft"))) == []
+    assert list(campaign_record.differences(kept, begun(text, "zab", "paxos", "raft"))) == []
     (text.parent / "paxos.tdl").write_text(INCLUDED.format(9))
-    (said,) = record.differences(kept, begun(text, "zab", "paxos", "raft"))
+    (said,) = campaign_record.differences(kept, begun(text, "zab", "paxos", "raft"))
     assert said == f"the experiment: {text} was another text, or files that it names were"
 
 
@@ -75,13 +75,13 @@ def test_a_grid_that_no_number_counts_is_refused(text: Path, many: int) -> None:
     kept = begun(text, "raft").to_record()
     kept["grid"]["params"] = {f"p{number}": ["a", "b"] for number in range(many)}
     with pytest.raises(RunError, match="its grid has more than 10000 points"):
-        record.read(kept, "campaign.json")
+        campaign_record.read(kept, "campaign.json")
 
 
 def test_a_warning_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And again where a parameter gives it other words."""
     (tmp_path / "main.tdl").write_text(LATE)
-    asked = Asked(str(tmp_path / "main.tdl"), DEFAULTS)
+    asked = CampaignRequest(str(tmp_path / "main.tdl"), DEFAULTS)
     compiled(asked, Grid(range(1, 4), (("delay", ("2ms", "3ms")),)))
     assert capsys.readouterr().err.count("warning TS0950") == 2
     for point in Grid(range(1, 4), (("delay", ("2ms", "3ms", "4ms")),)).points():

@@ -13,26 +13,28 @@ import pytest
 from runtime.options import DEFAULTS, NEVER, RunOptions
 from tstorm import optiontext
 from tstorm.campaign import shown
+from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Grid, Point
-from tstorm.campaign.record import Record
-from tstorm.campaign.results import Expected, Found
+from tstorm.campaign.results import ExpectationOutcomes, PointResult
+from tstorm.command_support import options_of
 from tstorm.commands.run import command as run_command
-from tstorm.exits import CommandError
-from tstorm.running import options_of
+from tstorm.exit_codes import CommandError
 
 PARAMS = (("rtt", "20 ms; rm -rf ~"),)
-RECORD = Record("bank", "my bank.tdl", "", Grid(range(1, 4)), replace(DEFAULTS, until_ns=5 * 10**9))
-EXPECTED = Expected(2, ("at 5s expect rtt a b < 1ms",), 0)
+RECORD = CampaignRecord(
+    "bank", "my bank.tdl", "", Grid(range(1, 4)), replace(DEFAULTS, until_ns=5 * 10**9)
+)
+EXPECTED = ExpectationOutcomes(2, ("at 5s expect rtt a b < 1ms",), 0)
 
 
 def test_a_point_that_ran_is_replayed_from_its_directory() -> None:
-    found = Found(Point(3, PARAMS), 5, "completed", ran=True)
+    found = PointResult(Point(3, PARAMS), 5, "completed", ran=True)
     words = shlex.split(shown.command(Path("runs/my bank"), RECORD, found))
     assert words == ["tstorm", "replay", f"runs/my bank/{Point(3, PARAMS).name}"]
 
 
 def test_a_point_that_never_ran_is_begun_with_all_that_was_said() -> None:
-    found = Found(Point(3, PARAMS), 3, "failed")
+    found = PointResult(Point(3, PARAMS), 3, "failed")
     words = shlex.split(shown.command(Path("c"), RECORD, found))
     assert words == [
         *("tstorm", "run", "my bank.tdl", "--seed", "3", "--param", "rtt=20 ms; rm -rf ~"),
@@ -41,7 +43,10 @@ def test_a_point_that_never_ran_is_begun_with_all_that_was_said() -> None:
 
 
 def test_failed_expectations_count_as_failures() -> None:
-    rows = [Found(Point(1), 0, "completed"), Found(Point(2), 0, "completed", expected=EXPECTED)]
+    rows = [
+        PointResult(Point(1), 0, "completed"),
+        PointResult(Point(2), 0, "completed", expected=EXPECTED),
+    ]
     again, rest, last = shown.closing(Path("c"), RECORD, rows)
     assert again == "seed 2 again: tstorm run 'my bank.tdl' --seed 2 --until 5s"
     assert rest == "the rest: tstorm run 'my bank.tdl' --seeds 1..3 --until 5s --out c"
@@ -52,8 +57,10 @@ def test_failed_expectations_count_as_failures() -> None:
 
 def test_what_was_interrupted_has_not_failed() -> None:
     """Half of a run says nothing about what it would have come to."""
-    stopped = Found(Point(2), 130, "interrupted", failed=("a.0",), expected=EXPECTED, ran=True)
-    rows = [Found(Point(1), 0, "completed", ran=True), stopped]
+    stopped = PointResult(
+        Point(2), 130, "interrupted", failed=("a.0",), expected=EXPECTED, ran=True
+    )
+    rows = [PointResult(Point(1), 0, "completed", ran=True), stopped]
     rest, last = shown.closing(Path("my place"), RECORD, rows)
     assert shlex.split(rest)[-2:] == ["--out", "my place"]
     assert last == "1 of 3 seeds ran; none with failures"
@@ -66,7 +73,7 @@ def test_why_a_point_did_not_run_is_one_line() -> None:
 
 
 def test_groups_of_parameters_are_told_apart() -> None:
-    rows = [Found(Point(seed, PARAMS), 5, "completed") for seed in (1, 2, 3)]
+    rows = [PointResult(Point(seed, PARAMS), 5, "completed") for seed in (1, 2, 3)]
     assert shown.summary(rows, 3).endswith("3 with failures: rtt=20 ms; rm -rf ~ seeds 1..3")
 
 
@@ -124,7 +131,10 @@ def test_every_option_can_be_said() -> None:
 
 
 def test_figures_have_a_column_each(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [Found(Point(1), 0, "completed", figures={"lost of a.0": "12"}), Found(Point(2), 0, "x")]
+    rows = [
+        PointResult(Point(1), 0, "completed", figures={"lost of a.0": "12"}),
+        PointResult(Point(2), 0, "x"),
+    ]
     shown.table(Path("c"), RECORD, {row.point: row for row in rows})
     head, first, second = capsys.readouterr().out.splitlines()[-3:]
     assert head.split("  ")[-2:] == ["lost of a.0", "WHAT FAILED"]

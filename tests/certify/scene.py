@@ -13,14 +13,14 @@ from typing import Any
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from runtime.certify import certificate
-from runtime.certify.expected import expected, ways
-from runtime.certify.planned import Planned, find
+from runtime.certify.expected_delay import expected, ways
+from runtime.certify.planned_paths import Planned, find
 from runtime.datapath.sampler import LINK_COLUMNS, PAIR_COLUMNS
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
 from runtime.launch.conclude import until_its_end
 from runtime.options import DEFAULTS, VIRTUAL, RunOptions
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
 
 MS = 1_000_000

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
-from runtime.certify import interfaces, planned
+from runtime.certify import interfaces, planned_paths
 from runtime.errors import RunError
 from runtime.judge.lateness import look_at_events
-from runtime.judge.telling import told
 from runtime.judge.verdict import Judge
+from runtime.judge.verdict_text import told
 from runtime.launch.conclude import uncollected
 from runtime.options import VIRTUAL, RunOptions
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.eventlog import read_events
+from runtime.rundir.held_directory import HeldDirectory
 from tests.certify.scene import MS, SECOND, TDL, Scene, whats
 from tests.expectations.support import happened
 
@@ -172,7 +172,7 @@ def test_what_changes_too_often_to_be_followed_is_not_measured(
     """The last network that was followed is not held against the rest of the run."""
     scene = Scene(tmp_path, TDL.replace("at 60s", "from 10s to 50s a--s flap 1s\nat 60s"))
     scene.probe()
-    monkeypatch.setattr(planned, "MOST_STRETCHES", 20)
+    monkeypatch.setattr(planned_paths, "MOST_STRETCHES", 20)
     found = scene.judged()
     assert (found["state"], whats(found)) == ("degraded", ["unseen"])
     assert "nobody has judged the run from " in found["reasons"][0]["text"]

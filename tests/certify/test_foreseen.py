@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
-from runtime.certify.foreseen import why_never
+from runtime.certify.never_valid import why_never
 from runtime.options import K8S, VIRTUAL, RunOptions
 from runtime.schedule import Schedule
 from tests.certify.scene import TDL, Scene
@@ -71,6 +71,6 @@ def test_what_would_take_long_to_find_is_not_looked_at(monkeypatch: pytest.Monke
     short = until(TDL, "1s")
     for name in ("LONG_NS", "MOST_PROBES", "MOST_STATES"):
         with monkeypatch.context() as patched:
-            patched.setattr(f"runtime.certify.foreseen.{name}", 1)
+            patched.setattr(f"runtime.certify.never_valid.{name}", 1)
             assert foreseen(short) == "", name
     assert foreseen(short)

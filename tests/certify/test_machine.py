@@ -10,24 +10,24 @@ from typing import Any
 
 import pytest
 
-from runtime.judge.machine import MachineRecord, look_at_machine
+from runtime.judge.machine_load import MachineRecord, look_at_machine
 from runtime.judge.ownmachine import OwnMachine
 from runtime.judge.verdict import Judge
 from runtime.system import hostfigures
-from runtime.system.hostfigures import Reading
+from runtime.system.hostfigures import HostReading
 
 SECOND = 10**9
-START = Reading(0, 0, 0, 0, 0, 0, 10**18)
+START = HostReading(0, 0, 0, 0, 0, 0, 10**18)
 
 
-def recorded(readings: Iterable[Reading]) -> dict[str, Any]:
+def recorded(readings: Iterable[HostReading]) -> dict[str, Any]:
     record = MachineRecord()
     for reading in readings:
         record.take(reading, reading.at_ns)
     return record.record()
 
 
-def seconds(**each: int) -> list[Reading]:
+def seconds(**each: int) -> list[HostReading]:
     """A reading a second for 20 s, in each of which so much is added."""
     return [
         replace(
@@ -40,7 +40,7 @@ def seconds(**each: int) -> list[Reading]:
     ]
 
 
-def reasons(readings: Iterable[Reading], **thresholds: int) -> list[str]:
+def reasons(readings: Iterable[HostReading], **thresholds: int) -> list[str]:
     judge = Judge(thresholds=thresholds)
     look_at_machine(judge, "host1", recorded(readings))
     return [reason["text"] for reason in judge.verdict()["reasons"]]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.certify import series
-from runtime.certify.series import BUCKET_NS, Series
+from runtime.certify import byte_buckets
+from runtime.certify.byte_buckets import BUCKET_NS, ByteBuckets
 from runtime.certify.traffic import Traffic
 from runtime.datapath.sampler import LINK_COLUMNS, PAIR_COLUMNS
 
@@ -81,15 +81,15 @@ def expected(records: Sequence[Mapping[str, Any]]) -> dict[str, Sums]:
 def test_sums_are_those_of_single_rows(
     seed: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(series, "MOST_ENTRIES", most)
-    monkeypatch.setattr(series, "PENDING", 30 + 70 * seed)
+    monkeypatch.setattr(byte_buckets, "MOST_ENTRIES", most)
+    monkeypatch.setattr(byte_buckets, "PENDING", 30 + 70 * seed)
     records = list(samples(random.Random(seed), 120))
     traffic = Traffic(NODES)
     traffic.take(records)
     wanted = expected(records)
     assert sum(map(len, wanted["offered"].values())) > 60
     for name, sums in wanted.items():
-        told: Series = getattr(traffic, name)
+        told: ByteBuckets = getattr(traffic, name)
         times = told.bucket_ns // BUCKET_NS
         for key, counts in sums.items():
             longer: dict[int, int] = defaultdict(int)
@@ -106,8 +106,8 @@ def test_sums_are_those_of_single_rows(
 
 def test_what_cannot_be_made_less_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """More keys than entries: buckets do not become longer for ever."""
-    monkeypatch.setattr(series, "MOST_ENTRIES", 10)
-    told = Series()
+    monkeypatch.setattr(byte_buckets, "MOST_ENTRIES", 10)
+    told = ByteBuckets()
     keys = tuple(range(50))
     for at_ns in range(0, 8 * BUCKET_NS, BUCKET_NS):
         told.add(at_ns, keys, (1,) * 50)

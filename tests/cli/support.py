@@ -5,7 +5,7 @@ from __future__ import annotations
 from click.testing import CliRunner, Result
 
 from tstorm.cli import cli
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 TWO_SERVICES = """\
 seed 3

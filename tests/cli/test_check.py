@@ -8,9 +8,9 @@ import pytest
 
 from compiler.pipeline import compile_source
 from tests.cli.support import tstorm
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 from tstorm.loading import plan_to_run
-from tstorm.onpath import finder
+from tstorm.which import finder
 
 TEXT = """\
 service a replicas=3 exec="{program}"

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tstorm.cli import cli
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTING1 = ROOT / "examples" / "listing1.tdl"

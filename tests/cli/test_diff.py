@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.support import TWO_SERVICES, status, tstorm
-from tstorm.exits import FAILED, OK, CommandError
+from tstorm.exit_codes import FAILED, OK, CommandError
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import tstorm
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 from tstorm.loading import plan_to_run
 
 TEXT = "service a replicas=3\nbridge s\nlink a--s latency=0.1 up=500Mb symmetric\nat 9s quit\n"

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tstorm.cli import cli
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 MESSY = "service   a img=x   # the one\nbridge s\r\nlink a—s   latency=1\n"
 

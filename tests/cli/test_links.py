@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from compiler.plan.format import PlanError
 from runtime.errors import RunError
 from tstorm.cli import cli
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 SOURCE = "service a img=x\nbridge s\nlink a--s latency=1ms\n"
 

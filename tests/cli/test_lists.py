@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.support import TWO_SERVICES, tstorm
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 
 def rows(*arguments: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.format import TOOL_VERSION
-from runtime.virtual.kernel import changes
+from runtime.virtual.kernel import kernel_changes
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ["pktd", "tcald", "tstorm-hold", "tstorm-ns", "tprobe"]
@@ -102,7 +102,7 @@ def test_the_sdist_has_what_tests_and_docs_need(wheel: Path) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_programs_come_from_the_installed_package(name: str, installed: Path) -> None:
-    code = f"from runtime.system.programs import find; print(find({name!r}))"
+    code = f"from runtime.system.compiled_programs import find; print(find({name!r}))"
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
     assert Path(found.strip()) == installed / "runtime" / "bin" / name
 
@@ -118,7 +118,7 @@ def test_the_libraries_come_from_the_installed_package(name: str, installed: Pat
 def test_what_the_kernel_is_built_with_comes_from_the_installed_package(installed: Path) -> None:
     code = "from runtime.virtual.kernel import changes; print(changes.DATA, changes.digest())"
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
-    assert found.split() == [str(installed / "runtime/virtual/kernel"), changes.digest()]
+    assert found.split() == [str(installed / "runtime/virtual/kernel"), kernel_changes.digest()]
 
 
 def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import status, tstorm
-from tstorm.exits import FAILED, OK, USAGE
+from tstorm.exit_codes import FAILED, OK, USAGE
 
 TEXT = """\
 param n = 3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from runtime.backend.lives import Ended
+from runtime.backend.instance import ProgramEnd
 from runtime.driver.progress import RUNNING, STARTING, STOPPING, NextEvent, Progress, ServiceState
 from runtime.driver.status import services
 from tstorm.display import PlainLines, panel, reporter
@@ -38,18 +38,20 @@ def test_a_program_that_ended_well_has_not_failed() -> None:
     instances = dict(
         [
             instance(0),
-            instance(1, ended=Ended(0, 0)),
-            instance(2, ended=Ended(1, 0), state="cut"),
-            instance(3, ended=Ended(-1, 9)),
-            instance(4, ended=Ended(0, 0), killed=True),
+            instance(1, ended=ProgramEnd(0, 0)),
+            instance(2, ended=ProgramEnd(1, 0), state="cut"),
+            instance(3, ended=ProgramEnd(-1, 9)),
+            instance(4, ended=ProgramEnd(0, 0), killed=True),
             instance(5, start_error="no such file"),
-            instance(6, ended=Ended(0, 0), state="down"),
+            instance(6, ended=ProgramEnd(0, 0), state="down"),
         ]
     )
     nodes = [SimpleNamespace(name=name, service=0) for name in (*instances, "a.7")]
     topology = SimpleNamespace(services=[SimpleNamespace(name="a")], nodes=nodes)
-    conductor: Any = SimpleNamespace(plan=SimpleNamespace(topology=topology), instances=instances)
-    (counted,) = services(conductor)
+    timeline_runner: Any = SimpleNamespace(
+        plan=SimpleNamespace(topology=topology), instances=instances
+    )
+    (counted,) = services(timeline_runner)
     assert counted == ServiceState("a", 4, 1, 2, done=1, failed=3, not_started=1)
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from compiler.plan.reader import read_plan
 from tests.plan.test_identity import interpreter
 from tstorm.cli import cli
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTING1 = str(ROOT / "examples" / "listing1.tdl")

@@ -20,7 +20,7 @@ from tests.cli.support import tstorm as in_process
 from tests.waiting import wait_until
 from tstorm.campaign import jobs as pointjobs
 from tstorm.campaign.points import Point
-from tstorm.campaign.results import Found
+from tstorm.campaign.results import PointResult
 from tstorm.campaign.seedstype import SeedsType
 from tstorm.campaign.shown import ranges
 
@@ -74,12 +74,12 @@ def test_guests_of_several_jobs_have_processors_of_their_own(
     assert pointjobs.shares(jobs, most, virtual=virtual) == shares
 
 
-def dies(point: Point) -> Found:
+def dies(point: Point) -> PointResult:
     if point.seed == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     if point.seed == 3:
         os._exit(7)
-    return Found(point, 0, "completed", "valid")
+    return PointResult(point, 0, "completed", "valid")
 
 
 def test_job_that_is_killed_takes_no_other_along() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.reader import read_plan
-from manifests.settings import DEFAULT_AGENT_IMAGE
+from manifests.render_options import DEFAULT_AGENT_IMAGE
 from tests.cluster import debian, standins
 from tests.cluster.experiments import Experiment, compile_file, compile_text, render, tstorm
 from tests.cluster.mkimage import Image, write_archive

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from runtime.backend.k8s import backend
+from runtime.backend.k8s import cluster_backend
 from runtime.backend.k8s.api import Api
-from runtime.backend.k8s.backend import make
-from runtime.backend.k8s.httpget import Server
+from runtime.backend.k8s.cluster_backend import make
+from runtime.backend.k8s.httpget import ApiAddress
 from runtime.backend.k8s.supervisors import NodeParts, Notice
 from runtime.driver import driver
-from runtime.driver.config import DriverConfig
+from runtime.driver.driver_config import DriverConfig
 from runtime.options import RunOptions
 from runtime.system.openfiles import raise_limit
 from tests.cluster.simulatednodes import address
@@ -75,8 +75,8 @@ def main() -> int:
     directory, server, namespace, authority, token = sys.argv[1:]
     where = urlsplit(server)
     tls = ssl.create_default_context(cafile=authority)
-    setattr(backend, "NodeParts", _parts)  # noqa: B010  # it is not mypy's to know
-    api = Api(Server(where.hostname or "", where.port or 443, tls), namespace, Path(token))
+    setattr(cluster_backend, "NodeParts", _parts)  # noqa: B010  # it is not mypy's to know
+    api = Api(ApiAddress(where.hostname or "", where.port or 443, tls), namespace, Path(token))
     print(json.dumps(asyncio.run(lead(Path(directory), api))))
     return 0
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.plan.reader import Plan, read_plan
-from manifests.names import labels
+from manifests.object_names import labels
 from tests.cluster.support import HERE, NODES, ROOT, Cluster, Pod, run
 
 KEY = "0123456789abcdef0123456789abcdef"  # for the tests; made at run otherwise

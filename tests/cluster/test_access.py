@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from manifests import kubernetes
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.cluster.conftest import Make
 from tests.cluster.experiments import Experiment, compile_text, render
 from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from manifests import kubernetes
-from manifests.settings import Options
+from manifests.render_options import Options
 from manifests.write import encoded
 from tests.cluster.conftest import Make
 from tests.cluster.support import NODES, Cluster

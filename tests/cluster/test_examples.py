@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from manifests.names import tags
+from manifests.object_names import tags
 from tests.cluster.conftest import Make
 from tests.cluster.experiments import Experiment, render
 from tests.cluster.support import NODES, ROOT, Cluster, Pod

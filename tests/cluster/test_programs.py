@@ -18,7 +18,7 @@ from statistics import mean, median
 
 import pytest
 
-from runtime.results.compare import differ, load
+from runtime.results.event_comparison import differ, load
 from runtime.rundir import logmarks
 from runtime.rundir.runfiles import STACKS
 from tests.cluster.debian import PROGRAMS

@@ -8,14 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from runtime.options import DEFAULTS
-from runtime.probing.record import ONE_CLOCK, ONE_WAY, Header, Probe, line
-from runtime.rundir.records import encode
+from runtime.probing.probe_record import (
+    ONE_CLOCK,
+    ONE_WAY,
+    Probe,
+    ProbesHeader,
+    line,
+)
+from runtime.rundir.line_files import encode
 from runtime.rundir.rundir import encode_json
 from runtime.rundir.runfiles import FORMAT, VERSION
-from tstorm.campaign import directory
+from tstorm.campaign import campaign_directory
+from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Grid
-from tstorm.campaign.record import Record
-from tstorm.campaign.results import Found
+from tstorm.campaign.results import PointResult
 
 MS = 10**6
 SECOND = 10**9
@@ -33,7 +39,7 @@ EVENTS = (
     },
 )
 NONE: Mapping[str, str | None] = {}
-HEADER = Header(0, ONE_CLOCK, ONE_WAY, PAIRS, SECOND, (SECOND, SECOND), 2)
+HEADER = ProbesHeader(0, ONE_CLOCK, ONE_WAY, PAIRS, SECOND, (SECOND, SECOND), 2)
 
 
 def run(
@@ -99,15 +105,15 @@ def campaign(
     """A run for each seed from 1 on with these figures, for each value of the parameter `x`. `by`:
     the figure `lost` of a run for each value."""
     grid = Grid(range(1, len(runs) + 1), (("x", tuple(params)),) if params else ())
-    record = Record("e", "e.tdl", "d", grid, DEFAULTS)
-    with directory.opened(place, record) as made:
+    record = CampaignRecord("e", "e.tdl", "d", grid, DEFAULTS)
+    with campaign_directory.opened(place, record) as made:
         for point in grid.points():
             one = dict(runs[point.seed - 1])
             for value in one.pop("by", {}).get(dict(point.params).get("x"), ()):
                 one["figures"] = {"lost": value}
             run(made.place(point), seed=point.seed, **{**one, **more})
             outcome = str(one.get("outcome", "completed"))
-            made.add(Found(point, 0, outcome, "valid", ran=True))
+            made.add(PointResult(point, 0, outcome, "valid", ran=True))
     return place
 
 

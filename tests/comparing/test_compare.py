@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source, write
-from runtime.probing.record import Probe, Recorded
+from runtime.probing.probe_record import Probe, RecordedProbes
 from tests.cli.support import status, tstorm
 from tests.comparing.made import (
     EVENTS,
@@ -26,7 +26,7 @@ from tests.comparing.made import (
 )
 from tests.runtime.recorded import TDL
 from tstorm.comparing import roundtrips
-from tstorm.comparing.metrics import Kind, Metric
+from tstorm.comparing.metrics import Metric, MetricKind
 
 TEXT = "at 5s expect rtt a b < 5ms"
 HOSTILE = "<script>alert(1)</script>\x1b[2J"
@@ -259,7 +259,7 @@ def test_a_probe_is_followed_by_the_one_that_was_sent_when_it_arrived() -> None:
     there = Probe(0, 0, 400 * MS)  # 24 s of the plan
     back = [Probe(1, 1 * SECOND, 9 * MS), Probe(1, 25 * SECOND, 5 * MS)]
     for pace, trip in ((1, 409 * MS), (60, 405 * MS)):
-        found = roundtrips.gather(Recorded(HEADER, iter([there, *back])), pace)
+        found = roundtrips.gather(RecordedProbes(HEADER, iter([there, *back])), pace)
         assert found.round_trips == {("a.0", "b.0"): [trip]}
 
 
@@ -404,7 +404,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, two: tuple[str, str]
     ],
 )
 def test_figures_are_said_with_four_digits(unit: str, value: float, said: str) -> None:
-    metric = Metric(Kind.FIGURE, "x", unit)
+    metric = Metric(MetricKind.FIGURE, "x", unit)
     assert metric.said(value) == said
     assert metric.said(-value) in (f"-{said}", said)
 

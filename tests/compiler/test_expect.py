@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from compiler.analysis.topologydiff import compare_topologies
 from compiler.pipeline import UnknownParamError, compile_source
 from compiler.plan import format as form
-from compiler.plan.expectations import Expectation
-from compiler.plan.figures import Figure
+from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.figures import PlannedFigure
 from compiler.plan.figures import from_json as read_figures
 from compiler.plan.figures import to_json as figure_records
 from compiler.plan.format import PlanError
@@ -37,13 +37,13 @@ at 9s quit
 SAME = (form.ATTACHED, form.ROUTES, form.SNAPSHOTS, form.TIMELINE, form.TOPOLOGY)
 
 
-def expectations(*lines: str) -> tuple[Expectation, ...]:
+def expectations(*lines: str) -> tuple[PlannedExpectation, ...]:
     plan = compile_source(NET + "".join(f"{line}\n" for line in lines)).plan
     plan.verify()
     return plan.expectations
 
 
-def figures(*lines: str) -> tuple[Figure, ...]:
+def figures(*lines: str) -> tuple[PlannedFigure, ...]:
     plan = compile_source(NET + "".join(f"{line}\n" for line in lines)).plan
     plan.verify()
     return plan.figures
@@ -54,7 +54,7 @@ def test_figures_say_whose_and_where_and_change_nothing_else() -> None:
         'figure lost = log server.1;client "lost ([0-9]+)"',
         "figure p99 = json client 'out/r.json' 'ms.p99'",
     )
-    assert lost == Figure(
+    assert lost == PlannedFigure(
         name="lost",
         text='figure lost = log server.1;client "lost ([0-9]+)"',
         line=11,
@@ -119,14 +119,14 @@ def test_a_plan_of_somebody_elses_with_another_figure_is_refused(
         read_figures([good, good], 5)
 
 
-def one(line: str) -> Expectation:
+def one(line: str) -> PlannedExpectation:
     (found,) = expectations(line)
     return found
 
 
 def test_all_that_a_measure_says() -> None:
     found = one("expect rtt p99 client server.0 < 60ms at 2s within 3s")
-    assert found == Expectation(
+    assert found == PlannedExpectation(
         text="expect rtt p99 client server.0 < 60ms within 3s after 2s",
         kind="rtt",
         line=11,
@@ -203,7 +203,7 @@ def test_what_can_never_hold_is_an_error(line: str, code: str, said: str) -> Non
 
 
 def test_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compiler.expect.expectations.MAX_PAIRS", 4)
+    monkeypatch.setattr("compiler.expect.compile_expectations.MAX_PAIRS", 4)
     line = "expect loss client server < 1%"
     with pytest.raises(TdlError) as caught:
         expectations(line, line)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.feasibility import underlay
-from compiler.feasibility.budget import peak
+from compiler.feasibility.machine_budget import peak
 from compiler.feasibility.warnings import Machines
 from compiler.pipeline import compile_source
 from compiler.plan.paths.path import Paths

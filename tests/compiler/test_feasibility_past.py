@@ -9,9 +9,9 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 
-from compiler.feasibility import since
+from compiler.feasibility import disconnected_since
 from compiler.feasibility.connected import Look, Reach
-from compiler.feasibility.since import Parting, partings
+from compiler.feasibility.disconnected_since import Parting, partings
 from compiler.plan.state import StateAt, epochs
 from compiler.plan.types import Event, Topology
 from tests.plan.networks import PLAIN, SECOND, build, networks, timeline
@@ -101,7 +101,7 @@ def test_too_much_work_leaves_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         (3 * SECOND, "bridge_up", "t"),
     )
     assert partings(topology, events, ()) == [Parting(((0, 1), (2,)), SECOND)]
-    monkeypatch.setattr(since, "WORK", 0)
+    monkeypatch.setattr(disconnected_since, "WORK", 0)
     assert partings(topology, events, ()) == [Parting(((0, 1), (2,)), 2 * SECOND, bound=True)]
 
 

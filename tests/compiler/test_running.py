@@ -11,12 +11,19 @@ import pytest
 from compiler.analysis.plandiff import compare_plans
 from compiler.pipeline import Compilation, compile_source, write
 from compiler.plan.attached import Attached, encode
-from compiler.plan.carried import COMPOSE, KUBERNETES, LOCAL, SERVICE_WORDS, SETTINGS, refusal
+from compiler.plan.capabilities import (
+    COMPOSE,
+    KUBERNETES,
+    LOCAL,
+    SERVICE_WORDS,
+    SETTINGS,
+    refusal,
+)
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from compiler.plan.services import SIGNALS
-from compiler.plan.types import File, Mount, Service
-from compiler.sources import Folder, Recorded
+from compiler.plan.types import Mount, PlanFile, Service
+from compiler.sources import RecordedFiles, SourceFolder
 from tdl import words
 from tdl.diagnostics import TdlError
 
@@ -27,7 +34,7 @@ DAY_NS = 24 * 3_600 * 10**9
 def compiled(text: str, folder: Path | None = None) -> Compilation:
     if folder is None:
         return compile_source(text + REST)
-    return compile_source(text + REST, sources=Folder(folder))
+    return compile_source(text + REST, sources=SourceFolder(folder))
 
 
 def first(text: str, folder: Path | None = None) -> Service:
@@ -126,10 +133,10 @@ def test_what_cannot_be(text: str, code: str, words: str) -> None:
 def test_files_are_copied_under_their_names(folder: Path) -> None:
     service = first("service a exec=b files=conf/;run.sh;run.sh:bin/", folder)
     assert service.files == (
-        File("bin/run.sh", 0o755, digest(b"#!/bin/sh\n")),
-        File("conf/b", 0o644, digest(b"b")),
-        File("conf/sub/a", 0o644, digest(b"a")),
-        File("run.sh", 0o755, digest(b"#!/bin/sh\n")),
+        PlanFile("bin/run.sh", 0o755, digest(b"#!/bin/sh\n")),
+        PlanFile("conf/b", 0o644, digest(b"b")),
+        PlanFile("conf/sub/a", 0o644, digest(b"a")),
+        PlanFile("run.sh", 0o755, digest(b"#!/bin/sh\n")),
     )
     plan = compiled("service a exec=b files=conf/;run.sh", folder).plan
     assert sorted(plan.attached.contents.values()) == [b"#!/bin/sh\n", b"a", b"b"]
@@ -190,7 +197,7 @@ def test_the_plan_has_the_files_when_the_folder_is_gone(folder: Path, tmp_path: 
     target = tmp_path / "x.plan"
     write(made, target)
     plan = read_plan(target)
-    again = compile_source(plan.source, seed=7, sources=Recorded(plan)).plan
+    again = compile_source(plan.source, seed=7, sources=RecordedFiles(plan)).plan
     assert again.topology.services == plan.topology.services
     assert again.raw("files.tar") == plan.raw("files.tar")
 

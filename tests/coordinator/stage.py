@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from runtime.coordinator.coordinator import Coordinator, Experiment
-from runtime.coordinator.link import Host
+from runtime.coordinator.agent_link import Host
+from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.coordinator.placement import Placement
 from runtime.options import RunOptions
 from tests.doubles.agent import DEADLINE_SECONDS, KEY, FakeAgent
@@ -17,7 +17,7 @@ PLACED = Placement(
     (("10.1.0.1", ""), ("", "fd01::1"), ("10.1.0.2", "")),
     ("10.1.0.0/24", "fd01::/64"),
 )
-EXPERIMENT = Experiment("run1", "d1", PLACED, RunOptions())
+EXPERIMENT = AgreedExperiment("run1", "d1", PLACED, RunOptions())
 
 
 class Stage:

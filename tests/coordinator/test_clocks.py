@@ -12,9 +12,9 @@ from runtime.agent.process.agent import LOST_SECONDS
 from runtime.coordinator.clocks import (
     WATCH_EXCHANGES,
     ClockError,
+    ClockExchange,
     ClockRecord,
     Drift,
-    Exchange,
     Offset,
     measured,
     watching,
@@ -29,11 +29,11 @@ MOMENTS = st.integers(0, 10**15)
 OFFSETS = st.integers(-(10**15), 10**15)
 
 
-def exchange(t1: int, offset: int, there: int, thinking: int, back: int) -> Exchange:
+def exchange(t1: int, offset: int, there: int, thinking: int, back: int) -> ClockExchange:
     """An exchange over paths with these delays with a clock that is `offset` ahead."""
     received = t1 + there
     answered = received + thinking
-    return Exchange(t1, received + offset, answered + offset, answered + back)
+    return ClockExchange(t1, received + offset, answered + offset, answered + back)
 
 
 @given(MOMENTS, OFFSETS, DELAYS, DELAYS, DELAYS)
@@ -71,7 +71,7 @@ def test_a_clock_that_drifts_within_the_measurement(
     for there, thinking, back in delays:
         received, answered = t1 + there, t1 + there + thinking
         shown = received + received * ppb // 10**9, answered + answered * ppb // 10**9
-        exchanges.append(Exchange(t1, *shown, answered + back))
+        exchanges.append(ClockExchange(t1, *shown, answered + back))
         t1 = answered + back
     found = measured(exchanges)
     (best,) = [one for one in exchanges if one.offset() == found][:1]
@@ -89,7 +89,7 @@ def test_a_clock_that_drifts_within_the_measurement(
 )
 def test_times_that_cannot_be_are_refused(times: tuple[int, int, int, int], words: str) -> None:
     with pytest.raises(ClockError, match=words):
-        Exchange(*times)
+        ClockExchange(*times)
 
 
 @given(MOMENTS, OFFSETS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runtime.coordinator import coordinator as coordinators
-from runtime.coordinator.link import AgentError, Host, LostError
+from runtime.coordinator.agent_link import AgentError, Host, LostError
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.rpc import calls, jsonobject
@@ -317,7 +317,7 @@ def test_an_agent_that_does_not_get_ready_in_time() -> None:
 def test_a_long_preparation_is_not_taken_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clocks are asked for meanwhile; those answers have their time from the one before."""
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.02)
-    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 1.2)
+    monkeypatch.setattr("runtime.coordinator.agent_link.TIME_SECONDS", 1.2)
 
     async def play(stage: Stage) -> None:
         stage.agents[0].delays["prepare"] = 2.5

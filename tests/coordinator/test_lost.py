@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from runtime.coordinator import coordinator as coordinators
+from runtime.coordinator.agent_link import AgentError, LostError
 from runtime.coordinator.coordinator import Coordinator
-from runtime.coordinator.link import AgentError, LostError
 from runtime.errors import RunError
 from tests.coordinator.stage import EXPERIMENT, Stage, act
 from tests.doubles.agent import FakeAgent
@@ -199,7 +199,7 @@ def test_a_restart_with_another_plan_or_none_at_all() -> None:
 
 def test_one_that_hangs_is_found_by_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.05)
-    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 1.5)
+    monkeypatch.setattr("runtime.coordinator.agent_link.TIME_SECONDS", 1.5)
 
     async def play(stage: Stage) -> None:
         coordinator = await stage.running()

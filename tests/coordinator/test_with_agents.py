@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from runtime.coordinator import coordinator as coordinators
-from runtime.coordinator.link import AgentError, Host
+from runtime.coordinator.agent_link import AgentError, Host
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -138,7 +138,7 @@ def test_an_agent_that_was_killed_comes_back_to_the_same_network(tmp_path: Path)
 def test_an_agent_that_hangs_is_lost_and_one_that_goes_on_is_taken_up_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.coordinator.link.TIME_SECONDS", 2.5)
+    monkeypatch.setattr("runtime.coordinator.agent_link.TIME_SECONDS", 2.5)
     monkeypatch.setattr(coordinators, "MEASURE_SECONDS", 0.1)
 
     async def play(stage: Stage) -> None:

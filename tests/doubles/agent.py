@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from runtime.coordinator.link import Host
+from runtime.coordinator.agent_link import Host
 from runtime.errors import RunError
 from runtime.rpc.calls import answer
 from runtime.rpc.secure import Channel, Server

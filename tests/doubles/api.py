@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from runtime.backend.k8s.api import Api
-from runtime.backend.k8s.httpget import Server
+from runtime.backend.k8s.httpget import ApiAddress
 from tests.doubles import apihandler
 
 DEADLINE_SECONDS = 20.0  # only a test that fails takes so long
@@ -146,7 +146,7 @@ class FakeApi:
         return self._server is not None
 
     def api(self) -> Api:
-        return Api(Server("127.0.0.1", self._port, None), NAMESPACE, None)
+        return Api(ApiAddress("127.0.0.1", self._port, None), NAMESPACE, None)
 
     def listen(self) -> None:
         """At the same port as before."""

@@ -11,22 +11,29 @@ from typing import Any
 
 from compiler.plan.types import Node
 from runtime.backend.base import (
-    Attaching,
     Change,
     Counters,
     Effect,
     Entrance,
     OnEffect,
+    PortAllocator,
     RunContext,
 )
 from runtime.backend.hosts.samples import HostSamples
-from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
+from runtime.backend.instance import (
+    CommandRunner,
+    Incarnation,
+    Joined,
+    Left,
+    ProgramEnd,
+    ServiceCommands,
+)
 from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
-from runtime.probing.echoes import Echo, Heard
-from runtime.rundir.directory import append, write_all
-from runtime.rundir.records import LineFile
+from runtime.probing.echo_prober import Echo, Heard
+from runtime.rundir.held_directory import append, write_all
+from runtime.rundir.line_files import LineFile
 from runtime.schedule import PlanClock
 
 MS = 1_000_000
@@ -36,7 +43,7 @@ LOG_SECONDS = 0.02
 NOISE = b'\x00\xff\r\n{"end": true}\n{"file": "events.jsonl", "offset": 0, "bytes": 9}\n'
 
 
-class FakeLife:
+class FakeIncarnation:
     """Somewhere else. It is over as soon as it has left."""
 
     def __init__(self, port: int) -> None:
@@ -54,12 +61,12 @@ class FakeInstance:
         self, node: Node, port: int, asked: list[str] | None = None, lag_ns: int = 0
     ) -> None:
         self.node, self.state, self.start_error = node, "down", ""
-        self.ended: Ended | None = None
+        self.ended: ProgramEnd | None = None
         self.started = self.killed = self.paused = False
         self.argv = ("there",)
-        self.present: Life | None = None
-        self.commands: Commands | None = None
-        self.runner: Runner | None = None
+        self.present: Incarnation | None = None
+        self.commands: ServiceCommands | None = None
+        self.runner: CommandRunner | None = None
         self.refuses, self.unheard = "", False
         self.gates: list[int] = []
         self.asked = [] if asked is None else asked
@@ -72,23 +79,23 @@ class FakeInstance:
         found.set_result(None)
         return found
 
-    async def next_life(self) -> FakeLife:
-        return FakeLife(next(self._ports))
+    async def next_incarnation(self) -> FakeIncarnation:
+        return FakeIncarnation(next(self._ports))
 
-    def hold(self, life: Life, gate: int) -> None:
-        self.asked.append(f"hold {self.node.name} at {life.port}")
+    def hold(self, incarnation: Incarnation, gate: int) -> None:
+        self.asked.append(f"hold {self.node.name} at {incarnation.port}")
         self.gates.append(os.dup(gate))
 
-    async def join(self, life: Life, opened_ns: int) -> Joined:
-        self.asked.append(f"join {self.node.name} at {life.port}")
-        self.present, self.started, at_ns = life, True, self._now()
+    async def join(self, incarnation: Incarnation, opened_ns: int) -> Joined:
+        self.asked.append(f"join {self.node.name} at {incarnation.port}")
+        self.present, self.started, at_ns = incarnation, True, self._now()
         ran_ns = None if self.refuses else at_ns + MS
         return Joined(at_ns, ran_ns, self.refuses, unheard=self.unheard)
 
-    async def arrive(self, life: Life) -> int:
+    async def arrive(self, incarnation: Incarnation) -> int:
         raise AssertionError("it starts its program by itself")
 
-    async def start(self, life: Life) -> Joined:
+    async def start(self, incarnation: Incarnation) -> Joined:
         raise AssertionError("it starts its program by itself")
 
     async def pause(self) -> int:
@@ -99,10 +106,10 @@ class FakeInstance:
 
     async def leave(self) -> Left:
         self.asked.append(f"leave {self.node.name}")
-        life, self.present = self.present, None
-        assert isinstance(life, FakeLife)
-        asyncio.get_running_loop().call_later(0.02, life.gone.set_result, None)
-        return Left(self._now(), life)
+        incarnation, self.present = self.present, None
+        assert isinstance(incarnation, FakeIncarnation)
+        asyncio.get_running_loop().call_later(0.02, incarnation.gone.set_result, None)
+        return Left(self._now(), incarnation)
 
     async def crash(self) -> int:
         self.asked.append(f"crash {self.node.name}")
@@ -147,7 +154,7 @@ class FakeNetwork:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.fault: RunError | None = None
         self.pids: list[int] = []
-        self.ports: Attaching = FakePorts()  # type: ignore[assignment]
+        self.ports: PortAllocator = FakePorts()  # type: ignore[assignment]
 
     async def start(self) -> None:
         """It needs nothing."""
@@ -204,7 +211,7 @@ class FakeBackend:
         self._logging: asyncio.Task[None] | None = None
 
     async def start(self) -> FakeNetwork:
-        self.network = FakeNetwork(self._context.on_effect, self._context.timeline.clock)
+        self.network = FakeNetwork(self._context.on_effect, self._context.schedule.clock)
         for index, node in enumerate(self._context.plan.topology.nodes):
             if node.service >= 0:
                 self.instances[node.name] = FakeInstance(node, 10 * index)

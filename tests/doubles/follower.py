@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.driver.messages import REPORT_SECONDS
+from runtime.driver.driver_messages import REPORT_SECONDS
 
 
 class Followed:

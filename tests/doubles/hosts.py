@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from runtime.backend.hosts.hosts import AgentLife, AgentReport, Ties
-from runtime.coordinator.link import Host
+from runtime.backend.hosts.hosts import AgentReport, InstanceReport, NetworkHandle
+from runtime.coordinator.agent_link import Host
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.system.procs import status_text
@@ -63,17 +63,17 @@ class FakeHosts:
         self.parts = [FakeHost(host.name) for host in agents]
         self.wired: list[Mapping[int, int]] = []
         self.told: Collection[int] = ()
-        self.lives: list[tuple[int, AgentLife]] = []
+        self.lives: list[tuple[int, InstanceReport]] = []
         self.reports: list[tuple[int, AgentReport]] = []
 
-    def attaching(self, ties: Ties) -> Any:
+    def attaching(self, ties: NetworkHandle) -> Any:
         self.ties = ties
         return FakePorts()
 
     async def wire(self, bound: Mapping[int, int]) -> None:
         self.wired.append(bound)
 
-    def lived(self, host: int, life: AgentLife) -> None:
+    def lived(self, host: int, life: InstanceReport) -> None:
         self.lives.append((host, life))
 
     def reported(self, host: int, report: AgentReport) -> None:

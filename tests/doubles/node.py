@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compiler.plan.reader import Plan
-from runtime.agent.pod.messages import SUPERVISOR_PORT
+from runtime.agent.pod.pod_messages import SUPERVISOR_PORT
 from runtime.agent.process.commandline import CONTROL_PORT
 from runtime.options import decode
 from runtime.schedule import Schedule

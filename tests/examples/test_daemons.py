@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from compiler.pipeline import compile_source
-from compiler.sources import Folder
+from compiler.sources import SourceFolder
 from tests.examples.conftest import EXAMPLES, Finished, Runner
 from tests.intime import Attempt, exactly
 from tstorm.cli import cli
@@ -60,7 +60,7 @@ def test_it_takes_few_lines_and_no_shell(daemon: Daemon) -> None:
     text = path.read_text(encoding="utf-8")
     said = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     assert len(said) <= LINES
-    compiled = compile_source(text.encode(), filename=path.name, sources=Folder(path.parent))
+    compiled = compile_source(text.encode(), filename=path.name, sources=SourceFolder(path.parent))
     for service in compiled.topology.services:
         for argv in (service.exec, service.setup, service.ready):
             assert not argv or Path(argv[0]).name not in SHELLS, service.name
@@ -73,7 +73,7 @@ def test_no_seed_gives_a_warning(daemon: Daemon) -> None:
     path = _source(daemon)
     for seed in (None, 1, 2):
         compiled = compile_source(
-            path.read_bytes(), filename=path.name, seed=seed, sources=Folder(path.parent)
+            path.read_bytes(), filename=path.name, seed=seed, sources=SourceFolder(path.parent)
         )
         assert compiled.diagnostics == ()
 

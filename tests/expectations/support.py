@@ -6,16 +6,16 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compiler.plan.expectations import OF_PAIRS, Expectation
+from compiler.plan.expectations import OF_PAIRS, PlannedExpectation
 from runtime.certify import certificate
 from runtime.expectations.judging import judged
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from tests.certify.scene import SECOND, Scene
 
 
-def expecting(scene: Scene, kind: str, *names: str, **how: Any) -> Expectation:
+def expecting(scene: Scene, kind: str, *names: str, **how: Any) -> PlannedExpectation:
     """Over the whole run, unless something else is said. Names are of one pair, or of instances."""
     nodes = tuple(scene.numbers[name] for name in names)
     of_pairs = kind in OF_PAIRS
@@ -28,11 +28,11 @@ def expecting(scene: Scene, kind: str, *names: str, **how: Any) -> Expectation:
         "to_ns": scene.plan.end_ns,
         "statistic": "median" if kind == "rtt" else "",
     }
-    return Expectation(**{**given, **how})
+    return PlannedExpectation(**{**given, **how})
 
 
 def findings(
-    scene: Scene, *wanted: Expectation, outcome: str = "completed", verdict: Any = None
+    scene: Scene, *wanted: PlannedExpectation, outcome: str = "completed", verdict: Any = None
 ) -> list[dict[str, Any]]:
     """`verdict`: another one than the run's own."""
     scene.plan.__dict__["expectations"] = wanted
@@ -43,7 +43,7 @@ def findings(
     return judged(held, scene.plan, scene.timeline, evidence, summary)
 
 
-def finding(scene: Scene, wanted: Expectation, **how: Any) -> dict[str, Any]:
+def finding(scene: Scene, wanted: PlannedExpectation, **how: Any) -> dict[str, Any]:
     (found,) = findings(scene, wanted, **how)
     return found
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from compiler.pipeline import compile_source
-from compiler.plan.expectations import RUN, Expectation
-from runtime.backend.lives import Lives, Ran
+from compiler.plan.expectations import RUN, PlannedExpectation
+from runtime.backend.instance import Instance, Ran
 from runtime.driver import expectedruns
 from runtime.driver.eventbook import EventBook
 from runtime.driver.expectedruns import ExpectedRuns
@@ -36,7 +36,9 @@ class Commands:
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return tuple(argv)
 
-    async def run(self, life: object, argv: Sequence[str], *, logged: bool, seconds: float) -> Ran:
+    async def run(
+        self, incarnation: object, argv: Sequence[str], *, logged: bool, seconds: float
+    ) -> Ran:
         assert not logged
         self.ran.append(tuple(argv))
         await asyncio.sleep(min(self.takes_s, seconds))
@@ -44,7 +46,7 @@ class Commands:
 
 
 @dataclass
-class Instance:
+class FakeInstance:
     runner: Commands | None
     present: object | None = "a life"
 
@@ -52,13 +54,15 @@ class Instance:
 class Scene:
     """A run that has just begun."""
 
-    def __init__(self, instance: Instance, *wanted: Expectation, options: RunOptions = DEFAULTS):
+    def __init__(
+        self, instance: FakeInstance, *wanted: PlannedExpectation, options: RunOptions = DEFAULTS
+    ):
         plan = compile_source(PLAN).plan
         plan.__dict__["expectations"] = wanted
         self.records: list[Mapping[str, Any]] = []
         book = EventBook(self.records.append)
         book.begin(time.monotonic_ns())
-        instances = cast("Mapping[str, Lives]", {"a.0": instance, "b.0": instance})
+        instances = cast("Mapping[str, Instance]", {"a.0": instance, "b.0": instance})
         self.runs = ExpectedRuns(plan, Schedule(plan, options), instances, book)
 
     def carry_out(self, enough: int) -> list[Mapping[str, Any]]:
@@ -73,15 +77,15 @@ class Scene:
         return self.records
 
 
-def command(from_ms: int, to_ms: int, *, eventually: bool = False) -> Expectation:
+def command(from_ms: int, to_ms: int, *, eventually: bool = False) -> PlannedExpectation:
     times = {"from_ns": from_ms * MS, "to_ns": to_ms * MS}
     words = {"text": "expect run", "kind": RUN, "argv": ("probe", "x")}
-    return Expectation(line=1, nodes=(1,), eventually=eventually, **times, **words)  # type: ignore[arg-type]
+    return PlannedExpectation(line=1, nodes=(1,), eventually=eventually, **times, **words)  # type: ignore[arg-type]
 
 
 def test_once_at_the_beginning_of_its_interval() -> None:
     commands = Commands(lambda _argv: Ran(3, ("one", "two")))
-    (record,) = Scene(Instance(commands), command(50, 10_000)).carry_out(1)
+    (record,) = Scene(FakeInstance(commands), command(50, 10_000)).carry_out(1)
     assert commands.ran == [("probe", "x")]
     assert record["applied_ns"] >= 50 * MS
     said = {"kind": "expect_run", "target": "b.0", "expectation": 0, "tries": 1}
@@ -93,7 +97,7 @@ def test_again_until_it_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expectedruns, "PAUSE_NS", 20 * MS)
     answers = iter([Ran(1), Ran(1), Ran(0)])
     commands = Commands(lambda _argv: next(answers))
-    (record,) = Scene(Instance(commands), command(0, 30_000, eventually=True)).carry_out(1)
+    (record,) = Scene(FakeInstance(commands), command(0, 30_000, eventually=True)).carry_out(1)
     assert (record["status"], record["tries"]) == (0, 3)
     assert record["applied_ns"] >= 40 * MS
 
@@ -101,7 +105,7 @@ def test_again_until_it_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_not_after_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expectedruns, "PAUSE_NS", 20 * MS)
     commands = Commands(lambda _argv: Ran(1))
-    (record,) = Scene(Instance(commands), command(0, 100, eventually=True)).carry_out(1)
+    (record,) = Scene(FakeInstance(commands), command(0, 100, eventually=True)).carry_out(1)
     assert record["status"] == 1
     assert record["tries"] == len(commands.ran) > 1
 
@@ -111,10 +115,13 @@ def test_what_cannot_be_run() -> None:
         raise RunError("the instance is dead")
 
     for instance, error in (
-        (Instance(None), expectedruns.ELSEWHERE),
-        (Instance(Commands(refused)), "could not be run: the instance is dead"),
-        (Instance(Commands(refused), None), "could not be run, since the instance was not there"),
-        (Instance(Commands(lambda _: Ran(0), takes_s=60)), "took longer than 0.15 s"),
+        (FakeInstance(None), expectedruns.ELSEWHERE),
+        (FakeInstance(Commands(refused)), "could not be run: the instance is dead"),
+        (
+            FakeInstance(Commands(refused), None),
+            "could not be run, since the instance was not there",
+        ),
+        (FakeInstance(Commands(lambda _: Ran(0), takes_s=60)), "took longer than 0.15 s"),
     ):
         (record,) = Scene(instance, command(0, 150)).carry_out(1)
         assert record["error"].startswith(error[:20])
@@ -124,7 +131,7 @@ def test_what_cannot_be_run() -> None:
 def test_what_the_end_of_the_run_meets() -> None:
     """One that goes on is recorded, one whose time has not come is not."""
     commands = Commands(lambda _argv: Ran(0), takes_s=60)
-    scene = Scene(Instance(commands), command(0, 50_000), command(40_000, 50_000))
+    scene = Scene(FakeInstance(commands), command(0, 50_000), command(40_000, 50_000))
 
     async def whole() -> None:
         scene.runs.begin()
@@ -134,5 +141,5 @@ def test_what_the_end_of_the_run_meets() -> None:
     asyncio.run(whole())
     (record,) = scene.records
     assert (record["expectation"], record["unavailable"]) == (0, True)
-    late = Scene(Instance(commands), command(40_000, 50_000), options=RunOptions(until_ns=MS))
+    late = Scene(FakeInstance(commands), command(40_000, 50_000), options=RunOptions(until_ns=MS))
     assert late.carry_out(0) == []

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.figures import Figure
+from compiler.plan.figures import PlannedFigure
 from runtime.certify import certificate
-from runtime.expectations import figures
-from runtime.expectations.records import Records
-from runtime.foreign import is_numeral
+from runtime.expectations import measured_figures
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.json_schema import is_numeral
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
 from runtime.options import K8S, RunOptions
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from tests.certify.scene import Scene
 from tests.expectations.support import logged
 
@@ -27,15 +27,15 @@ LOST = "lost ([0-9]+)"
 def found(scene: Scene, **said: Any) -> dict[str, Any]:
     """What becomes of a figure of a.0."""
     node = scene.numbers["a.0"]
-    one = Figure("n", "figure n = …", 3, "", (node,), **said)
+    one = PlannedFigure("n", "figure n = …", 3, "", (node,), **said)
     scene.plan.__dict__["figures"] = (one,)
     held = HeldDirectory.hold(scene.place.resolve())
     judge = Judge(smallest_delay(scene.timeline), thresholds=scene.options.thresholds)
     evidence = certificate.gather(held, scene.plan, scene.timeline, scene.facts, judge)
     summary = {"outcome": "completed", "verdict": judge.verdict()}
-    records = Records(held, scene.plan, scene.timeline, evidence, summary)
-    files = figures.of_files(held, scene.plan, scene.options.backend)
-    (record,) = figures.measured(scene.plan, records, files)
+    records = RunEvidence(held, scene.plan, scene.timeline, evidence, summary)
+    files = measured_figures.of_files(held, scene.plan, scene.options.backend)
+    (record,) = measured_figures.measured(scene.plan, records, files)
     assert (record["name"], record["instance"], record["line"]) == ("n", "a.0", 3)
     return record
 
@@ -57,7 +57,7 @@ def test_in_a_cluster_no_file_is_read(tmp_path: Path) -> None:
     why = "in a cluster the files of instances are not read"
     assert (record["value"], record["message"]) == (None, why)
     said = f"not measured: n: {why}; print such a number, and take it from the log"
-    assert figures.not_in_cluster(scene.plan) == said
+    assert measured_figures.not_in_cluster(scene.plan) == said
 
 
 def test_the_last_line_of_a_log_gives_the_number(scene: Scene) -> None:

@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.expectations import EXIT, LOG, NO_LOG, RUN, VALID, Expectation
-from runtime.expectations import matching, recorded
-from runtime.expectations.matching import TooLongError
+from compiler.plan.expectations import (
+    EXIT,
+    LOG,
+    NO_LOG,
+    RUN,
+    VALID,
+    PlannedExpectation,
+)
+from runtime.expectations import line_matching, recorded
+from runtime.expectations.line_matching import TooLongError
 from runtime.options import RunOptions
-from runtime.results.loglines import LINE_BYTES, Line
-from runtime.rundir.directory import HeldDirectory
+from runtime.results.loglines import LINE_BYTES, LogRecord
 from runtime.rundir.eventlog import read_events
+from runtime.rundir.held_directory import HeldDirectory
 from tests.certify.scene import SECOND, TDL, Scene
 from tests.expectations.support import expecting, finding, findings, happened, logged
 
@@ -28,7 +35,7 @@ def _log_scene(tmp_path: Path) -> Scene:
     return scene
 
 
-def _log(scene: Scene, kind: str, pattern: str, from_s: float, to_s: float) -> Expectation:
+def _log(scene: Scene, kind: str, pattern: str, from_s: float, to_s: float) -> PlannedExpectation:
     when = {"from_ns": int(from_s * SECOND), "to_ns": int(to_s * SECOND)}
     return expecting(scene, kind, "b.0", "b.1", pattern=pattern, **when)
 
@@ -109,18 +116,21 @@ def test_a_log_that_may_lack_lines_proves_nothing_by_what_it_has_not(tmp_path: P
 def test_a_pattern_that_takes_years_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matching, "BATCH_SECONDS", 0.3)
+    monkeypatch.setattr(line_matching, "BATCH_SECONDS", 0.3)
     scene = Scene(tmp_path, TWO)
     logged(scene, "b.0", [(5, "a" * 64 + "!")])
     found = finding(scene, _log(scene, LOG, "(a+)+$", 0, 60))
     assert (found["state"], "took longer" in found["message"]) == ("not_measured", True)
     with pytest.raises(TooLongError):
-        list(matching.matching("(a|aa)+$", [Line(0, 1, "b.0", "a" * 64 + "!")]))
+        list(line_matching.matching("(a|aa)+$", [LogRecord(0, 1, "b.0", "a" * 64 + "!")]))
 
 
 def test_long_logs_are_searched_in_pieces() -> None:
-    lines = [Line(0, number, "b.0", f"line {number}") for number in range(2 * matching.BATCH_LINES)]
-    found = list(matching.matching("^line [0-9]*99$", lines))
+    lines = [
+        LogRecord(0, number, "b.0", f"line {number}")
+        for number in range(2 * line_matching.BATCH_LINES)
+    ]
+    found = list(line_matching.matching("^line [0-9]*99$", lines))
     assert [line.until_ns for line in found] == list(range(99, len(lines), 100))
 
 

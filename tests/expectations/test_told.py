@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from runtime.errors import RunError
 from runtime.options import COMPLETED, DEFAULTS, FAILED, RunResult
-from runtime.page.render import render
+from runtime.page.page_file import render
 from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
 from tests.comparing.made import figure

@@ -25,8 +25,8 @@ if __package__ in (None, ""):
 
 from compiler.analysis.effects import effects
 from compiler.analysis.history import History
+from compiler.analysis.path_explanation import story
 from compiler.analysis.plandiff import compare_plans
-from compiler.analysis.story import story
 from compiler.plan import format as form
 from compiler.plan.format import PlanError
 from compiler.plan.paths.path import Paths
@@ -36,7 +36,7 @@ from compiler.plan.state import NetworkState
 from compiler.plan.writer import encode
 from manifests import bundle, compose, kubernetes
 from manifests.refusal import ManifestError
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.fuzz.seeds import Words, mutate_bytes, run
 from tests.plan.networks import RandomTimeline, contents, random_topology
 

@@ -29,7 +29,7 @@ from tests.fuzz.fuzz_rundir import TEXTS, mutate_json
 from tests.fuzz.seeds import Words, mutate_bytes, run
 from tests.page.synthetic import SECOND, Shape, make
 from tstorm.cli import cli
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 SHAPE = Shape(seconds=8, interval_ns=SECOND, probe_ns=SECOND)
 LINES = ("events.jsonl", "samples.jsonl", "probes.jsonl", "logs.jsonl", "stacks.jsonl")

@@ -30,18 +30,18 @@ if __package__ in (None, ""):
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
-from runtime.launch import cleanup, lookup
-from runtime.launch.registry import Record
-from runtime.page.render import render
-from runtime.results import compare, everything
+from runtime.launch import cleanup, run_status
+from runtime.launch.registry import RunRecord
+from runtime.page.page_file import render
+from runtime.results import event_comparison, everything
 from runtime.results.summary import summarise
 from runtime.rundir import rundir
 from runtime.system import procs
 from tests.fuzz.seeds import Words, mutate_bytes, run
 from tests.runtime import recorded
 from tstorm import output
+from tstorm.command_support import options_of
 from tstorm.commands import inspect as inspecting
-from tstorm.running import options_of
 
 STRANGE: tuple[Any, ...] = (
     0, 1, -1, 2**31, 2**63 - 1, 2**63, 2**64, 10**30, True, None, 0.5, 1e999, float("nan"), "",
@@ -160,7 +160,7 @@ def read(directory: Path) -> int:
 
 
 def show(directory: Path) -> None:
-    found = lookup._finished(rundir.recorded(directory))
+    found = run_status._finished(rundir.recorded(directory))
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         inspecting._finished(found)
@@ -171,8 +171,8 @@ def show(directory: Path) -> None:
 
 def replay(directory: Path) -> None:
     options_of({}, rundir.recorded(directory).manifest())
-    log = compare.load(directory)
-    assert {one.what for one in compare.differ(log, log)} <= {"start"}  # told in any case
+    log = event_comparison.load(directory)
+    assert {one.what for one in event_comparison.differ(log, log)} <= {"start"}  # told in any case
     check_everything(directory)
 
 
@@ -195,7 +195,7 @@ def sum_up(directory: Path) -> None:
 
 
 def close(directory: Path) -> None:
-    record = Record(recorded.MANIFEST["run_id"], str(directory), "", NOBODY, None)
+    record = RunRecord(recorded.MANIFEST["run_id"], str(directory), "", NOBODY, None)
     unclosed = cleanup._close_directory(record)
     if unclosed:
         raise RunError(unclosed)

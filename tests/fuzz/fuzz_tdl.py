@@ -19,8 +19,8 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tdl.diagnostics import TdlError
-from tdl.layout import format_text
 from tdl.parser import parse
+from tdl.text_layout import format_text
 from tests.tdl.helpers import unspanned
 
 NOISE_BYTES = 100_000

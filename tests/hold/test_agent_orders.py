@@ -14,11 +14,11 @@ import pytest
 
 from compiler.pipeline import compile_source
 from runtime.agent.pod import podend, podprocesses, reports
-from runtime.agent.pod.ending import Ending
+from runtime.agent.pod.ending import PodEnding
 from runtime.agent.pod.podprocesses import Member
-from runtime.agent.process import heldprograms
-from runtime.agent.process.heldprograms import HeldPrograms, Say
-from runtime.agent.process.orders import OrderError, PortOrder, Resume
+from runtime.agent.process import program_supervisor
+from runtime.agent.process.orders import OrderError, PortOrder, ResumeOrder
+from runtime.agent.process.program_supervisor import ProgramSupervisor, Say
 from runtime.coordinator import says
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -49,7 +49,7 @@ def lives_to(said: list[Any]) -> Say:
 def test_a_program_lives_as_its_steps_say(held: StartHeld, tmp_path: Path) -> None:
     made = held("trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done")
     said: list[Any] = []  # and not what cannot be read: these containers have no /tstorm
-    programs = HeldPrograms({"a.0": 0}, time.monotonic_ns, lambda _at: 7, lives_to(said))
+    programs = ProgramSupervisor({"a.0": 0}, time.monotonic_ns, lambda _at: 7, lives_to(said))
     timeline = schedule()
     programs.carry_out(timeline, 0)
     assert said == []  # nobody has told of a process
@@ -77,7 +77,7 @@ def test_a_program_lives_as_its_steps_say(held: StartHeld, tmp_path: Path) -> No
 def test_who_is_there_already_joins_at_the_start(held: StartHeld) -> None:
     made = held("echo up; exec sleep 1000")
     said: list[Any] = []  # and not what cannot be read: these containers have no /tstorm
-    programs = HeldPrograms({"b.0": 1}, time.monotonic_ns, lambda _at: 0, lives_to(said))
+    programs = ProgramSupervisor({"b.0": 1}, time.monotonic_ns, lambda _at: 0, lives_to(said))
     programs.know({1: made.pid})
     programs.carry_out(schedule(start_at_ns=500_000_000), 0)
     made.wait_for("held", "started")
@@ -91,7 +91,9 @@ def test_who_is_there_already_joins_at_the_start(held: StartHeld) -> None:
 def test_who_is_paused_at_the_start_is_paused_after_its_join(held: StartHeld) -> None:
     made = held("echo up; exec sleep 1000")
     said: list[Any] = []
-    programs = HeldPrograms({"a.0": 0, "b.0": 1}, time.monotonic_ns, lambda _at: 0, said.append)
+    programs = ProgramSupervisor(
+        {"a.0": 0, "b.0": 1}, time.monotonic_ns, lambda _at: 0, said.append
+    )
     programs.know({0: made.pid})
     text = f"at 0s a join\nat 0s b join\nat 200ms a pause\nat 200ms b pause\n{TEXT}"
     programs.carry_out(Schedule(compile_source(text).plan, RunOptions(start_at_ns=500_000_000)), 0)
@@ -109,7 +111,7 @@ class Watched:
         monkeypatch.setattr(reports, "FILE", (*folder.parts[1:], "reports"))
         self.said: list[Any] = []
         self.begun_ns = time.monotonic_ns()
-        self.programs = HeldPrograms(
+        self.programs = ProgramSupervisor(
             {"a.0": 0}, time.monotonic_ns, lambda at_ns: at_ns - self.begun_ns, self.said.append
         )
         self.programs.know({0: made.pid})
@@ -133,7 +135,7 @@ def at_one_pod(monkeypatch: pytest.MonkeyPatch) -> list[Container]:
     return there
 
 
-async def looked(programs: HeldPrograms) -> None:
+async def looked(programs: ProgramSupervisor) -> None:
     """Whoever wanted to know has had an answer, before the second of these was asked for."""
     for _ in range(2):
         await programs.find({0: UID}, "")
@@ -259,8 +261,8 @@ def test_why_a_program_is_not_ready_is_told(
 def test_what_does_not_end_is_named(
     held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heldprograms, "KILL_SECONDS", 0.2)
-    monkeypatch.setattr(podend, "DEFAULT", Ending(grace_seconds=0.0))
+    monkeypatch.setattr(program_supervisor, "KILL_SECONDS", 0.2)
+    monkeypatch.setattr(podend, "DEFAULT", PodEnding(grace_seconds=0.0))
     made = held("trap '' TERM; echo up; while :; do sleep 0.01; done")
     watched = Watched(made, monkeypatch, tmp_path)
     made.give("join")
@@ -329,7 +331,7 @@ def test_nobody_joins_in_a_network_of_which_nobody_has_told(
 def test_a_network_that_never_comes_is_said(
     held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heldprograms, "BACK_SECONDS", 0.1)
+    monkeypatch.setattr(program_supervisor, "BACK_SECONDS", 0.1)
     first = held("echo up; exec sleep 1000")
     watched = Watched(first, monkeypatch, tmp_path)
     pod = at_one_pod(monkeypatch)
@@ -356,9 +358,9 @@ def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
     pod = at_one_pod(monkeypatch)
     pod.append(made)
     said: list[Any] = []
-    programs = HeldPrograms({"a.0": 0}, time.monotonic_ns, lambda _at: 7, lives_to(said))
+    programs = ProgramSupervisor({"a.0": 0}, time.monotonic_ns, lambda _at: 7, lives_to(said))
     at = "/proc/self/ns/net" if told in ("the network", "unattached") else "/proc/0/ns/net"
-    resume = Resume(
+    resume = ResumeOrder(
         t0_ns=0,
         ports=(PortOrder(0, 0, at, "eth0"),),
         held=(),
@@ -391,8 +393,10 @@ def test_a_pod_whose_gate_is_open_is_still_measured(monkeypatch: pytest.MonkeyPa
     space = podprocesses.network_of(os.getpid())
     inside = {UID: [Member(os.getpid(), 1, space)]}
     monkeypatch.setattr(podprocesses, "members", lambda _wanted: inside)
-    programs = HeldPrograms({"a.0": 0, "b.0": 1}, time.monotonic_ns, lambda _at: 7, print, (0, 1))
-    resume = Resume(
+    programs = ProgramSupervisor(
+        {"a.0": 0, "b.0": 1}, time.monotonic_ns, lambda _at: 7, print, (0, 1)
+    )
+    resume = ResumeOrder(
         t0_ns=0,
         ports=(),
         held=(),

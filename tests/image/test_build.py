@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from manifests.settings import DEFAULT_AGENT_IMAGE
+from manifests.render_options import DEFAULT_AGENT_IMAGE
 from tests.image.support import ROOT
-from tstorm.image.build import CONFIG
+from tstorm.image.image_build import CONFIG
 from tstorm.image.rootfs import COMPILED, ENVIRONMENT, HOLD
 
 MAX_BYTES = 40_000_000

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.image.support import BUILT
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 from tstorm.image import elf
 from tstorm.image.libraries import Libraries
 

@@ -6,7 +6,7 @@ import importlib.util
 import marshal
 from pathlib import Path
 
-from tstorm.image.modules import Folder, find
+from tstorm.image.modules import ModuleFolder, find
 
 PACKAGE = {
     "app/__init__.py": "",
@@ -28,11 +28,11 @@ PACKAGE = {
 }
 
 
-def package(folder: Path) -> Folder:
+def package(folder: Path) -> ModuleFolder:
     for name, text in PACKAGE.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return Folder(folder, "/lib")
+    return ModuleFolder(folder, "/lib")
 
 
 def test_every_import_statement_counts(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_every_import_statement_counts(tmp_path: Path) -> None:
 def test_the_first_folder_that_has_a_module_gives_it(tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "first/lazy.py").write_text("VALUE = 2\n")
-    folders = [Folder(tmp_path / "first", "/first"), package(tmp_path)]
+    folders = [ModuleFolder(tmp_path / "first", "/first"), package(tmp_path)]
     assert find(folders, ["lazy", "app.other"], ())["lazy"].path == "/first/lazy.py"
 
 

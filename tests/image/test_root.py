@@ -11,8 +11,8 @@ import pytest
 
 from runtime.system.inroot import inside
 from tests.image.support import BUILT
-from tstorm.exits import CommandError
-from tstorm.image import modules, rootfs, source
+from tstorm.exit_codes import CommandError
+from tstorm.image import image_source, modules, rootfs
 from tstorm.image.libraries import Libraries
 
 LIBRARY = f"python3.{sys.version_info.minor}"
@@ -28,13 +28,13 @@ def copy(place: Path, root: Path, path: str) -> None:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is installed here, copied to where Debian's packages and pip would have put it."""
     root = tmp_path_factory.mktemp("root")
-    here = source.this_machine()
+    here = image_source.this_machine()
     copy(here.python, root, f"usr/bin/{LIBRARY}")
     (root / "usr/bin/python3").symlink_to(f"/usr/bin/{LIBRARY}")
     names = [*rootfs.MODULES, *rootfs.STARTS, *(f"encodings.{name}" for name in rootfs.CODECS)]
     found = modules.find(here.folders, names, rootfs.LEFT_OUT)
     for module in found.values():
-        path = module.path.replace(source.PACKAGES, f"/usr/lib/{LIBRARY}/site-packages")
+        path = module.path.replace(image_source.PACKAGES, f"/usr/lib/{LIBRARY}/site-packages")
         copy(module.place, root, path)
     for name, folder in rootfs.COMPILED.items():
         copy(BUILT / name, root, f"/usr/lib/{LIBRARY}/site-packages/{folder}/{name}")
@@ -49,14 +49,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_same_parts_make_the_same_image(root: Path) -> None:
-    found = source.other_root(root)
+    found = image_source.other_root(root)
     assert found.python == root / f"usr/bin/{LIBRARY}"
-    other, here = rootfs.gather(found).listed(), rootfs.gather(source.this_machine()).listed()
+    other, here = rootfs.gather(found).listed(), rootfs.gather(image_source.this_machine()).listed()
     assert other == here
 
 
 def test_nothing_is_taken_from_this_machine(root: Path) -> None:
-    found = source.other_root(root)
+    found = image_source.other_root(root)
     assert all(folder.here.is_relative_to(root) for folder in found.folders)
 
 
@@ -72,7 +72,7 @@ def test_what_is_missing_is_named(root: Path, gone: str, words: str) -> None:
     (root / gone).rename(root / "away")
     try:
         with pytest.raises(CommandError, match=words):
-            source.other_root(root)
+            image_source.other_root(root)
     finally:
         (root / "away").rename(root / gone)
 
@@ -83,7 +83,7 @@ def test_a_program_of_another_architecture_is_refused(root: Path) -> None:
     place.write_bytes(data[:18] + struct.pack("<H", 183) + data[20:])  # EM_AARCH64
     try:
         with pytest.raises(CommandError, match="pktd is for arm64, not amd64"):
-            rootfs.gather(source.other_root(root))
+            rootfs.gather(image_source.other_root(root))
     finally:
         place.write_bytes(data)
 

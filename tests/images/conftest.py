@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from runtime.virtual.kernel import cache
+from runtime.virtual.kernel import kernel_cache
 from tests.packing import registry
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder in which images are kept. A kernel for virtual time stays where it is."""
-    if kernel := cache.find():
+    if kernel := kernel_cache.find():
         monkeypatch.setenv("TSTORM_KERNEL", str(kernel.path))
     monkeypatch.setenv("TSTORM_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache/images"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import RunError
-from runtime.images.config import ImageConfig, from_record, read
+from runtime.images.image_config import ImageConfig, from_record, read
 
 
 def config(**inner: Any) -> bytes:

@@ -10,8 +10,8 @@ import pytest
 
 from compiler.plan.types import Service
 from runtime.errors import RunError
-from runtime.images.config import ImageConfig
 from runtime.images.entrypoint import PATH, home_of, start
+from runtime.images.image_config import ImageConfig
 
 CONFIG = ImageConfig(
     entrypoint=("/entry", "--flag"),

@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import MachineError, RunError
-from runtime.images import cache, fetching, ids, removing, tools
+from runtime.images import (
+    fetching,
+    ids,
+    image_cache,
+    image_tools,
+    remove_images,
+)
 from runtime.images.making import making
 from runtime.images.references import parse
 from runtime.system import locks
@@ -25,11 +31,11 @@ from tests.packing.registry import Registry
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tools")]
 
 
-def get(written: str, folder: Path | str = "/", *, pull: bool = False) -> cache.Image:
+def get(written: str, folder: Path | str = "/", *, pull: bool = False) -> image_cache.Image:
     return fetching.get(parse(written, str(folder)), available(), quiet, pull=pull)
 
 
-def pulled(served: Registry, image: Packed, name: str) -> tuple[str, cache.Image]:
+def pulled(served: Registry, image: Packed, name: str) -> tuple[str, image_cache.Image]:
     digest = served.push(image, name)
     return digest, get(f"{served.host}/{name}")
 
@@ -41,14 +47,14 @@ def test_image_of_a_registry_is_unpacked_and_kept(served: Registry, own_cache: P
     assert (image.root / "hello").read_text() == "hello\n"
     assert image.config.command == ("/hello",)
     assert image.references == (f"{served.host}/small:1",)
-    assert cache.images() == [image]
+    assert image_cache.images() == [image]
     assert own_cache.stat().st_mode & 0o777 == 0o700
     assert not list(own_cache.glob("new-*"))
 
 
 def test_second_run_asks_no_registry(served: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     _, image = pulled(served, SMALL, "once:1")
-    monkeypatch.setattr(tools, "run", lambda *_: pytest.fail("a tool was started"))
+    monkeypatch.setattr(image_tools, "run", lambda *_: pytest.fail("a tool was started"))
     assert get(f"{served.host}/once:1") == image
 
 
@@ -62,8 +68,8 @@ def test_tag_stays_what_it_was_until_it_is_pulled(served: Registry) -> None:
     assert get(name, pull=True).digest == second
     assert get(name).digest == second
     assert get(f"{served.host}/moving@{first}") == image
-    assert [gone.digest for gone in removing.prune(every=False)] == [first]
-    assert [kept.digest for kept in cache.images()] == [second]
+    assert [gone.digest for gone in remove_images.prune(every=False)] == [first]
+    assert [kept.digest for kept in image_cache.images()] == [second]
 
 
 def test_of_a_list_the_image_for_this_machine_is_taken(served: Registry, tmp_path: Path) -> None:
@@ -90,7 +96,7 @@ def test_of_a_list_the_image_for_this_machine_is_taken(served: Registry, tmp_pat
         found = get(written, place)
         assert found.digest == f"sha256:{digest}"
         assert found.config.command == ("/hello",)
-        removing.prune(every=True)
+        remove_images.prune(every=True)
 
 
 def test_docker_archive_has_its_health_check(tmp_path: Path) -> None:
@@ -111,7 +117,7 @@ def test_layout_that_changes_is_another_image(tmp_path: Path) -> None:
     assert found.config.command == ("/other",)
     wanted = fetching.fetched(parse("oci:app", str(tmp_path)), before, available(), quiet)
     assert wanted.digest == before  # still kept
-    removing.prune(every=True)
+    remove_images.prune(every=True)
     with pytest.raises(RunError, match="has changed"):
         fetching.fetched(parse("oci:app", str(tmp_path)), before, available(), quiet)
 
@@ -146,14 +152,14 @@ def test_files_belong_to_their_users_where_there_are_several(tmp_path: Path) -> 
 
 def test_two_at_once_fetch_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_layout(tmp_path / "app", SMALL)
-    copies, run = [], tools.run
+    copies, run = [], image_tools.run
 
     def counted(*given: object, **more: object) -> bytes:
         copies.append(given[1])
         return run(*given, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(tools, "run", counted)
-    found: list[cache.Image] = []
+    monkeypatch.setattr(image_tools, "run", counted)
+    found: list[image_cache.Image] = []
     threads = [
         threading.Thread(target=lambda: found.append(get("oci:app", tmp_path))) for _ in range(3)
     ]
@@ -169,49 +175,49 @@ def test_two_at_once_fetch_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_one_that_is_used_is_not_removed(tmp_path: Path) -> None:
     write_layout(tmp_path / "app", SMALL)
     image = get("oci:app", tmp_path)
-    held, beside = cache.use(image), cache.use(image)
+    held, beside = image_cache.use(image), image_cache.use(image)
     assert held is not None
     assert beside is not None
-    assert removing.prune(every=True) == []
+    assert remove_images.prune(every=True) == []
     os.close(held)
-    assert removing.prune(every=True) == []
+    assert remove_images.prune(every=True) == []
     os.close(beside)
-    assert removing.prune(every=True) == [image]
-    assert cache.use(image) is None
+    assert remove_images.prune(every=True) == [image]
+    assert image_cache.use(image) is None
 
 
 @pytest.mark.ordinary
 def test_what_a_kill_left_is_removed_and_nothing_else(tmp_path: Path, own_cache: Path) -> None:
     write_layout(tmp_path / "app", SMALL)
     image = get("oci:app", tmp_path)
-    cache.note_reference("docker://x/app:1", image.digest)
+    image_cache.note_reference("docker://x/app:1", image.digest)
     dead, alive = own_cache / "new-dead", own_cache / "new-alive"
     for folder in (dead, alive):
         folder.mkdir()
         (folder / "lock").touch()
     (image.folder.parent / ("0" * 64 + "-x-all")).mkdir()
-    holder = cache.opened(alive / "lock")
+    holder = image_cache.opened(alive / "lock")
     locks.take(holder)
-    assert removing.prune(every=False) == []
+    assert remove_images.prune(every=False) == []
     os.close(holder)
     assert not dead.exists()
     assert alive.exists()
-    assert cache.images() == [image]
+    assert image_cache.images() == [image]
     assert list(image.folder.parent.iterdir()) == [image.folder]
 
 
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     write_layout(tmp_path / "app", SMALL)
     image = get("oci:app", tmp_path)
-    (image.folder / cache.FACTS).write_text("{")
-    assert cache.images() == []
+    (image.folder / image_cache.FACTS).write_text("{")
+    assert image_cache.images() == []
     assert get("oci:app", tmp_path).digest == image.digest
 
 
 def test_failure_names_the_image_and_leaves_nothing(served: Registry, own_cache: Path) -> None:
     with pytest.raises(RunError, match=r"cannot find the image .*/none:1: .*unknown"):
         get(f"{served.host}/none:1")
-    assert cache.images() == []
+    assert image_cache.images() == []
     assert not list(own_cache.glob("new-*"))
 
 
@@ -232,17 +238,17 @@ def test_digest_is_that_of_the_manifest(served: Registry) -> None:
 
 def test_folder_that_is_just_being_made_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who looks for what killed ones have left sees it before it is locked."""
-    opened, found = cache.opened, list[Path]()
+    opened, found = image_cache.opened, list[Path]()
     others: list[threading.Thread] = []
 
     def slowly(path: Path) -> int:
-        if path.name == cache.LOCK and not others:
-            others.append(threading.Thread(target=lambda: found.extend(cache.left_over())))
+        if path.name == image_cache.LOCK and not others:
+            others.append(threading.Thread(target=lambda: found.extend(image_cache.left_over())))
             others[0].start()
             others[0].join(0.5)
         return opened(path)
 
-    monkeypatch.setattr(cache, "opened", slowly)
+    monkeypatch.setattr(image_cache, "opened", slowly)
     with making("sha256:" + "0" * 64, ids.ALL) as made:
         others[0].join()
         assert made.folder.is_dir()

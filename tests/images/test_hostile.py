@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import RunError
-from runtime.images import cache, fetching, tools
+from runtime.images import fetching, image_cache, image_tools
 from runtime.images.references import parse
 from runtime.system import inroot, userids
 from tests.images.support import SMALL, available, files, quiet
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tools")]
 EVIL = b"evil\n"
 
 
-def unpack(folder: Path, *layers: list[Entry]) -> cache.Image:
+def unpack(folder: Path, *layers: list[Entry]) -> image_cache.Image:
     write_layout(folder / "app", Packed(tuple(layer_of(entries) for entries in layers)))
     return fetching.get(parse("oci:app", str(folder)), available(), quiet)
 
@@ -74,7 +74,7 @@ def test_nothing_outside_the_root_is_written(how: str, tmp_path: Path, outside: 
     try:
         image = unpack(tmp_path, *attempts(outside)[how])
     except RunError:
-        assert cache.images() == []
+        assert image_cache.images() == []
     else:
         assert image.root.is_dir()
         assert not image.root.is_symlink()
@@ -97,7 +97,7 @@ def test_a_whiteout_of_what_is_outside_is_refused_as_that(tmp_path: Path, folder
     else:
         with pytest.raises(RunError, match="a layer removes what is outside of its root"):
             unpack(tmp_path, *layers)
-    assert cache.images() == []
+    assert image_cache.images() == []
     assert not list((tmp_path / "cache/images").glob("new-*"))
 
 
@@ -132,12 +132,12 @@ def test_devices_are_left_out(tmp_path: Path) -> None:
 def test_image_that_would_fill_the_disk_is_ended(
     tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools, "LEFT_BYTES", 1 << 60)  # as if it were full already
-    monkeypatch.setattr(tools, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(image_tools, "LEFT_BYTES", 1 << 60)  # as if it were full already
+    monkeypatch.setattr(image_tools, "_LOOK_SECONDS", 0.01)
     with pytest.raises(RunError, match="it is too large") as caught:
         unpack(tmp_path, [Entry(f"zeros{number}", bytes(64 << 20)) for number in range(8)])
     assert "free some space" in caught.value.remedy
-    assert cache.images() == []
+    assert image_cache.images() == []
     assert not list(own_cache.glob("new-*"))
 
 
@@ -145,11 +145,11 @@ def test_image_of_too_many_files_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     disk = os.statvfs(tmp_path)
     if not disk.f_files:
         pytest.skip("this file system has no number of files")
-    monkeypatch.setattr(tools, "LEFT_FILES", disk.f_files + 1)
-    monkeypatch.setattr(tools, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(image_tools, "LEFT_FILES", disk.f_files + 1)
+    monkeypatch.setattr(image_tools, "_LOOK_SECONDS", 0.01)
     with pytest.raises(RunError, match="it has too many files"):
         unpack(tmp_path, [Entry(f"f{number}") for number in range(20_000)])
-    assert cache.images() == []
+    assert image_cache.images() == []
 
 
 @pytest.mark.parametrize("blob", ["config", "layer", "manifest"])
@@ -166,7 +166,7 @@ def test_content_that_is_not_what_its_digest_says_is_refused(tmp_path: Path, blo
     place.write_bytes(place.read_bytes().replace(b"o", b"p", 1)[:-1] + b" ")
     with pytest.raises(RunError, match="app"):
         fetching.fetched(parse("oci:app", str(tmp_path)), digest, available(), quiet)
-    assert cache.images() == []
+    assert image_cache.images() == []
 
 
 def test_layer_that_is_not_what_the_config_says_is_refused(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_layer_that_is_not_what_the_config_says_is_refused(tmp_path: Path) -> No
     (tmp_path / "app/index.json").write_text(json.dumps(index))
     with pytest.raises(RunError, match="cannot unpack"):
         fetching.get(parse("oci:app", str(tmp_path)), available(), quiet)
-    assert cache.images() == []
+    assert image_cache.images() == []
 
 
 def test_links_in_a_root_do_not_lead_out_of_it(tmp_path: Path, outside: Path) -> None:

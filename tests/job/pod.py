@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from compiler.pipeline import compile_source
-from compiler.plan import parcel
+from compiler.plan import plan_shards
 from compiler.plan.format import TOOL_VERSION
-from runtime.job.places import Places
+from runtime.job.container_paths import ContainerPaths
 from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import rundir
 
@@ -32,10 +32,10 @@ class Pod:
 
     def __init__(self, root: Path, *, seconds: int = 2, linger: int = 60, log: int = 3000) -> None:
         self.root = root
-        self.places = Places(root)
+        self.places = ContainerPaths(root)
         self.log_bytes = log
         plan = compile_source(TEXT.format(seconds=seconds)).plan
-        shards = parcel.pack({name: plan.raw(name) for name in plan.names}, slim=True)
+        shards = plan_shards.pack({name: plan.raw(name) for name in plan.names}, slim=True)
         self._mount("plan", shards)
         self._mount("auth", {"key": bytes(range(32))})
         self.config: dict[str, Any] = {

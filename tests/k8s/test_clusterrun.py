@@ -20,7 +20,7 @@ from tests.cli.support import status, tstorm
 from tests.doubles.api import FakeApi, Frames, ended
 from tests.doubles.coordinator import FACTS, Coordinator, final, progress
 from tests.waiting import wait_until
-from tstorm.k8s import following
+from tstorm.k8s import coordinator_follower
 from tstorm.k8s.connection import ApiConnection, ServerError
 from tstorm.k8s.waiting import Waiting
 
@@ -52,7 +52,7 @@ def coordinator(server: FakeApi, monkeypatch: pytest.MonkeyPatch) -> Coordinator
             made.appear()
 
     server.on_change = applied
-    monkeypatch.setattr(following, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(coordinator_follower, "AGAIN_SECONDS", 0.01)
     return made
 
 
@@ -455,8 +455,8 @@ def test_another_run_in_a_namespace_of_the_same_name_is_left_alone(
 def test_a_proxy_that_takes_no_websocket_is_told_of_and_given_up(
     server: FakeApi, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "TELL_SECONDS", 0.05)
-    monkeypatch.setattr(following, "GIVE_UP_SECONDS", 0.5)
+    monkeypatch.setattr(coordinator_follower, "TELL_SECONDS", 0.05)
+    monkeypatch.setattr(coordinator_follower, "GIVE_UP_SECONDS", 0.5)
     path = f"{NAMESPACES}/pods/tstorm-coordinator-x/exec"
     server.refused["GET", path] = (400, "no upgrade here")
     result = run(source)
@@ -470,10 +470,10 @@ def test_an_api_server_that_is_away_is_never_given_up(
     server: FakeApi, coordinator: Coordinator, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long; and what `follow` has said at its end is told."""
-    monkeypatch.setattr(following, "TELL_SECONDS", 0.0)
-    monkeypatch.setattr(following, "GIVE_UP_SECONDS", 0.001)
+    monkeypatch.setattr(coordinator_follower, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(coordinator_follower, "GIVE_UP_SECONDS", 0.001)
     failures = [ServerError("no leader", 503)] * 20
-    look = following.pod_of
+    look = coordinator_follower.pod_of
 
     def away(connection: ApiConnection, namespace: str) -> dict[str, Any] | None:
         if coordinator.said and failures:
@@ -488,7 +488,7 @@ def test_an_api_server_that_is_away_is_never_given_up(
         yield 2, b"error: what it said\n"
         yield 3, json.dumps(ended(1)).encode()
 
-    monkeypatch.setattr(following, "pod_of", away)
+    monkeypatch.setattr(coordinator_follower, "pod_of", away)
     server.on_exec = refuses_twice
     result = run(source)
     assert status(result) == 0, said(result)

@@ -16,7 +16,7 @@ import pytest
 from runtime.errors import RunError
 from tests.cli.support import status, tstorm
 from tests.doubles.api import FakeApi, ended
-from tstorm.k8s import podexec, removing, waiting
+from tstorm.k8s import podexec, remove_runs, waiting
 from tstorm.k8s.connection import connect
 from tstorm.k8s.find import Root
 
@@ -328,7 +328,7 @@ def test_destroy_waits_for_a_run_that_is_being_removed(
         del run.objects[NAMESPACE_UID]
         return True
 
-    monkeypatch.setattr(removing, "_sleep", gone)
+    monkeypatch.setattr(remove_runs, "_sleep", gone)
     run.objects[NAMESPACE_UID]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     run.refused["DELETE", NAMESPACE_UID] = (409, "it is being removed")
     result = tstorm("destroy", *named, "--backend", "k8s")
@@ -354,7 +354,7 @@ def test_destroy_never_touches_a_namespace_that_is_not_an_experiments(run: FakeA
 
 
 def test_what_keeps_a_namespace_is_said(run: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removing, "GONE_SECONDS", 0.0)
+    monkeypatch.setattr(remove_runs, "GONE_SECONDS", 0.0)
     conditions = [{"status": "True", "message": "a finalizer of storage.example remains"}]
     run.objects["/api/v1/namespaces/one"]["status"] = {"conditions": conditions}
     run.refused["DELETE", "/api/v1/namespaces/one"] = (409, "it is being removed")
@@ -375,7 +375,7 @@ def test_a_deletion_whose_answers_are_lost_is_seen_to_its_end(
         run.refused.clear()
         return True
 
-    monkeypatch.setattr(removing, "_sleep", back)
+    monkeypatch.setattr(remove_runs, "_sleep", back)
     if lost == "DELETE":
         run.refused["DELETE", "/api/v1/namespaces/one"] = (503, "no leader")
     else:
@@ -389,7 +389,7 @@ def test_a_deletion_whose_answers_are_lost_is_seen_to_its_end(
 def test_a_server_that_stays_away_is_the_reason_that_is_said(
     run: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removing, "GONE_SECONDS", 0.0)
+    monkeypatch.setattr(remove_runs, "GONE_SECONDS", 0.0)
     run.refused["DELETE", "/api/v1/namespaces/one"] = (503, "no leader")
     result = tstorm("destroy", "exp-1", "--backend", "k8s")
     assert status(result) == 3
@@ -402,7 +402,7 @@ def test_only_the_namespace_that_was_meant_is_removed(run: FakeApi) -> None:
     with connect(None) as connection:
         for uid, there in (("that of before", True), (NAMESPACE_UID, False)):
             root = Root("one", uid=uid)
-            assert removing.remove(connection, root, lambda _: False, print) == ""
+            assert remove_runs.remove(connection, root, lambda _: False, print) == ""
             assert ("/api/v1/namespaces/one" in run.objects) == there
 
 
@@ -416,7 +416,7 @@ def test_a_removal_that_takes_long_says_what_it_waits_for(
         pod(run, "one", f"c-{index}", spec={"nodeName": f"n{index}"})
     said: list[str] = []
     with connect(None) as connection:
-        kept = removing.remove(connection, Root("one"), lambda _: False, said.append)
+        kept = remove_runs.remove(connection, Root("one"), lambda _: False, said.append)
     assert kept == "the cluster has not removed it yet"
     where = "waiting for the end of the run's namespace one: c-0 on n0, c-1 on n1 ("
     assert said == [f"{where}a node that is away keeps its pods until it is back)"]
@@ -488,7 +488,7 @@ def test_a_recorded_run_replays_where_the_command_line_says(
 ) -> None:
     """One over local hosts, in a cluster: hosts, faults and datapath are not taken along."""
     from runtime.options import RunOptions
-    from tstorm.running import options_of
+    from tstorm.command_support import options_of
 
     recorded = RunOptions(hosts=3, datapath="kernel", pace=2).to_record()
     found = options_of({"backend": "k8s", "nodes": "a=b"}, {"options": recorded})

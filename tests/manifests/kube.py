@@ -15,10 +15,10 @@ from compiler.plan.reader import decode
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Node, Service, Topology
 from compiler.plan.writer import PlanContents, encode
-from compiler.sources import Folder
+from compiler.sources import SourceFolder
 from manifests import bundle, kubernetes
 from manifests.bundle import Bundle
-from manifests.settings import Options
+from manifests.render_options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.tdl"))
@@ -71,7 +71,7 @@ def bundle_of(
 
 @cache
 def example(path: Path) -> Bundle:
-    return bundle.make(compile_source(path.read_bytes(), sources=Folder(path.parent)).plan)
+    return bundle.make(compile_source(path.read_bytes(), sources=SourceFolder(path.parent)).plan)
 
 
 def documents(files: Mapping[str, str]) -> list[Document]:

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from manifests import compose, kubernetes
-from manifests.settings import NAMESPACE_DIGITS, Options
+from manifests.render_options import NAMESPACE_DIGITS, Options
 from tests.golden.renew import renew
 from tests.manifests.kube import EXAMPLES, example
 

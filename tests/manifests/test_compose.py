@@ -13,12 +13,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.plan.parcel import unpack
+from compiler.plan.plan_shards import unpack
 from compiler.plan.types import Service
 from manifests import compose
 from manifests.bundle import Bundle, make
 from manifests.refusal import ManifestError
-from manifests.settings import DEFAULT_AGENT_IMAGE, Options
+from manifests.render_options import DEFAULT_AGENT_IMAGE, Options
 from tests.manifests.kube import EXAMPLES, bundle_of, example, service
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)

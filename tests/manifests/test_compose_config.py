@@ -14,7 +14,7 @@ import yaml
 from compiler.plan.types import Service
 from manifests import compose
 from manifests.bundle import Bundle
-from manifests.settings import Options
+from manifests.render_options import Options
 from manifests.write import write
 from tests.manifests.kube import EXAMPLES, bundle_of, example, service
 from tests.manifests.test_kubernetes_hostile import ENV_NAMES, HOSTILE

@@ -13,7 +13,7 @@ from compose_spec import PyCompose
 
 from manifests import compose
 from manifests.bundle import Bundle
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.manifests.kube import EXAMPLES, bundle_of, example, service
 from tests.manifests.test_kubernetes_hostile import HOSTILE
 

@@ -10,10 +10,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from compiler.plan.types import File
+from compiler.plan.types import PlanFile
 from manifests import kubernetes
 from manifests.bundle import Bundle
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.manifests.kube import ROOT, bundle_of, documents, one, rendered, service, workload
 from tests.manifests.test_kubernetes_schema import VERSIONS
 from tstorm.cli import cli
@@ -38,7 +38,7 @@ def words(text: str) -> list[str]:
 
 def whole() -> Bundle:
     """Of an experiment that has objects of every kind."""
-    file = File("/etc/web", 0o644, hashlib.sha256(b"").hexdigest())
+    file = PlanFile("/etc/web", 0o644, hashlib.sha256(b"").hexdigest())
     return bundle_of(service("web", files=(file,)), contents=[b""])
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from compiler.plan.types import Service
 from manifests import kubernetes
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.manifests.kube import (
     ROOT,
     Document,
@@ -172,7 +172,7 @@ def test_random_services_come_back(services: list[Service]) -> None:
 PROGRAM = """
 import hashlib
 from manifests import kubernetes
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.manifests.kube import EXAMPLES, bundle_of, example, service
 
 odd = service("a", tags=("x", "y", "z"), env=(("B", "1"), ("A", "2")), ports=(2, 1))

@@ -13,7 +13,7 @@ import yaml
 from compiler.plan.format import TOOL_VERSION
 from manifests import kubernetes
 from manifests.bundle import unpack
-from manifests.settings import DEFAULT_AGENT_IMAGE, GRACE_SECONDS, Options
+from manifests.render_options import DEFAULT_AGENT_IMAGE, GRACE_SECONDS, Options
 from tests.manifests.kube import (
     EXAMPLES,
     ROOT,

@@ -9,7 +9,7 @@ import pytest
 from compiler.plan.types import Service
 from manifests import images, kubernetes
 from manifests.refusal import ManifestError
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.manifests.kube import bundle_of, rendered, service
 
 

@@ -17,7 +17,7 @@ import pytest
 from kubernetes_validate import utils
 
 from manifests import kubernetes
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.manifests.kube import (
     EXAMPLES,
     WITH_FILES,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from manifests import names
+from manifests import object_names
 from manifests.refusal import ManifestError
 
 # RFC 1035, 2.3.1, in lower case: what the names of Services must be.
@@ -27,15 +27,15 @@ NEAR = st.from_regex(r"[aA_][bB_]?(-[0-9a-f]{8}){0,2}", fullmatch=True)
 @example("a" * 46)
 @example("a" * 35 + "_" * 30)
 def test_legal(name: str) -> None:
-    label = names.label(name)
+    label = object_names.label(name)
     assert LABEL.fullmatch(label)
-    assert len(label) <= names.MAX_NAME
-    assert not label.startswith(names.OWN_PREFIX)
+    assert len(label) <= object_names.MAX_NAME
+    assert not label.startswith(object_names.OWN_PREFIX)
 
 
 @pytest.mark.parametrize("name", ["a", "server", "s1", "etcd-a", "a" * 45, "x-1234567", "tstorm"])
 def test_what_is_legal_stays(name: str) -> None:
-    assert names.label(name) == name
+    assert object_names.label(name) == name
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_is_legal_stays(name: str) -> None:
     ],
 )
 def test_what_is_not_is_changed_and_told_apart(name: str, wanted: str) -> None:
-    label = names.label(name)
+    label = object_names.label(name)
     assert re.fullmatch(re.escape(wanted) + "[0-9a-f]{8}", label)
 
 
@@ -59,22 +59,22 @@ def test_what_is_not_is_changed_and_told_apart(name: str, wanted: str) -> None:
 @given(st.sets(NAMES | NEAR, max_size=30))
 @example({"a", "A", "_a", "a_", "A-a", "a-A"})
 def test_injective(wanted: set[str]) -> None:
-    found = names.labels(sorted(wanted))
+    found = object_names.labels(sorted(wanted))
     assert found.keys() == wanted
     assert len(set(found.values())) == len(wanted)
 
 
 def test_a_changed_name_is_never_another_ones_own() -> None:
-    changed = names.label("Server")
-    found = names.labels(["Server", changed])
+    changed = object_names.label("Server")
+    found = object_names.labels(["Server", changed])
     assert found["Server"] == changed
     assert found[changed] != changed
 
 
 def test_a_collision_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "label", lambda _name: "same")
+    monkeypatch.setattr(object_names, "label", lambda _name: "same")
     with pytest.raises(ManifestError, match="'a' and 'b' would both be called 'same'"):
-        names.labels(["a", "a", "b"])
+        object_names.labels(["a", "a", "b"])
 
 
 @settings(deadline=None)
@@ -83,28 +83,28 @@ def test_a_collision_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch
 @example("a.b_c-D")
 @example("-")
 def test_tags(name: str) -> None:
-    found = names.tag(name)
+    found = object_names.tag(name)
     assert KEY.fullmatch(found)
-    assert len(found) <= names.MAX_LABEL
-    assert names.tag(found) == found or names.tag(found) != names.tag(name)
+    assert len(found) <= object_names.MAX_LABEL
+    assert object_names.tag(found) == found or object_names.tag(found) != object_names.tag(name)
 
 
 @settings(deadline=None)
 @given(st.sets(st.text(max_size=80), max_size=20))
 def test_tags_are_injective(wanted: set[str]) -> None:
-    assert len(set(names.tags(sorted(wanted)).values())) == len(wanted)
+    assert len(set(object_names.tags(sorted(wanted)).values())) == len(wanted)
 
 
 @pytest.mark.parametrize("name", ["a", "0", "tstorm-0123456789ab", "a-b", "x" * 63])
 def test_namespaces(name: str) -> None:
-    assert names.namespace(name) == name
+    assert object_names.namespace(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "-", "a-", "-a", "A", "a_b", "a.b", "x" * 64, "a\n", "é"])
 def test_what_is_no_namespace(name: str) -> None:
     with pytest.raises(ManifestError, match="cannot name a namespace"):
-        names.namespace(name)
+        object_names.namespace(name)
 
 
 def test_doubled() -> None:
-    assert names.doubled("$A $(B) $$") == "$$A $$(B) $$$$"
+    assert object_names.doubled("$A $(B) $$") == "$$A $$(B) $$$$"

@@ -11,7 +11,7 @@ import pytest
 import ruamel.yaml
 import yaml
 
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.manifests.kube import example
 from tests.manifests.recorded import FORMS, GOLDEN, SOURCES, WHOLE, documents, everything, parts
 

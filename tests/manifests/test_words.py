@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler.plan.carried import COMPOSE, KUBERNETES
-from compiler.plan.types import File, Mount, Service
-from manifests import compose, kubernetes, kubernetes_files, words
+from compiler.plan.capabilities import COMPOSE, KUBERNETES
+from compiler.plan.types import Mount, PlanFile, Service
+from manifests import (
+    compose,
+    kubernetes,
+    kubernetes_files,
+    unsupported,
+)
 from manifests.bundle import Bundle
 from manifests.refusal import ManifestError
-from manifests.settings import Options
+from manifests.render_options import Options
 from tests.manifests.kube import (
     Document,
     arguments,
@@ -53,8 +58,8 @@ def entry(**stated: Any) -> dict[str, Any]:
     return found
 
 
-def file(path: str, content: bytes, mode: int = 0o644) -> File:
-    return File(path, mode, hashlib.sha256(content).hexdigest())
+def file(path: str, content: bytes, mode: int = 0o644) -> PlanFile:
+    return PlanFile(path, mode, hashlib.sha256(content).hexdigest())
 
 
 # -- users and folders --------------------------------------------------------------------------
@@ -277,11 +282,11 @@ def test_every_row_of_the_table_is_tested() -> None:
         error.what.partition(": ")[2][:500].rpartition(row.why)[1]
         for topology in topologies
         for way in (KUBERNETES, COMPOSE)
-        for error in words.refusals(topology, way)
-        for row in words.TABLE
+        for error in unsupported.refusals(topology, way)
+        for row in unsupported.TABLE
         if error.what.endswith(row.why)
     }
-    assert met == {row.why for row in words.TABLE}
+    assert met == {row.why for row in unsupported.TABLE}
 
 
 def test_a_private_file_system_is_what_containers_have() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runtime.page.model import gather
-from runtime.page.render import page
+from runtime.page.page_data import gather
+from runtime.page.page_file import page
 from runtime.rundir import rundir
 from tests.page.browser import Browser, program
 from tests.page.synthetic import SECOND, Shape, make

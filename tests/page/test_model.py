@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from runtime.page import flowed, logs, thinned
-from runtime.page.grid import Grid, grid, packed
-from runtime.page.model import gather
-from runtime.page.render import embedded, render
+from runtime.page import downsample, page_logs, page_traffic
+from runtime.page.grid import TimeGrid, grid, packed
+from runtime.page.page_data import gather
+from runtime.page.page_file import embedded, render
 from runtime.results.loglines import Growth
 from runtime.rundir import rundir
 from tests.comparing.made import figure
@@ -55,14 +55,14 @@ def carried(found: dict[str, Any]) -> int:
 
 
 def test_a_grid_has_no_more_buckets_than_its_numbers_allow() -> None:
-    assert grid(0, 60 * SECOND, SECOND // 10, 10) == Grid(0, SECOND // 10, 600)
+    assert grid(0, 60 * SECOND, SECOND // 10, 10) == TimeGrid(0, SECOND // 10, 600)
     assert grid(0, 86_400 * SECOND, SECOND // 10, 10).count == 1000
     assert grid(0, 86_400 * SECOND, SECOND // 10, 20_000).count == 60
-    assert grid(5, 5, 1, 1) == Grid(5, 1, 1)
+    assert grid(5, 5, 1, 1) == TimeGrid(5, 1, 1)
 
 
 def test_what_came_in_two_buckets_is_shared_without_loss() -> None:
-    axis = Grid(0, 10, 5)
+    axis = TimeGrid(0, 10, 5)
     assert axis.parts(12, 18, 7) == [(1, 7)]
     assert axis.parts(5, 25, 21) == [(0, 5), (1, 10), (2, 6)]
     assert sum(amount for _, amount in axis.parts(3, 49, 1001)) == 1001
@@ -77,8 +77,10 @@ def test_a_series_is_written_as_it_is_shortest() -> None:
 # -- what flowed ----------------------------------------------------------------------------------
 
 
-def flows(axis: Grid, rows: list[tuple[int, list[list[int]]]], pace: int = 1) -> flowed.Flows:
-    found = flowed.Flows(axis, [0], [], some=False, pace=pace)
+def flows(
+    axis: TimeGrid, rows: list[tuple[int, list[list[int]]]], pace: int = 1
+) -> page_traffic.Flows:
+    found = page_traffic.Flows(axis, [0], [], some=False, pace=pace)
     columns = ["link", "out_bytes", "out_pkts", "drop_loss", "backlog_bytes"]
     found.begin({"columns": {"links": columns, "pairs": []}}, 10)
     for at_ns, links in rows:
@@ -87,7 +89,7 @@ def flows(axis: Grid, rows: list[tuple[int, list[list[int]]]], pace: int = 1) ->
 
 
 def test_counters_become_rates_and_a_pause_is_no_traffic() -> None:
-    axis = Grid(0, 10, 12)
+    axis = TimeGrid(0, 10, 12)
     rows = [(10, [[0, 100, 1, 0, 0]]), (20, [[0, 300, 2, 1, 500]]), (120, [[0, 350, 3, 1, 0]])]
     found = flows(axis, rows).link_record(0)
     per_byte = 8 * SECOND // 10
@@ -100,7 +102,7 @@ def test_counters_become_rates_and_a_pause_is_no_traffic() -> None:
 
 def test_a_bucket_of_several_samples_has_its_smallest_and_largest_rate() -> None:
     rows = [(at, [[0, size, 0, 0, 0]]) for at, size in ((10, 10), (20, 40), (30, 60), (40, 160))]
-    found = flows(Grid(0, 40, 1), rows).link_record(0)
+    found = flows(TimeGrid(0, 40, 1), rows).link_record(0)
     per_byte = 8 * SECOND // 10
     assert (found["lo"]["v"], found["hi"]["v"]) == ([10 * per_byte], [100 * per_byte])
     assert found["rate"]["v"] == [160 * 8 * SECOND // 40]
@@ -109,7 +111,7 @@ def test_a_bucket_of_several_samples_has_its_smallest_and_largest_rate() -> None
 def test_a_faster_pace_leaves_rates_as_they_are() -> None:
     """Sixty times as much comes in a second of the plan, and each link has its planned rate."""
     rows = [(at, [[0, size, 0, 0, 0]]) for at, size in ((10, 10), (20, 40), (30, 60), (40, 160))]
-    found = flows(Grid(0, 40, 1), rows, pace=60).link_record(0)
+    found = flows(TimeGrid(0, 40, 1), rows, pace=60).link_record(0)
     per_byte = 60 * 8 * SECOND // 10
     assert (found["lo"]["v"], found["hi"]["v"]) == ([10 * per_byte], [100 * per_byte])
     assert found["rate"]["v"] == [160 * 60 * 8 * SECOND // 40]
@@ -117,7 +119,7 @@ def test_a_faster_pace_leaves_rates_as_they_are() -> None:
 
 def test_a_counter_that_began_anew_and_rows_of_another_shape() -> None:
     rows = [(10, [[0, 100, 1, 0, 0]]), (20, [[0, 30, 1, 0, 0]]), (30, [[0, 1]])]
-    found = flows(Grid(0, 10, 3), rows)
+    found = flows(TimeGrid(0, 10, 3), rows)
     assert found.misshapen == 1
     assert found.link_record(0)["rate"]["v"] == [
         100 * 8 * SECOND // 10,
@@ -177,9 +179,9 @@ def test_long_files_are_read_in_part_and_sums_stay_right(
     two: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = carried(model(two))
-    monkeypatch.setattr(thinned, "READ_BYTES", 10_000)
-    monkeypatch.setattr(thinned.read_some, "__defaults__", (10_000,))
-    monkeypatch.setattr(thinned.stride, "__defaults__", (10_000,))
+    monkeypatch.setattr(downsample, "READ_BYTES", 10_000)
+    monkeypatch.setattr(downsample.read_some, "__defaults__", (10_000,))
+    monkeypatch.setattr(downsample.stride, "__defaults__", (10_000,))
     found = model(two)
     assert any("samples.jsonl is long: one of some" in note for note in found["notes"])
     assert whole * 0.9 < carried(found) <= whole
@@ -193,7 +195,7 @@ def test_a_page_of_many_pairs_is_bounded(tmp_path: Path) -> None:
     assert len(found["pairs"]) == 120
     assert any("series are aggregated: each point stands for 6.3" in one for one in found["notes"])
     longest = max(len(log["lines"]) for log in found["logs"])
-    assert longest <= logs.FULL_BYTES
+    assert longest <= page_logs.FULL_BYTES
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import yaml
 from tests.cli.process import environment
 from tests.pages.reader import ROOT
 from tstorm.testing import Experiment, Run, Series, run
-from tstorm.testing.series import WHATS
+from tstorm.testing.pair_series import WHATS
 
 PAGE = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
 INSTALLING = ("sudo sysctl ", "sudo apt-get ", "apt-get ", "pip install ")

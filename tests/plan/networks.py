@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from compiler.plan.expectations import Expectation
+from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.properties import LinkState
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Link, Node, Service, Topology
@@ -86,16 +86,16 @@ def contents(topology: Topology, events: tuple[Event, ...], seed: int = 1) -> Pl
     )
 
 
-def expectations(topology: Topology, end_ns: int) -> tuple[Expectation, ...]:
+def expectations(topology: Topology, end_ns: int) -> tuple[PlannedExpectation, ...]:
     """One of every instance to the next, as far as there are two, and two of everything."""
     instances = sum(node.service >= 0 for node in topology.nodes)
     pairs = tuple((a, a + 1) for a in range(instances - 1))
     nodes = tuple(range(instances))
-    found = [Expectation("expect valid", "valid", 3, to_ns=end_ns)]
+    found = [PlannedExpectation("expect valid", "valid", 3, to_ns=end_ns)]
     if pairs:
         text = "expect rtt p99 a b < 90% of plan"
         found.append(
-            Expectation(
+            PlannedExpectation(
                 text,
                 "rtt",
                 4,
@@ -110,7 +110,7 @@ def expectations(topology: Topology, end_ns: int) -> tuple[Expectation, ...]:
         )
     if nodes:
         text = 'expect log * "x"'
-        found.append(Expectation(text, "log", 5, nodes=nodes, pattern="x", eventually=True))
+        found.append(PlannedExpectation(text, "log", 5, nodes=nodes, pattern="x", eventually=True))
     return tuple(found)
 
 

@@ -17,10 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.plan import attached, parcel
+from compiler.plan import attached, plan_shards
 from compiler.plan import format as form
 from compiler.plan.format import REBUILT, PlanError
-from compiler.plan.parcel import PIECE_BYTES, SHARD_BYTES, pack, unpack
+from compiler.plan.plan_shards import (
+    PIECE_BYTES,
+    SHARD_BYTES,
+    pack,
+    unpack,
+)
 from compiler.plan.reader import decode
 from tests.plan.test_identity import ROOT, interpreter
 
@@ -96,11 +101,11 @@ def test_shards_are_named_in_order_and_small() -> None:
 
 
 def test_too_many_shards_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parcel, "MAX_SHARDS", 3)
+    monkeypatch.setattr(plan_shards, "MAX_SHARDS", 3)
     with pytest.raises(PlanError, match=r"more than 3 shards of 180000 bytes hold.*--slim"):
         pack(LARGE)
     assert len(pack(LARGE, slim=True)) == 1
-    monkeypatch.setattr(parcel, "MAX_SHARDS", 0)
+    monkeypatch.setattr(plan_shards, "MAX_SHARDS", 0)
     with pytest.raises(PlanError, match=r"split the experiment$"):
         pack(LARGE, slim=True)
 
@@ -130,7 +135,7 @@ def test_the_bytes_are_pinned() -> None:
 
 PROGRAM = """
 import hashlib
-from compiler.plan.parcel import pack
+from compiler.plan.plan_shards import pack
 files = {"plan.json": b"{}\\n", "expectations.json": b"[]\\n", "figures.json": b"[]\\n",
          "files.tar": bytes(10240),
          "routes.bin": bytes(range(256)) * 20_000, "snapshots.jsonl": b"[]\\n" * 9,

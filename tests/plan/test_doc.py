@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan.expectations import Expectation
+from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
 from compiler.plan.snapshots import snapshots
@@ -44,7 +44,7 @@ def example() -> dict[str, bytes]:
         Event(3, second, "link_down", "s2->s1", {}, 7),
         Event(4, 2 * second, "quit", "", {}, 8),
     )
-    expectation = Expectation(
+    expectation = PlannedExpectation(
         text="expect rtt a b < 10ms to 1s",
         kind="rtt",
         line=9,

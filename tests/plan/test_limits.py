@@ -13,8 +13,8 @@ import pytest
 from compiler.expand.world import MAX_EVENTS
 from compiler.pipeline import compile_source
 from compiler.plan import format as form
-from compiler.plan.fit import Misfit, misfit
-from compiler.plan.limits import LINK, PATHS, jitter_limit
+from compiler.plan.datapath_limits import Misfit, misfit
+from compiler.plan.property_limits import LINK, PATHS, jitter_limit
 from tdl import bounds, quantities, values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +127,7 @@ def test_paths_that_are_not_there_do_not_count() -> None:
 
 def test_a_datapath_that_cannot_do_a_property_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     less = {**PATHS, "kernel": {**PATHS["kernel"], "loss_ppb": 0}}
-    monkeypatch.setattr("compiler.plan.fit.PATHS", less)
+    monkeypatch.setattr("compiler.plan.datapath_limits.PATHS", less)
     one = found("at 4s b.0->t set loss=1%")
     assert one is not None
     assert str(one) == "the loss of link b.0->t is 10,000,000 ppb, at most 0 ppb are possible"
@@ -139,7 +139,7 @@ def test_a_link_of_another_release_may_be_beyond_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tdl.values.MAX_RATE_BPS", 10**15)
-    monkeypatch.setattr("compiler.expand.changes.LINK", {**LINK, "rate_bps": 10**15})
+    monkeypatch.setattr("compiler.expand.property_changes.LINK", {**LINK, "rate_bps": 10**15})
     values.rate.cache_clear()
     try:
         declared = found("link a--t up=1000Tb", "user")

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.analysis import contrast
+from compiler.analysis import path_diff
 from compiler.analysis.netdiff import NetworkDifference, compare
 from compiler.pipeline import compile_source
 from compiler.plan.paths.path import PathProperties, Paths
@@ -51,15 +51,15 @@ def mask_of(a: PathProperties, b: PathProperties, plans: tuple[Plan, Plan]) -> i
     if not a.reachable or not b.reachable:
         if a.reachable == b.reachable:
             return 0
-        return contrast.ONLY_A if a.reachable else contrast.ONLY_B
+        return path_diff.ONLY_A if a.reachable else path_diff.ONLY_B
     names = [
         [plan.topology.links[link].name for link in path.links]
         for plan, path in zip(plans, (a, b), strict=True)
     ]
-    mask = contrast.ROUTE if names[0] != names[1] else 0
+    mask = path_diff.ROUTE if names[0] != names[1] else 0
     for field in ("rate_bps", "delay_ns", "jitter_ns", "loss_ppb"):
         differs = getattr(a.totals, field) != getattr(b.totals, field)
-        mask |= contrast.PROPERTY[field] if differs else 0
+        mask |= path_diff.PROPERTY[field] if differs else 0
     return mask
 
 

@@ -14,7 +14,7 @@ from compiler.plan.format import PlanError
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.routes.core import Core
-from compiler.plan.sparse import Records, SparseState
+from compiler.plan.sparse import LazyRecords, SparseState
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode, write_plan
@@ -104,7 +104,7 @@ def test_records_are_made_once_and_when_taken() -> None:
         made.append(index)
         return str(index)
 
-    records = Records(5, make)
+    records = LazyRecords(5, make)
     assert (len(records), made) == (5, [])
     assert (records[3], records[3], made) == ("3", "3", [3])
     assert list(records[1:4]) == ["1", "2", "3"]

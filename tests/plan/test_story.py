@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from compiler.analysis.effects import KINDS, effects
 from compiler.analysis.history import History
-from compiler.analysis.story import Direction, Story, story
+from compiler.analysis.path_explanation import Direction, Story, story
 from compiler.plan.paths.path import PathProperties, Paths
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan, decode

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.analysis.plandiff import compare_plans
-from compiler.analysis.timelinediff import Entry, compare_timelines
+from compiler.analysis.timelinediff import TimelineEntry, compare_timelines
 from compiler.plan.types import Event
 from tests.plan.networks import contents, networks
 
@@ -27,7 +27,7 @@ def happens(event: Event) -> tuple[object, ...]:
     return event.at_ns, event.kind, event.target, tuple(event.args.items())
 
 
-def counts(entries: tuple[Entry, ...]) -> dict[str, int]:
+def counts(entries: tuple[TimelineEntry, ...]) -> dict[str, int]:
     return dict(Counter(entry.what for entry in entries))
 
 

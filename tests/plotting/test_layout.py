@@ -14,8 +14,13 @@ from tests.plan.topologies import scale_free
 pytest.importorskip("numpy")
 
 from tstorm.plotting import rings, stress
-from tstorm.plotting.layout import Graph, Layout, arranged, groups
-from tstorm.plotting.rings import Style, Text
+from tstorm.plotting.node_placement import (
+    Graph,
+    NodePlacement,
+    arranged,
+    groups,
+)
+from tstorm.plotting.rings import RingLabel, Style
 
 STYLE = Style(line=11, dot=3.5, pitch=12.5, spoke=14, step=0, link=22, margin=12)
 DOTS = Style(line=7, dot=1.8, pitch=5.5, spoke=5, step=6, link=8, margin=6)
@@ -37,7 +42,7 @@ def free(size: int) -> Graph:
     )
 
 
-def apart(one: Text, two: Text) -> bool:
+def apart(one: RingLabel, two: RingLabel) -> bool:
     """Whether a line parts two boxes, which then is along a side of one of them."""
     for box in (one, two):
         corners = box.corners()
@@ -51,17 +56,17 @@ def apart(one: Text, two: Text) -> bool:
     return False
 
 
-def texts(layout: Layout) -> list[Text]:
+def texts(layout: NodePlacement) -> list[RingLabel]:
     return [text for text in layout.texts if text is not None]
 
 
-def inside(layout: Layout) -> Iterator[bool]:
+def inside(layout: NodePlacement) -> Iterator[bool]:
     spots = [*layout.places, *(corner for text in texts(layout) for corner in text.corners())]
     for x, y in spots:
         yield -0.1 <= x <= layout.width + 0.1 and -0.1 <= y <= layout.height + 0.1
 
 
-def check(of: Graph, style: Style = STYLE) -> Layout:
+def check(of: Graph, style: Style = STYLE) -> NodePlacement:
     """What holds for every network."""
     layout = arranged(of, style)
     assert all(inside(layout))
@@ -70,7 +75,7 @@ def check(of: Graph, style: Style = STYLE) -> Layout:
         assert dist(place, other) >= 1.9 * style.dot
     for node, text in product(range(len(layout.places)), texts(layout)):
         if text is not layout.texts[node] and not of.bridges[node]:
-            dot = Text(*layout.places[node], 0, style.dot, style.dot)
+            dot = RingLabel(*layout.places[node], 0, style.dot, style.dot)
             assert apart(dot, text)
     assert arranged(of, style) == layout
     return layout

@@ -11,10 +11,10 @@ from pathlib import Path
 from compiler.pipeline import compile_source
 from runtime.options import K8S, RunOptions
 from runtime.probing.chosen import ECHO_BITS
-from runtime.probing.echoes import Echo, EchoProber, Heard
-from runtime.probing.record import Probe, read
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile
+from runtime.probing.echo_prober import Echo, EchoProber, Heard
+from runtime.probing.probe_record import Probe, read
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import PROBES
 from runtime.schedule import Schedule
 from tests.waiting import until

@@ -6,16 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
-from compiler.plan.expectations import RTT, Expectation
+from compiler.plan.expectations import RTT, PlannedExpectation
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from runtime.options import RunOptions
-from runtime.probing.budget import base_ns
-from runtime.probing.pairs import FEWEST_PAIRS, MOST_PAIRS, choose, most_pairs
-from runtime.probing.ways import Way, Ways
+from runtime.probing.probe_intervals import base_ns
+from runtime.probing.probed_pairs import (
+    FEWEST_PAIRS,
+    MOST_PAIRS,
+    choose,
+    most_pairs,
+)
+from runtime.probing.ways import ConnectedPair, Ways
 from runtime.schedule import Schedule
 from tests.plan.networks import contents, networks
 
@@ -68,7 +73,9 @@ def test_the_least_rate_is_that_of_all_epochs(case: Case) -> None:
     assert Ways(plan, timeline).least_bps == rates
 
 
-def chosen(text: str, seed: int = 1, most: int = MOST_PAIRS) -> tuple[Plan, tuple[Way, ...], int]:
+def chosen(
+    text: str, seed: int = 1, most: int = MOST_PAIRS
+) -> tuple[Plan, tuple[ConnectedPair, ...], int]:
     plan = compile_source(text, filename="exp.tdl", seed=seed).plan
     found = choose(plan, Schedule(plan, RunOptions()), most)
     return plan, found.ways, found.of
@@ -135,7 +142,7 @@ def test_pairs_of_expectations_are_in_every_sample() -> None:
     without = {(way.src, way.dst) for way in choose(plan, timeline, MOST_PAIRS).ways}
     wanted = [(a, 95 - a) for a in range(40) if (a, 95 - a) not in without][:20]
     of_pairs = {"text": "", "line": 1, "pairs": tuple(wanted)}
-    plan.__dict__["expectations"] = (Expectation(kind=RTT, **of_pairs),)  # type: ignore[arg-type]
+    plan.__dict__["expectations"] = (PlannedExpectation(kind=RTT, **of_pairs),)  # type: ignore[arg-type]
     found = [(way.src, way.dst) for way in choose(plan, timeline, MOST_PAIRS).ways]
     assert len(found) == len(set(found)) == MOST_PAIRS
     assert set(found[:40]) == {*wanted, *(pair[::-1] for pair in wanted)}

@@ -10,12 +10,20 @@ import pytest
 
 from runtime.errors import RunError
 from runtime.options import RunOptions
-from runtime.probing.record import ONE_CLOCK, ONE_WAY, Header, Probe, line, read, why_not
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile
+from runtime.probing.probe_record import (
+    ONE_CLOCK,
+    ONE_WAY,
+    Probe,
+    ProbesHeader,
+    line,
+    read,
+    why_not,
+)
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import PROBES
 
-HEADER = Header(
+HEADER = ProbesHeader(
     start_monotonic_ns=5,
     clock=ONE_CLOCK,
     measure=ONE_WAY,

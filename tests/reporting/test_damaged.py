@@ -18,7 +18,7 @@ from tests.cli.support import status, tstorm
 from tests.reporting import support
 from tests.runtime import recorded
 from tstorm.reporting import formats
-from tstorm.reporting.facts import gather
+from tstorm.reporting.run_facts import gather
 
 STRANGE: list[Any] = [None, -1, 2**63, "x\x00", [], {}, [[1]], {"state": 5}, True, 1.5]
 

@@ -14,7 +14,7 @@ from runtime.errors import RunError
 from runtime.launch.cleanup import destroy, forget
 from runtime.launch.enter import exec_argv
 from runtime.launch.launch import run
-from runtime.launch.lookup import inspect
+from runtime.launch.run_status import inspect
 from runtime.options import RunPlaces, decode
 
 

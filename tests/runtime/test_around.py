@@ -16,10 +16,10 @@ import pytest
 
 from compiler.pipeline import compile_source
 from runtime.backend.local import privatefs, scripts, volumes
-from runtime.backend.local.image import ImageRoot
-from runtime.backend.local.privatefs import Entry, Layers
-from runtime.backend.local.surroundings import Facts, Furnisher
-from runtime.rundir.directory import HeldDirectory
+from runtime.backend.local.image_root import ImageRoot
+from runtime.backend.local.instance_filesystem import CommonFacts, Furnisher
+from runtime.backend.local.privatefs import Layers, RootEntry
+from runtime.rundir.held_directory import HeldDirectory
 from tests.intime import Attempt, exactly
 from tests.runtime.support import Compile, NoUserError, User, somebody, written
 from tests.trials.scene import end
@@ -355,7 +355,7 @@ def test_who_has_one_user_number_owns_what_daemons_write(
 ) -> None:
     """As instances with user= in virtual time have: others' folders are nobody's for them."""
     monkeypatch.setattr(privatefs, "in_user_namespace", lambda: False)
-    whole = Layers((Entry("overlay", "/var"),), None, ())
+    whole = Layers((RootEntry("overlay", "/var"),), None, ())
     owner = (os.getuid(), os.getgid())
     privatefs.of_machine(whole, tmp_path, owner, one_id=one_id)
     made = tmp_path / "upper/var/log"
@@ -371,7 +371,7 @@ def test_private_files_in_memory_are_news_where_a_disk_was_meant(
 ) -> None:
     monkeypatch.setattr(privatefs, "layers", lambda _place, memory: Layers((), memory, ("/opt",)))
     said: list[str] = []
-    facts = Facts(tmp_path, tmp_path, {}, tmp_path, one_id=False, in_memory=in_memory)
+    facts = CommonFacts(tmp_path, tmp_path, {}, tmp_path, one_id=False, in_memory=in_memory)
     text = f"service server img=x fs=private\n{PLACE}at 1s quit\n"
     service = compile_source(text).plan.topology.services[0]
     Furnisher(facts, said.append)._needed_layers(service, None)

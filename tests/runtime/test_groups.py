@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.types import Service
-from runtime.backend.local.limits import Limits
-from runtime.system import groups
+from runtime.backend.local.instance_limits import Limits
+from runtime.system import control_groups
 from tests.runtime.support import Compile, User, records
 from tests.trials.scene import children
 from tests.waiting import wait_until
@@ -29,8 +29,8 @@ def test_in_version_2_controllers_are_asked_for(tmp_path: Path) -> None:
     (run / "a.0").mkdir()
     for name in ("memory.max", "memory.swap.max", "cpu.max"):
         (run / "a.0" / name).touch()
-    found = groups.make("r1", tmp_path)
-    assert found == groups.Groups(run, run)
+    found = control_groups.make("r1", tmp_path)
+    assert found == control_groups.ControlGroups(run, run)
     assert found.limit("a.0", 77, 250, 1 << 20) == []
     assert (run / "a.0/cpu.max").read_text() == "25000 100000"
     assert (run / "a.0/memory.max").read_text() == "1048576"
@@ -42,8 +42,8 @@ def test_in_version_2_controllers_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_without_groups_limits_are_lacking(tmp_path: Path) -> None:
-    found = groups.make("r1", tmp_path)
-    assert found == groups.Groups(None, None)
+    found = control_groups.make("r1", tmp_path)
+    assert found == control_groups.ControlGroups(None, None)
     assert found.limit("a.0", 77, 250, 1 << 20) == ["cpu", "mem"]
     assert found.limit("a.0", 77, 0, 0) == []
     assert found.missing == {"cpu", "mem"}
@@ -54,7 +54,9 @@ def test_what_killed_an_earlier_life_explains_no_later_end(
 ) -> None:
     events = tmp_path / "a.0/memory.events"
     events.parent.mkdir()
-    monkeypatch.setattr(groups, "make", lambda _run, **_pids: groups.Groups(None, tmp_path))
+    monkeypatch.setattr(
+        control_groups, "make", lambda _run, **_pids: control_groups.ControlGroups(None, tmp_path)
+    )
     found = Limits("r1", lambda _text: None)
     limited = Service("a", "", ("x",), (), (), 1, (), (), (), 0, 1, ())
     found.put(0, "a.0", limited)
@@ -75,7 +77,11 @@ def test_who_is_refused_a_process_is_told_once(
     """Only in virtual time, where an instance has a bound."""
     (tmp_path / "a.0").mkdir()
     (tmp_path / "pids.events").touch()
-    monkeypatch.setattr(groups, "make", lambda _run, **_pids: groups.Groups(None, None, tmp_path))
+    monkeypatch.setattr(
+        control_groups,
+        "make",
+        lambda _run, **_pids: control_groups.ControlGroups(None, None, tmp_path),
+    )
     said: list[str] = []
     free = Service("a", "", ("x",), (), (), 1, (), (), (), 0, 0, ())
 
@@ -101,7 +107,7 @@ def left(run_id: str) -> list[str]:
 
 def no_groups() -> bool:
     """Whether this machine has none for us."""
-    found = groups.make(f"probe-{os.getpid()}")
+    found = control_groups.make(f"probe-{os.getpid()}")
     found.remove()
     return found.memory is None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.plan.reader import Plan, read_plan
-from runtime.backend.onehost.holds import Holds
+from runtime.backend.onehost.link_holds import LinkHolds
 from tests.runtime.support import Compile
 
 TEXT = """
@@ -21,8 +21,8 @@ at 9s quit
 """
 
 
-def states(plan: Plan) -> Holds:
-    return Holds(plan.topology, plan.state_at(0).links)
+def states(plan: Plan) -> LinkHolds:
+    return LinkHolds(plan.topology, plan.state_at(0).links)
 
 
 def names(plan: Plan, links: set[int]) -> set[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runtime.results.loglines import LINE_BYTES, Line, Merger
-from runtime.rundir.directory import HeldDirectory
+from runtime.results.loglines import LINE_BYTES, LogRecord, Merger
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.system.inotify import WriteWatch
 from tests.runtime.support import Compile, User, records
 
@@ -37,7 +37,7 @@ def everything(merger: Merger) -> list[tuple[str, int | None, int | None]]:
     return [(line.text or str(dict(line.record or {})["kind"]), *bounds(line)) for line in found]
 
 
-def bounds(line: Line) -> tuple[int | None, int | None]:
+def bounds(line: LogRecord) -> tuple[int | None, int | None]:
     ends = (line.from_ns, line.until_ns)
     low, high = (None if end is None else end // MS for end in ends)
     return low, high
@@ -83,7 +83,7 @@ def test_around_a_moment_stands_what_may_have_been_then(tmp_path: Path) -> None:
     merger = run_with(tmp_path, "one\ntwo\n", [(100, 200, 4), (300, 400, 8)])
     found = list(merger.merged(["a.0"], lambda line: line.may_be_within(250 * MS, 350 * MS)))
     assert [line.text for line in found] == ["two"]
-    unknown = Line(None, None, "a.0", "some time")
+    unknown = LogRecord(None, None, "a.0", "some time")
     assert unknown.may_be_within(0, 1)
 
 

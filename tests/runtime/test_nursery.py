@@ -15,7 +15,7 @@ import pytest
 from runtime.backend.local import nursery
 from runtime.backend.local.nursery import Program
 from runtime.errors import RunError
-from runtime.system import programs
+from runtime.system import compiled_programs
 
 DEADLINE_SECONDS = 20.0
 
@@ -27,7 +27,7 @@ def carried_out(
 ) -> None:
     async def whole() -> None:
         with (folder / "ns.log").open("wb") as log:
-            maker = nursery.start(programs.find("tstorm-ns"), {}, log)
+            maker = nursery.start(compiled_programs.find("tstorm-ns"), {}, log)
             try:
                 await conversation(maker)
             finally:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.probing.record import Header, Probe, read
-from runtime.rundir.directory import HeldDirectory
+from runtime.probing.probe_record import Probe, ProbesHeader, read
+from runtime.rundir.held_directory import HeldDirectory
 from tests.runtime.support import Compile, User, records
 from tests.trials.scene import all_ended, finished, helper
 from tests.waiting import wait_until
@@ -25,7 +25,7 @@ STAR = "bridge s1\nlink a--s1 latency=5ms up=10Mb symmetric\nlink b--s1 latency=
 PAIR = 'service a img=x exec="sleep 60"\nservice b img=x exec="sleep 60"\n' + STAR
 
 
-def probed(run: Path) -> tuple[Header, list[Probe]]:
+def probed(run: Path) -> tuple[ProbesHeader, list[Probe]]:
     found = read(HeldDirectory.hold(run))
     assert found is not None
     return found.header, list(found.probes)

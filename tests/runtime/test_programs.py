@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from runtime.driver.programends import NOTICED
-from runtime.judge import programs
+from runtime.judge import judge_programs
 from runtime.judge.lateness import late_for_delays
 from runtime.options import COMPLETED, DEFAULTS, FAILED
-from runtime.results.compare import Log, differ
+from runtime.results.event_comparison import Log, differ
 from runtime.results.logtail import last_line
 from runtime.results.summary import programs_failed
 from runtime.rundir import logmarks
-from runtime.rundir.directory import HeldDirectory
 from runtime.rundir.discard import discard
+from runtime.rundir.held_directory import HeldDirectory
 from tests.runtime.support import Compile, User, records
 from tests.waiting import wait_until
 
@@ -35,7 +35,7 @@ def ended(status: int = 0, sig: int = 0, **more: object) -> dict[str, object]:
 
 
 def judged(expect: str, *found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return programs.failures({"a.0": expect}, [BEGUN, *found], to_the_end=True)
+    return judge_programs.failures({"a.0": expect}, [BEGUN, *found], to_the_end=True)
 
 
 # -- what is right ----------------------------------------------------------------------------
@@ -69,34 +69,36 @@ def test_what_the_timeline_ends_is_not_judged() -> None:
     # a failure before it stays one
     assert len(judged("success", ended(3), {"kind": "crash", "target": "a.0"})) == 1
     # and an interrupted run says nothing of what still ran
-    assert programs.failures({"a.0": "success"}, [BEGUN], to_the_end=False) == []
+    assert judge_programs.failures({"a.0": "success"}, [BEGUN], to_the_end=False) == []
 
 
 def test_a_program_that_ended_before_time_zero_has_ended() -> None:
     """Its join is done at time 0, and stands behind its end."""
     early = {"kind": "join", "target": "a.0", "started_ns": -80}
     assert (
-        programs.failures({"a.0": "success"}, [ended(0, applied_ns=-5), early], to_the_end=True)
+        judge_programs.failures(
+            {"a.0": "success"}, [ended(0, applied_ns=-5), early], to_the_end=True
+        )
         == []
     )
     later = {"kind": "join", "target": "a.0", "started_ns": 70}
     again = [early, ended(0), later]
-    assert len(programs.failures({"a.0": "success"}, again, to_the_end=True)) == 1
+    assert len(judge_programs.failures({"a.0": "success"}, again, to_the_end=True)) == 1
 
 
 def test_who_states_nothing_counts_where_that_is_asked_for() -> None:
     (failure,) = judged("", ended(1))
-    assert not programs.counts(failure, fail_on_exit=False)
-    assert programs.counts(failure, fail_on_exit=True)
+    assert not judge_programs.counts(failure, fail_on_exit=False)
+    assert judge_programs.counts(failure, fail_on_exit=True)
     (failure,) = judged("success", ended(1))
-    assert programs.counts(failure, fail_on_exit=False)
+    assert judge_programs.counts(failure, fail_on_exit=False)
 
 
 @pytest.mark.parametrize("expect", ["", "any", "run"])
 def test_what_cannot_be_started_counts_whatever_is_stated(expect: str) -> None:
     never = {"kind": "exit", "target": "a.0", "applied_ns": 0, "error": "no such program"}
     (failure,) = judged(expect, never)
-    assert programs.counts(failure, fail_on_exit=False)
+    assert judge_programs.counts(failure, fail_on_exit=False)
 
 
 # -- what is said -----------------------------------------------------------------------------

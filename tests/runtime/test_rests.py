@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.system import rests, turns
-from runtime.system.turns import PIECE_NS, REST_NS, Turns
+from runtime.system import rt_lock, rt_throttle
+from runtime.system.rt_lock import PIECE_NS, REST_NS, Turns
 from tests.doubles.clock import FakeClock
 from tests.runtime.support import ROOT
 
@@ -21,13 +21,13 @@ from tests.runtime.support import ROOT
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     found = FakeClock(10**9)
-    monkeypatch.setattr(turns, "time", found)
+    monkeypatch.setattr(rt_lock, "time", found)
     return found
 
 
 @pytest.fixture
 def shared() -> Iterator[int]:
-    descriptor = turns.make()
+    descriptor = rt_lock.make()
     yield descriptor
     os.close(descriptor)
 
@@ -97,7 +97,7 @@ def test_all_of_them_rest(clock: FakeClock, shared: int) -> None:
 
 def test_whoever_dies_in_his_turn_holds_nobody_up(clock: FakeClock, shared: int) -> None:
     code = (
-        "import os, sys; from runtime.system.turns import Turns;"
+        "import os, sys; from runtime.system.rt_lock import Turns;"
         "Turns(int(sys.argv[1])).take(); os._exit(9)"
     )
     argv = [sys.executable, "-c", code, str(shared)]
@@ -153,4 +153,4 @@ def test_who_is_not_preferred_needs_no_rest() -> None:
 
 def test_the_class_of_this_thread_is_seen() -> None:
     policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
-    assert rests.is_preferred() == (policy in (os.SCHED_FIFO, os.SCHED_RR))
+    assert rt_throttle.is_preferred() == (policy in (os.SCHED_FIFO, os.SCHED_RR))

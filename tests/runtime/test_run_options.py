@@ -14,9 +14,9 @@ from runtime.errors import RunError
 from runtime.options import DEFAULTS, RunOptions, decode
 from runtime.schedule import START_GRID_NS, first_moment
 from tdl.values import time
+from tstorm.command_support import options_of
 from tstorm.commands import replay, run
-from tstorm.options.types import CPU_MODEL, INSTANT, THREADS
-from tstorm.running import options_of
+from tstorm.options.option_types import CPU_MODEL, INSTANT, THREADS
 
 NEW_YEAR_2026_NS = 1_767_225_600 * 10**9
 CHOSEN = RunOptions(

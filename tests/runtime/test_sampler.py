@@ -16,8 +16,8 @@ from runtime.datapath.pktd import EngineAnswer, keeps_digests
 from runtime.datapath.sampler import Sampler
 from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile, read_lines
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile, read_lines
 from runtime.schedule import Schedule
 
 TEXT = "service a replicas=3\nbridge s\nlink a--s latency=1\nat 5s quit\n"

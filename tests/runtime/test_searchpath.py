@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.system import searchpath
-from runtime.system.programs import find
+from runtime.system.compiled_programs import find
 
 OWN = str(find("tprobe").parent)
 

@@ -22,7 +22,12 @@ from runtime.backend.local import nursery
 from runtime.backend.local.instances import Maker
 from runtime.backend.local.nursery import Program
 from runtime.errors import MachineError, RunError
-from runtime.system import cgroups, memory, programs, shortage
+from runtime.system import (
+    cgroups,
+    compiled_programs,
+    memory,
+    process_limits,
+)
 from tests.runtime.support import ROOT, Compile, state
 from tests.waiting import wait_until
 
@@ -117,18 +122,18 @@ def test_a_machine_without_counters_says_nothing(tmp_path: Path) -> None:
 def test_the_group_that_is_full_is_named(tmp_path: Path) -> None:
     group = v2(tmp_path)
     wanted = f"raise pids.max of {group.parent}, which is 70 (70 used)"
-    assert shortage.remedy(errno.EAGAIN, tmp_path) == wanted
+    assert process_limits.remedy(errno.EAGAIN, tmp_path) == wanted
 
 
 def test_without_such_a_group_the_other_limits_are_named(tmp_path: Path) -> None:
     v1(tmp_path)
-    found = shortage.remedy(errno.EAGAIN, tmp_path)
+    found = process_limits.remedy(errno.EAGAIN, tmp_path)
     for word in ("RLIMIT_NPROC", "kernel.threads-max", "kernel.pid_max"):
         assert word in found
-    assert "user.max_net_namespaces" in shortage.remedy(errno.ENOSPC)
-    assert shortage.remedy(errno.ENOENT) == ""
-    assert shortage.remedy_for(f"cannot fork: {AGAIN}") == shortage.remedy(errno.EAGAIN)
-    assert shortage.remedy_for("Resource temporarily unavailable, but not at the end") == ""
+    assert "user.max_net_namespaces" in process_limits.remedy(errno.ENOSPC)
+    assert process_limits.remedy(errno.ENOENT) == ""
+    assert process_limits.remedy_for(f"cannot fork: {AGAIN}") == process_limits.remedy(errno.EAGAIN)
+    assert process_limits.remedy_for("Resource temporarily unavailable, but not at the end") == ""
 
 
 def test_a_process_that_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +142,7 @@ def test_a_process_that_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(subprocess, "Popen", none)
     with pytest.raises(MachineError, match=f"cannot start the engine: {AGAIN}") as refusal:
-        shortage.start("the engine", ["true"])
+        process_limits.start("the engine", ["true"])
     assert refusal.value.remedy
 
 
@@ -147,7 +152,7 @@ def test_a_thread_that_cannot_be_started_is_named() -> None:
             raise RuntimeError("can't start new thread")
 
     async def trial() -> None:
-        await shortage.in_thread(Full(1), lambda: None)
+        await process_limits.in_thread(Full(1), lambda: None)
 
     with pytest.raises(MachineError, match="cannot start a thread"):
         asyncio.run(trial())
@@ -227,7 +232,7 @@ def test_an_instance_that_is_killed_at_set_up_is_told(tmp_path: Path) -> None:
 
     async def whole() -> None:
         with (tmp_path / "ns.log").open("wb") as log:
-            made = nursery.start(programs.find("tstorm-ns"), {}, log)
+            made = nursery.start(compiled_programs.find("tstorm-ns"), {}, log)
             try:
                 maker = Maker(made, Refusing())  # type: ignore[arg-type]
                 with pytest.raises(RunError) as refusal:

@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 from runtime.errors import RunError
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import check_stack
-from runtime.stacks import counters, reading, told, watch
+from runtime.stacks import (
+    counters,
+    stack_counters,
+    stack_summary,
+    watch,
+)
 from runtime.system import netdev
 
 SNMP = b"""Ip: Forwarding DefaultTTL InReceives InDiscards
@@ -70,7 +75,7 @@ def test_a_kernel_without_ipv6_or_a_counter_is_no_error() -> None:
 
 def test_the_own_namespace_has_them() -> None:
     """Names that this kernel has: a misspelt one would never move."""
-    with reading.OpenStack(os.getpid()) as stack:
+    with stack_counters.OpenStack(os.getpid()) as stack:
         first = stack.read()
         assert set(stack.read()) >= set(first)  # the same files, read again
     titles = b"".join(Path(f"/proc/self/net/{name}").read_bytes() for name in counters.FILES)
@@ -85,7 +90,7 @@ def test_the_own_namespace_has_them() -> None:
 
 def test_a_dead_process_has_no_stack() -> None:
     with pytest.raises(OSError):
-        reading.OpenStack(0x7FFFFFFF)
+        stack_counters.OpenStack(0x7FFFFFFF)
 
 
 def test_backlogs_are_of_all_processors() -> None:
@@ -94,7 +99,7 @@ def test_backlogs_are_of_all_processors() -> None:
 
 
 def test_only_what_grew_has_moved() -> None:
-    assert reading.moved({"a": 1, "b": 2}, {"b": 2, "c": 3, "a": 4}) == {"a": 3, "c": 3}
+    assert stack_counters.moved({"a": 1, "b": 2}, {"b": 2, "c": 3, "a": 4}) == {"a": 3, "c": 3}
 
 
 def test_lines_come_to_sums_and_a_sentence() -> None:
@@ -105,7 +110,7 @@ def test_lines_come_to_sums_and_a_sentence() -> None:
         {"instance": "b.1", "counters": {"UdpRcvbufErrors": 234, "TcpExtListenDrops": 1}},
         {"instance": "", "counters": {"SoftnetTimeSqueezed": 3}},
     ]
-    found = told.sum_up(lines)
+    found = stack_summary.sum_up(lines)
     assert found == {
         "stacks": {
             "a.0": {"TcpRetransSegs": 5},
@@ -114,7 +119,7 @@ def test_lines_come_to_sums_and_a_sentence() -> None:
         "softnet": {"SoftnetTimeSqueezed": 3},
     }
     links = [{"drop_queue": 1, "drop_loss": 2, "drop_down": 0}]
-    assert told.line({**found, "links": links}) == (
+    assert stack_summary.line({**found, "links": links}) == (
         "dropped by instances' own stacks, not by the network: b.1 UdpRcvbufErrors 1,234 (the"
         " receive buffer of a UDP socket was full), TcpExtListenDrops 1 (a listening TCP socket"
         " had no room for a connection); the network dropped 3 packets"
@@ -124,7 +129,7 @@ def test_lines_come_to_sums_and_a_sentence() -> None:
 def test_what_was_lost_at_the_boundary_is_no_programs_own() -> None:
     """The stack counts them again, wherever they came from."""
     stacks = {"a.0": {"eth0_tx_dropped": 1493, "IpOutDiscards": 1493, "UdpSndbufErrors": 1490}}
-    assert told.line({"stacks": stacks, "links": []}) == (
+    assert stack_summary.line({"stacks": stacks, "links": []}) == (
         "lost between instances' stacks and the network's links: a.0 eth0_tx_dropped 1,493 (eth0"
         " was given packets that were not taken from it: too many, or too large); the network"
         " dropped 0 packets"
@@ -132,8 +137,8 @@ def test_what_was_lost_at_the_boundary_is_no_programs_own() -> None:
 
 
 def test_nobody_who_dropped_nothing_is_named() -> None:
-    assert told.line({"stacks": {"a.0": {"TcpRetransSegs": 5}}, "links": []}) == ""
-    assert told.line({}) == ""
+    assert stack_summary.line({"stacks": {"a.0": {"TcpRetransSegs": 5}}, "links": []}) == ""
+    assert stack_summary.line({}) == ""
 
 
 @pytest.mark.parametrize(
@@ -151,7 +156,7 @@ def test_in_virtual_time_nobody_looks_while_no_packet_moves(
     """3,600 rounds were most of what an idle hour cost. In real time others use the machine, too,
     and what it drops is looked at each second."""
     looks: list[int] = []
-    monkeypatch.setattr(reading, "softnet", lambda: looks.append(1) or {})
+    monkeypatch.setattr(stack_counters, "softnet", lambda: looks.append(1) or {})
     monkeypatch.setattr(watch, "_until", lambda _due_ns: asyncio.sleep(0))
     held = HeldDirectory.hold(tmp_path)
     samples = LineFile(held, "samples.jsonl", pytest.fail)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runtime.stacks import told
+from runtime.stacks import stack_summary
 from runtime.stacks.counters import DROPS
 from tests.runtime.support import Compile, User, records
 
@@ -95,7 +95,7 @@ def test_a_small_buffer_loses_where_the_network_loses_nothing(
     assert lost > COUNT // 2
     assert got + lost == COUNT
     assert _network_dropped(summary) == 0
-    said = told.line(summary)
+    said = stack_summary.line(summary)
     assert f"server.0 UdpRcvbufErrors {lost:,} ({DROPS['UdpRcvbufErrors']})" in said
     assert said.endswith("the network dropped 0 packets")
     assert (lines[0]["format"], lines[0]["version"]) == ("tstorm-stacks", 1)
@@ -113,7 +113,7 @@ def test_a_lossy_link_is_no_drop_of_a_stack(plan_of: Compile, user: User) -> Non
     assert _network_dropped(summary) >= COUNT - got
     stacks = summary.get("stacks", {})
     assert [one for one in stacks.values() if not DROPS.keys().isdisjoint(one)] == []
-    assert "UdpRcvbufErrors" not in told.line(summary)
+    assert "UdpRcvbufErrors" not in stack_summary.line(summary)
 
 
 def test_what_is_lost_at_the_end_of_a_life_is_counted(plan_of: Compile, user: User) -> None:

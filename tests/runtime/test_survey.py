@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runtime.backend.local.privatefs import Entry, survey
+from runtime.backend.local.privatefs import RootEntry, survey
 
 
 def test_a_directory_with_mounts_below_is_looked_into_whatever_they_are_called(
@@ -14,11 +14,11 @@ def test_a_directory_with_mounts_below_is_looked_into_whatever_they_are_called(
     mounts = tmp_path / "mountinfo"
     mounts.write_text("30 1 8:1 / / rw - ext4 d rw\n31 30 8:2 / /srv/a\\040disk rw - ext4 d rw\n")
     assert survey(tmp_path, mounts) == [
-        Entry("link", "/bin", "usr/bin"),
-        Entry("bind", "/mountinfo"),
-        Entry("directory", "/srv"),
-        Entry("overlay", "/srv/a disk"),
-        Entry("overlay", "/srv/other"),
-        Entry("fresh", "/tmp"),
-        Entry("overlay", "/usr"),
+        RootEntry("link", "/bin", "usr/bin"),
+        RootEntry("bind", "/mountinfo"),
+        RootEntry("directory", "/srv"),
+        RootEntry("overlay", "/srv/a disk"),
+        RootEntry("overlay", "/srv/other"),
+        RootEntry("fresh", "/tmp"),
+        RootEntry("overlay", "/usr"),
     ]

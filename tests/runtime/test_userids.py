@@ -10,7 +10,7 @@ import pytest
 from runtime.backend.runwords import replaced
 from runtime.errors import RunError
 from runtime.rundir import etchosts
-from runtime.system import machine, userids
+from runtime.system import machine_facts, userids
 from runtime.system.userids import Identity, IdRange
 
 PASSWD = (
@@ -104,9 +104,9 @@ def test_only_the_runs_own_variables_are_put_into_words() -> None:
 def test_the_machines_settings_that_leak_in_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "ipv4").mkdir()
     (tmp_path / "ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
-    found = machine.network_settings(tmp_path)
+    found = machine_facts.network_settings(tmp_path)
     assert found == {"net.ipv4.tcp_rmem": "4096 131072 6291456"}
-    assert "net.ipv4.tcp_congestion_control" in machine.facts()["network"]  # type: ignore[operator]
+    assert "net.ipv4.tcp_congestion_control" in machine_facts.facts()["network"]  # type: ignore[operator]
 
 
 def test_the_table_of_precedences_is_whole_and_has_ipv4_first() -> None:

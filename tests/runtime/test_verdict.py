@@ -12,12 +12,12 @@ import pytest
 
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
-from runtime.judge import lateness, telling
+from runtime.judge import lateness, verdict_text
 from runtime.judge.pulse import TICK_NS, Pulse
 from runtime.judge.verdict import BOUNDS, MS, Judge
 from runtime.options import RunOptions, RunResult
 from runtime.results.logtail import LINE_CHARACTERS, last_line
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
 from runtime.system import wallclock
 from tests.doubles.clock import FakeClock
@@ -237,17 +237,17 @@ def test_exit_codes_of_a_completed_run() -> None:
 
 
 def test_people_are_told_in_capitals_and_no_more_than_was_judged() -> None:
-    late = list(telling.told(judged(done("set", 0, SECOND))))
+    late = list(verdict_text.told(judged(done("set", 0, SECOND))))
     assert late == [
         "DEGRADED: a change of the network took effect 1.00 s late (set a.0), at 0.000 s; the bound"
         " is 100 ms"
     ]
-    assert list(telling.told(judged(done("set", 0, 0)))) == [
+    assert list(verdict_text.told(judged(done("set", 0, 0)))) == [
         "UNKNOWN: what packets met on their paths was not measured",
         "  within their bounds: changes of the network",
     ]
     for nonsense in ({}, None, 7, ["x"], {"reasons": 1, "judged": [3]}):
-        assert list(telling.told(nonsense)) == ["UNKNOWN: nothing was checked"]
+        assert list(verdict_text.told(nonsense)) == ["UNKNOWN: nothing was checked"]
 
 
 def test_the_end_of_a_run_has_five_lines_of_it_at_most() -> None:
@@ -257,17 +257,17 @@ def test_the_end_of_a_run_has_five_lines_of_it_at_most() -> None:
         judge.measure("path_late", f"a.{number} to b.0", SECOND + number, number, text)
     found = judge.verdict()
     assert len(found["reasons"]) == 40
-    lines = list(telling.told(found, telling.MOST_LINES))
+    lines = list(verdict_text.told(found, verdict_text.MOST_LINES))
     assert len(lines) == 5
     assert lines[0].startswith("DEGRADED: a.39 to b.0: packets came late, at 0.000 s; the bound is")
     assert [line[:4] for line in lines[1:4]] == ["  a."] * 3
     assert lines[4] == "  … and 36 more in certificate.json"
-    assert len(list(telling.told(found))) == 40
+    assert len(list(verdict_text.told(found))) == 40
 
 
 @pytest.mark.parametrize("what", BOUNDS)
 def test_whatever_was_within_its_bound_is_named_in_words(what: str) -> None:
-    _, second = telling.told({"state": "unknown", "judged": [{"what": what}]})
+    _, second = verdict_text.told({"state": "unknown", "judged": [{"what": what}]})
     named = second.partition("within their bounds: ")[2]
     assert named
     assert "_" not in named
@@ -399,7 +399,7 @@ def test_virtual_time_is_said_with_what_it_does_not_show() -> None:
     assert judged()["time"] == "real"
     found = judged(judge=Judge(virtual=True))
     assert found["time"] == "virtual"
-    *_, last = telling.told(found)
+    *_, last = verdict_text.told(found)
     assert last.startswith("  virtual time: whatever programs computed took no time")
 
 
@@ -407,12 +407,12 @@ def test_computing_that_took_virtual_time_is_said_with_its_sums() -> None:
     facts = {"cpu": {"used_ns": 1_500_000_000, "charged_ns": 3_000_000_000, "turn_ns": 2500}}
     found = judged(judge=Judge(virtual=True, cpu_ppb=2 * 10**9), facts=facts)
     assert found["cpu"] == {"ppb": 2 * 10**9, **facts["cpu"]}
-    *_, last = telling.told(found)
+    *_, last = verdict_text.told(found)
     assert last.startswith(
         "  virtual time: computing took 2 of this machine's processor time, 1.5 s counted 3 s, so"
         " no other run is the same"
     )
-    *_, last = telling.told(judged(judge=Judge(virtual=True, cpu_ppb=10**9)))
+    *_, last = verdict_text.told(judged(judge=Judge(virtual=True, cpu_ppb=10**9)))
     assert "computing took 1 of this machine's processor time, so no other run" in last
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from compiler.pipeline import compile_source
 from tdl.diagnostics import TdlError
 from tstorm.shrink import loops, occurrences, pieces, windows
-from tstorm.shrink.choice import Choice
 from tstorm.shrink.failures import Failure
-from tstorm.shrink.reading import Reading
 from tstorm.shrink.script import Script
 from tstorm.shrink.search import Shrunk, search
+from tstorm.shrink.subset import Subset
+from tstorm.shrink.text_meaning import TextMeaning
 from tstorm.shrink.trials import Attempt, Bounds, Trials
 
 WANTED = Failure("expectation", "expect valid")
@@ -52,7 +52,7 @@ def shrunk(text: str, needed: Collection[Happening]) -> tuple[Shrunk, list[Attem
 
     seen: list[Attempt] = []
     trials = Trials(run, {WANTED}, Bounds(1000), lambda: 0.0, seen.append)
-    reading = Reading()
+    reading = TextMeaning()
     return search(reading.script(text), trials, reading), seen
 
 
@@ -221,7 +221,7 @@ def test_whatever_is_needed_is_left(data: st.DataObject) -> None:
 @given(st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=5, unique=True))
 def test_a_choice_of_everything_is_the_same_timeline(chosen: list[str]) -> None:
     text = HEAD + "".join(f"{one}\n" for one in chosen) + TAIL
-    reading = Reading()
+    reading = TextMeaning()
     script = reading.script(text)
     for choice in every_choice(script, reading):
         assert choice.possible()
@@ -234,7 +234,7 @@ def test_a_choice_of_everything_is_the_same_timeline(chosen: list[str]) -> None:
         assert happening(same) == happening(text)
 
 
-def every_choice(script: Script, reading: Reading) -> list[Choice]:
+def every_choice(script: Script, reading: TextMeaning) -> list[Subset]:
     finds = (loops.rounds, pieces.clauses, pieces.names, pieces.properties)
     found = [choice for find in finds for choice in find(script)]
     return [*found, *occurrences.occurrences(script, reading)]

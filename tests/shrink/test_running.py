@@ -10,11 +10,11 @@ import pytest
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from runtime.options import COMPLETED, DEFAULTS, FAILED, RunOptions, RunPlaces, RunResult
-from tstorm.shrink import failures, running
+from tstorm.shrink import failures, trial_runs
 from tstorm.shrink.failures import Failure
-from tstorm.shrink.reading import Reading
-from tstorm.shrink.running import Runner
 from tstorm.shrink.search import Shrunk, search
+from tstorm.shrink.text_meaning import TextMeaning
+from tstorm.shrink.trial_runs import TrialRunner
 from tstorm.shrink.trials import Attempt, Bounds, SilentRunError, Trials
 
 SECOND = 10**9
@@ -81,7 +81,7 @@ def test_a_program_that_still_ran_is_another_failure_than_one_that_ended() -> No
 
 def runner(
     monkeypatch: pytest.MonkeyPatch, carry: Carry, text: str = TEXT, options: RunOptions = DEFAULTS
-) -> Runner:
+) -> TrialRunner:
     def run(plan: Plan, asked: RunOptions, places: RunPlaces) -> RunResult:
         assert places.out is not None
         said: dict[str, Any] = {"outcome": COMPLETED, "programs_failed": True, **carry(plan)}
@@ -89,14 +89,16 @@ def runner(
         summary = {**fine, **said.pop("summary", {})}
         return RunResult(run_id="r", directory=places.out, summary=summary, options=asked, **said)
 
-    monkeypatch.setattr(running, "run", run)
-    reading = Reading()
+    monkeypatch.setattr(trial_runs, "run", run)
+    reading = TextMeaning()
     plan = reading.plan(text)
     assert plan is not None
-    return Runner("x.tdl", reading, options, "x", plan.end_ns)
+    return TrialRunner("x.tdl", reading, options, "x", plan.end_ns)
 
 
-def shrunk(run: Runner, *wanted: Failure, decided_ns: int | None = None) -> tuple[Shrunk, Trials]:
+def shrunk(
+    run: TrialRunner, *wanted: Failure, decided_ns: int | None = None
+) -> tuple[Shrunk, Trials]:
     seen: list[Attempt] = []
     trials = Trials(run, wanted, Bounds(100), lambda: 0.0, seen.append)
     return search(run.reading.script(TEXT), trials, run.reading, decided_ns), trials

@@ -9,11 +9,11 @@ import pytest
 
 from runtime.errors import MachineError
 from tdl.preprocess.includes import NO_TEXTS
-from tstorm.shrink import told
+from tstorm.shrink import shrink_messages
 from tstorm.shrink.failures import Failure
-from tstorm.shrink.reading import Reading
 from tstorm.shrink.script import read
 from tstorm.shrink.search import Shrunk, search
+from tstorm.shrink.text_meaning import TextMeaning
 from tstorm.shrink.trials import (
     Attempt,
     Bounds,
@@ -52,7 +52,7 @@ def shrunk(
     ticks = count()
     bounds = bounds or Bounds(100)
     trials = Trials(run, {WANTED}, bounds, lambda: float(next(ticks)), seen.append)
-    return search(SCRIPT, trials, Reading(), decided_ns), trials, seen
+    return search(SCRIPT, trials, TextMeaning(), decided_ns), trials, seen
 
 
 def left(found: Shrunk) -> list[str]:
@@ -88,7 +88,7 @@ def test_what_does_not_compile_does_not_fail() -> None:
     found, _, seen = shrunk(run)
     assert left(found) == [STATEMENTS[0], STATEMENTS[1], STATEMENTS[6]]
     assert any(not one.runs for one in seen)
-    assert any(told.attempt(one).endswith("does not compile") for one in seen)
+    assert any(shrink_messages.attempt(one).endswith("does not compile") for one in seen)
 
 
 def test_a_link_is_not_closed_from_the_beginning_on() -> None:
@@ -100,7 +100,7 @@ def test_a_link_is_not_closed_from_the_beginning_on() -> None:
         return {WANTED} if "at 2s a--s leave" in tried or "at 7s a--s join" in tried else set()
 
     trials = Trials(run, {WANTED}, Bounds(100), lambda: 0.0, lambda _attempt: None)
-    found = search(read(text.encode(), NO_TEXTS), trials, Reading())
+    found = search(read(text.encode(), NO_TEXTS), trials, TextMeaning())
     assert "at 2s a--s leave" in found.text
     assert "join" not in found.text
 
@@ -145,7 +145,9 @@ def test_what_the_machine_cannot_do_leaves_the_best_so_far() -> None:
     assert (found.confirmed, found.stopped) == (True, "no space is left")
     assert isinstance(found.error, MachineError)
     assert len(left(found)) < 8
-    assert any("no space is left" in line for line in told.closing(found, trials, Reading()))
+    assert any(
+        "no space is left" in line for line in shrink_messages.closing(found, trials, TextMeaning())
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
-from tdl.layout import format_text
+from tdl.text_layout import format_text
 from tdl.words import (
     ACTIONS,
     DISTRIBUTIONS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tdl.formatter import format_statement
-from tdl.layout import format_text
 from tdl.parser import parse_partial
+from tdl.text_layout import format_text
 from tests.tdl.helpers import codes, meaning, one
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tdl.diagnostics import TdlError
 from tdl.formatter import WIDTH, format_statement
-from tdl.layout import format_text
+from tdl.text_layout import format_text
 from tests.tdl.helpers import meaning, one
 
 UNTIDY = """\

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from tdl.layout import format_text
 from tdl.parser import parse, parse_partial
 from tdl.preprocess.includes import NoTextError
+from tdl.text_layout import format_text
 from tests.tdl.helpers import meaning, unspanned
 
 

@@ -12,9 +12,9 @@ from compiler.pipeline import compile_source
 from tdl import ast
 from tdl.diagnostics import Diagnostic, TdlError
 from tdl.formatter import format_statement
-from tdl.layout import format_text
 from tdl.parser import parse_partial
 from tdl.presentation import render_json, render_sarif, render_text
+from tdl.text_layout import format_text
 from tests.tdl import trees
 from tests.tdl.helpers import codes, found, meaning, one
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tdl import ast
 from tdl.formatter import format_statement
-from tdl.layout import format_text
+from tdl.text_layout import format_text
 from tests.tdl import trees
 from tests.tdl.helpers import meaning
 

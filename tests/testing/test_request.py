@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tstorm.testing.request import Request, nanoseconds
+from tstorm.testing.request import RunRequest, nanoseconds
 
 HERE = Path("/here")
 
 
-def request(source: str | Path = "a.tdl", **more: Any) -> Request:
-    return Request(source, HERE, Path("/out"), **more)
+def request(source: str | Path = "a.tdl", **more: Any) -> RunRequest:
+    return RunRequest(source, HERE, Path("/out"), **more)
 
 
 def test_a_path_begins_in_the_folder() -> None:

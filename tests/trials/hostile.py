@@ -35,7 +35,7 @@ from tests.cli.support import status, tstorm
 from tests.fuzz import fuzz_plan, fuzz_tdl
 from tests.fuzz.seeds import mutate_bytes
 from tests.trials import rounds
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 
 TEXT, PLAN, RUN = KINDS = ("text", "plan", "run")
 TIME_SECONDS = 20

@@ -3,13 +3,13 @@
 import pytest
 
 from runtime.errors import MachineError
-from runtime.virtual.kernel import asking, cache
+from runtime.virtual.kernel import asking, kernel_cache
 
 
 def _kernel(watching: str) -> list[str]:
     """With words for its command line; `watching` is for a kernel that can watch by seccomp."""
     try:
-        path = cache.path_for_run()
+        path = kernel_cache.path_for_run()
     except MachineError as error:
         pytest.skip(f"needs the kernel for virtual time: {error}")
     return [str(path), f"seccomp={watching}"] if asking.can_seccomp(path) else [str(path)]

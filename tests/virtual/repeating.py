@@ -17,9 +17,9 @@ from pathlib import Path
 
 from compiler.plan.reader import read_plan
 from runtime.results import everything
-from runtime.results.difference import Difference
+from runtime.results.difference import RunDifference
 from runtime.rundir import rundir
-from runtime.virtual.kernel import cache
+from runtime.virtual.kernel import kernel_cache
 from tests.virtual.catalogue import CHECKOUT, Experiment
 
 _NOT_OF_THE_EXPERIMENT = {"manifest.json", "report.html"}  # hold the run's name and its date
@@ -67,7 +67,7 @@ def carry_out(
     out = (called if how.folder else place) / f"{experiment.name}-{how.name}"
     command = [sys.executable, "-m", "tstorm", "run", str(source), "--time", "virtual"]
     command += ["--quiet", "--out", str(out), *experiment.options, *options]
-    kernel = {"TSTORM_KERNEL": str(cache.path_for_run())}  # from another home, too
+    kernel = {"TSTORM_KERNEL": str(kernel_cache.path_for_run())}  # from another home, too
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **kernel, **how.environment}
     with _others_at_work(how.busy):
         began = time.perf_counter()
@@ -92,7 +92,7 @@ def _others_at_work(wanted: bool) -> Iterator[None]:
             other.wait()
 
 
-def differences(first: Ran, second: Ran) -> list[Difference]:
+def differences(first: Ran, second: Ran) -> list[RunDifference]:
     """None: they are the same to the last byte."""
     mine, theirs = (rundir.recorded(ran.directory) for ran in (first, second))
     found, _ = everything.differ(mine, theirs, read_plan(first.directory / "plan"))

@@ -11,7 +11,7 @@ from runtime.doctor import virtualtime
 from runtime.doctor.findings import OK, WARN
 from runtime.errors import MachineError
 from runtime.virtual import forbidden, trial
-from runtime.virtual.kernel import build, cache
+from runtime.virtual.kernel import kernel_build, kernel_cache
 from tests.virtual.kernel import fake
 
 
@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def built(folder: Path, tmp_path: Path) -> None:
-    build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
+    kernel_build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch, place: Path, name: str, value: str, code: str) -> None:
@@ -45,7 +45,7 @@ def test_no_place_for_a_kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     def nowhere() -> Path:
         raise MachineError("no home is known here", "set TSTORM_CACHE")
 
-    monkeypatch.setattr(cache, "root", nowhere)
+    monkeypatch.setattr(kernel_cache, "root", nowhere)
     check = virtualtime.check()
     assert (check.status, check.detail) == (WARN, "no home is known here")
 
@@ -54,7 +54,7 @@ def test_kernel_that_is_named_is_the_one_that_is_tried(
     built: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other"
-    other.write_bytes(cache.path_for_run().read_bytes())
+    other.write_bytes(kernel_cache.path_for_run().read_bytes())
     other.chmod(0o755)
     tried = []
     monkeypatch.setattr(trial, "why_not", lambda kernel, _keeper: tried.append(kernel) or "")

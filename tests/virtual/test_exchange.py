@@ -15,9 +15,9 @@ import pytest
 
 from runtime.driver import control
 from runtime.errors import RunError
-from runtime.virtual import exchange
+from runtime.virtual import control_exchange
 from runtime.virtual.clockpage import ClockPage
-from runtime.virtual.exchange import Exchange
+from runtime.virtual.control_exchange import ControlExchange
 from runtime.virtual.line import PARTS
 from runtime.virtual.realpace import LEAD_NS, RealPace
 
@@ -34,7 +34,7 @@ class Guest:
         self.page = ClockPage.create()
         pace = RealPace(self.page)
         send = self.heard.put_nowait
-        self.exchange = Exchange(path, lambda record: send({**record}), self.note, pace)
+        self.exchange = ControlExchange(path, lambda record: send({**record}), self.note, pace)
 
     def note(self, what: str) -> None:
         self.asked.append(what)
@@ -140,7 +140,7 @@ def test_a_refusal_is_raised_where_the_question_was_asked(tmp_path: Path) -> Non
 def test_a_guest_that_does_not_answer_is_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(control_exchange, "ANSWER_SECONDS", 0.05)
 
     async def scene(guest: Guest) -> None:
         asking = asyncio.create_task(guest.ask(ask="state"))

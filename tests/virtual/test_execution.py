@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import MachineError
-from runtime.system.place import namespace
+from runtime.system.process_scope import namespace
 from runtime.virtual.execution import Execution
 from runtime.virtual.line import PARTS, is_part
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.probing.record import read
-from runtime.rundir.directory import HeldDirectory
+from runtime.probing.probe_record import read
+from runtime.rundir.held_directory import HeldDirectory
 from tests.cli.process import tstorm
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.errors import RunError
 from runtime.options import CREEP, FAIL
-from runtime.virtual.clockpage import Reading, State
+from runtime.virtual.clockpage import ClockReading, State
 from runtime.virtual.spinning import CREEP_NS, CREEP_SECONDS, LOOK_SECONDS, SpinWatch
 
 
@@ -28,8 +28,10 @@ class Page:
         self.looks += 1
         return self.cpu_s
 
-    def read(self) -> Reading:
-        return Reading(self.now_ns, None, self.state, self.pid, "spin", 0, 0, 0, 0, self.crept_ns)
+    def read(self) -> ClockReading:
+        return ClockReading(
+            self.now_ns, None, self.state, self.pid, "spin", 0, 0, 0, 0, self.crept_ns
+        )
 
     def creep(self, kernel_pid: int, by_ns: int) -> None:
         self.crept.append((kernel_pid, by_ns))

@@ -18,7 +18,7 @@ from runtime.errors import MachineError, RunError
 from runtime.launch import launch
 from runtime.launch.launch import run
 from runtime.options import VIRTUAL, RunOptions, RunPlaces
-from runtime.system import programs
+from runtime.system import compiled_programs
 from runtime.virtual import forbidden, trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ def test_trial_keeps_no_descriptor(named: Named) -> None:
     named("exit 0")
     before = descriptors()
     kernel = Path(os.environ["TSTORM_KERNEL"])
-    assert trial.why_not(kernel, programs.find("tstorm-ns")).endswith("with status 0")
+    assert trial.why_not(kernel, compiled_programs.find("tstorm-ns")).endswith("with status 0")
     assert descriptors() == before
 
 

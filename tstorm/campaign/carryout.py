@@ -15,16 +15,28 @@ from typing import TYPE_CHECKING
 
 from runtime.errors import RunError
 from tstorm import output
-from tstorm.campaign import directory, jobs, record, shown
-from tstorm.campaign.directory import Campaign
-from tstorm.campaign.record import Record
-from tstorm.campaign.results import Expected, Found
-from tstorm.exits import FAILED, INTERRUPTED, OK, PROGRAMS_FAILED, TOO_LATE, CommandError
+from tstorm.campaign import (
+    campaign_directory,
+    campaign_record,
+    jobs,
+    shown,
+)
+from tstorm.campaign.campaign_directory import Campaign
+from tstorm.campaign.campaign_record import CampaignRecord
+from tstorm.campaign.results import ExpectationOutcomes, PointResult
+from tstorm.exit_codes import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    PROGRAMS_FAILED,
+    TOO_LATE,
+    CommandError,
+)
 
 if TYPE_CHECKING:
     from runtime.options import RunOptions
     from tdl.diagnostics import Diagnostic
-    from tstorm.campaign.jobs import Ended
+    from tstorm.campaign.jobs import JobEnd
     from tstorm.campaign.points import Grid, Point
     from tstorm.loading import PlanToRun
 
@@ -32,12 +44,12 @@ _WORST = (INTERRUPTED, FAILED, TOO_LATE, PROGRAMS_FAILED)  # what the command en
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CampaignRequest:
     """What is carried out at every point."""
 
     source: str
     options: RunOptions
-    begun: Record | None = None  # the campaign, as it began
+    begun: CampaignRecord | None = None  # the campaign, as it began
     told: set[Diagnostic] = field(default_factory=set)  # warnings: most are those of every seed
 
     def plan(self, point: Point) -> PlanToRun:
@@ -46,34 +58,34 @@ class Asked:
 
         found = plan_to_run(self.source, point.seed, params=dict(point.params), told=self.told)
         known = self.begun.digest_of(point.settings) if self.begun else ""
-        if known and record.source_digest(found.plan) != known:
+        if known and campaign_record.source_digest(found.plan) != known:
             raise CommandError("the experiment was changed while its campaign went on")
         return found
 
 
-def one(asked: Asked, place: Path, point: Point) -> Found:
+def one(asked: CampaignRequest, place: Path, point: Point) -> PointResult:
     """Runs the experiment at that point, without progress."""
     from runtime.launch.launch import run
-    from tstorm.running import places_of
+    from tstorm.command_support import places_of
 
     try:
         found = asked.plan(point)
         name = f"{found.name}-{point.name}"
         result = run(found.plan, asked.options, places_of(asked.source, str(place), name))
     except RunError as error:
-        return Found(point, error.exit_code, "failed", message=error.message)
+        return PointResult(point, error.exit_code, "failed", message=error.message)
     except CommandError as error:
-        return Found(
+        return PointResult(
             point, error.code, "failed", message=error.in_one_line or "it does not compile"
         )
     failed = sorted({str(failure["target"]) for failure in result.summary["failures"]})
-    return Found(
+    return PointResult(
         point,
         result.exit_code,
         result.outcome,
         str(result.summary["verdict"]["state"]),
         tuple(failed),
-        Expected.of(result.summary),
+        ExpectationOutcomes.of(result.summary),
         result.message,
         ran=True,
         figures={
@@ -88,11 +100,11 @@ def search(
     source: str, options: RunOptions, out: str | None, grid: Grid, many: int | None, form: str
 ) -> None:
     """All of them, `many` at a time. Ends with CommandError if one was not as it should be."""
-    asked = Asked(source, options)
+    asked = CampaignRequest(source, options)
     wanted = compiled(asked, grid)
     asked = replace(asked, begun=wanted)
-    place = Path(out) if out else directory.new_place(wanted.experiment)
-    with directory.opened(place, wanted) as campaign:
+    place = Path(out) if out else campaign_directory.new_place(wanted.experiment)
+    with campaign_directory.opened(place, wanted) as campaign:
         found = _carry_out(campaign, asked, grid, many)
     _show(place, wanted, found, form)
     codes = {row.exit_code for row in found}
@@ -103,20 +115,22 @@ def search(
         raise CommandError(code=worst)
 
 
-def compiled(asked: Asked, grid: Grid) -> Record:
+def compiled(asked: CampaignRequest, grid: Grid) -> CampaignRecord:
     """What does not compile is told once, and first: each combination of parameters is tried."""
     name = ""
     digests: dict[str, str] = {}
     for point in grid.firsts():
         found = asked.plan(point)
         name = found.name
-        digests[point.settings] = record.source_digest(found.plan)
+        digests[point.settings] = campaign_record.source_digest(found.plan)
     usual = next(iter(digests.values()))
     others = {settings: digest for settings, digest in digests.items() if digest != usual}
-    return Record(name, asked.source, usual, grid, asked.options, others)
+    return CampaignRecord(name, asked.source, usual, grid, asked.options, others)
 
 
-def _carry_out(campaign: Campaign, asked: Asked, grid: Grid, many: int | None) -> list[Found]:
+def _carry_out(
+    campaign: Campaign, asked: CampaignRequest, grid: Grid, many: int | None
+) -> list[PointResult]:
     """Results of all points that have one, in the order of the grid."""
     from runtime.launch import cleanup
     from runtime.options import VIRTUAL
@@ -142,20 +156,20 @@ def _carry_out(campaign: Campaign, asked: Asked, grid: Grid, many: int | None) -
     return [found[point] for point in grid.points() if point in found]
 
 
-def _at(asked: Asked, place: Callable[[Point], Path], point: Point) -> Found:
+def _at(asked: CampaignRequest, place: Callable[[Point], Path], point: Point) -> PointResult:
     return one(asked, place(point), point)
 
 
-def _told(ended: Iterable[Ended]) -> Iterator[Found]:
+def _told(ended: Iterable[JobEnd]) -> Iterator[PointResult]:
     """What has come of each, as it ends."""
     for job in ended:
-        found = job.said or Found(job.point, FAILED, "failed", message=job.why)
+        found = job.said or PointResult(job.point, FAILED, "failed", message=job.why)
         with output.kept_going(sys.stderr):
             output.note(shown.line(found))
         yield found
 
 
-def _show(place: Path, wanted: Record, found: Sequence[Found], form: str) -> None:
+def _show(place: Path, wanted: CampaignRecord, found: Sequence[PointResult], form: str) -> None:
     with output.kept_going(sys.stderr):
         for text in shown.closing(place, wanted, found):
             output.note(text)
@@ -166,6 +180,6 @@ def _show(place: Path, wanted: Record, found: Sequence[Found], form: str) -> Non
             output.path(place)
 
 
-def _row(place: Path, found: Found) -> Mapping[str, object]:
+def _row(place: Path, found: PointResult) -> Mapping[str, object]:
     where = str(place / found.point.name) if found.ran else ""
     return {**found.to_record(), "directory": where}

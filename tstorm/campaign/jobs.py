@@ -20,17 +20,17 @@ from runtime.system import procs
 
 if TYPE_CHECKING:
     from tstorm.campaign.points import Point
-    from tstorm.campaign.results import Found
+    from tstorm.campaign.results import PointResult
 
-Work = Callable[["Point"], "Found"]
+Work = Callable[["Point"], "PointResult"]
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FORK = multiprocessing.get_context("fork")
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class JobEnd:
     point: Point
-    said: Found | None  # None: its process did not come to say it
+    said: PointResult | None  # None: its process did not come to say it
     why: str = ""  # then
 
 
@@ -47,7 +47,7 @@ def shares(jobs: int | None, most: int, *, virtual: bool) -> list[list[int]]:
     return [allowed[number::count] or [allowed[number % len(allowed)]] for number in range(count)]
 
 
-def carry_out(work: Work, points: Iterable[Point], shares: Sequence[list[int]]) -> Iterator[Ended]:
+def carry_out(work: Work, points: Iterable[Point], shares: Sequence[list[int]]) -> Iterator[JobEnd]:
     """As they end; those that were stopped before they had begun are left out."""
     waiting, free = iter(points), list(shares)
     going: dict[Connection, _Job] = {}
@@ -94,7 +94,7 @@ class _Job:
         if self._process.pid is not None and self._process.is_alive():
             os.kill(self._process.pid, number)
 
-    def ended(self) -> Iterator[Ended]:
+    def ended(self) -> Iterator[JobEnd]:
         said = None
         with self.answer, suppress(EOFError, OSError):
             said = self.answer.recv()
@@ -102,7 +102,7 @@ class _Job:
         code = self._process.exitcode or 0
         if said is not None or not self._stopped:
             killed = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-            yield Ended(self._point, said, f"its process {killed}")
+            yield JobEnd(self._point, said, f"its process {killed}")
 
 
 def _carry_out(work: Work, point: Point, share: list[int], answer: Connection, parent: int) -> None:

@@ -11,10 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.errors import RunError
-from runtime.foreign import COUNT, FLAG, INTEGER, NUMERAL, REMEDY, TEXT, Each, Shape, check, parse
+from runtime.json_schema import (
+    COUNT,
+    FLAG,
+    INTEGER,
+    NUMERAL,
+    REMEDY,
+    TEXT,
+    Each,
+    Shape,
+    check,
+    parse,
+)
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, PROGRAMS_FAILED
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import encode
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import encode
 from tstorm.campaign.points import Point
 
 FILE = "results.jsonl"
@@ -38,7 +49,7 @@ _SHAPE = Shape(
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectationOutcomes:
     """What came of the experiment's expectations."""
 
     passed: int = 0
@@ -46,7 +57,7 @@ class Expected:
     not_measured: int = 0
 
     @classmethod
-    def of(cls, summary: Mapping[str, Any]) -> Expected:
+    def of(cls, summary: Mapping[str, Any]) -> ExpectationOutcomes:
         """Of a run's summary.json."""
         found = summary.get("expectations", ())
         states = [str(one.get("state", "")) for one in found]
@@ -55,7 +66,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PointResult:
     """What the run of a point came to."""
 
     point: Point
@@ -63,7 +74,7 @@ class Found:
     outcome: str
     verdict: str = ""
     failed: tuple[str, ...] = ()  # instances whose program failed
-    expected: Expected = field(default_factory=Expected)
+    expected: ExpectationOutcomes = field(default_factory=ExpectationOutcomes)
     message: str = ""
     ran: bool = False  # whether it has a run directory that says so
     figures: Mapping[str, str] = field(default_factory=dict)  # by `FIGURE of INSTANCE`
@@ -108,31 +119,33 @@ class Found:
         }
 
 
-def _decode(record: Any, place: str) -> Found:
+def _decode(record: Any, place: str) -> PointResult:
     check(record, _SHAPE, place)
     expected = record["expectations"]
     point = Point(record["seed"], tuple(sorted(record["params"].items())))
     if point.name != record["point"]:
         raise RunError(f"{place}: {record['point']!r:.60} is not the name of its point", REMEDY)
-    return Found(
+    return PointResult(
         point,
         record["code"],
         record["outcome"],
         record["verdict"],
         tuple(record["failed"]),
-        Expected(expected["passed"], tuple(expected["failed"]), expected["not_measured"]),
+        ExpectationOutcomes(
+            expected["passed"], tuple(expected["failed"]), expected["not_measured"]
+        ),
         record["message"],
         record["ran"],
         record.get("figures", {}),
     )
 
 
-def read(directory: HeldDirectory) -> dict[Point, Found]:
+def read(directory: HeldDirectory) -> dict[Point, PointResult]:
     """The last record of each point. A last line that a crash has cut is left out. RunError."""
     return {found.point: found for found in _read(directory)} if directory.has(FILE) else {}
 
 
-def _read(directory: HeldDirectory) -> Iterator[Found]:
+def _read(directory: HeldDirectory) -> Iterator[PointResult]:
     with directory.reading(FILE, MAX_FILE_BYTES) as file:
         number = 0
         while line := file.readline(MAX_LINE_BYTES + 1):
@@ -144,10 +157,10 @@ def _read(directory: HeldDirectory) -> Iterator[Found]:
                 yield _decode(parse(line, place), place)
 
 
-def line(found: Found) -> bytes:
+def line(found: PointResult) -> bytes:
     return encode(found.to_record())
 
 
-def lines(found: Sequence[Found]) -> bytes:
+def lines(found: Sequence[PointResult]) -> bytes:
     """A whole file."""
     return b"".join(map(line, found))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tstorm.campaign.points import MOST_POINTS, Grid
-from tstorm.options.types import MOST_SEED
+from tstorm.options.option_types import MOST_SEED
 
 MOST = 10_000
 _NUMBER = re.compile(r"[0-9]{1,19}")

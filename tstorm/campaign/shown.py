@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from tstorm import optiontext, output
+from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Point
-from tstorm.campaign.record import Record
-from tstorm.campaign.results import Found
+from tstorm.campaign.results import PointResult
 
 MOST_COMMANDS = 20  # that the end of a campaign shows; `tstorm inspect` shows all
 HEAD = ("POINT", "OUTCOME", "VERDICT", "EXPECTATIONS", "WHAT FAILED")
 
 
-def line(found: Found) -> str:
+def line(found: PointResult) -> str:
     """What came of a point, when it has ended."""
     failed = [] if found.is_interrupted else [*found.failed, *found.expected.failed]
     what = f"; failed: {', '.join(failed)}" if failed else ""
@@ -23,7 +23,7 @@ def line(found: Found) -> str:
     return f"{found.point.words}: {found.outcome}{what}{why}"
 
 
-def closing(place: Path, record: Record, found: Sequence[Found]) -> Iterator[str]:
+def closing(place: Path, record: CampaignRecord, found: Sequence[PointResult]) -> Iterator[str]:
     """What there is to do about failures, and about what is missing, then the line that sums up."""
     bad = [row for row in found if row.is_bad]
     for row in bad[:MOST_COMMANDS]:
@@ -36,7 +36,7 @@ def closing(place: Path, record: Record, found: Sequence[Found]) -> Iterator[str
     yield summary(found, record.grid.count)
 
 
-def summary(found: Sequence[Found], count: int) -> str:
+def summary(found: Sequence[PointResult], count: int) -> str:
     """How many were not as they should be, and which."""
     ended = [row for row in found if not row.is_interrupted]
     bad = [row.point for row in ended if row.is_bad]
@@ -76,7 +76,7 @@ def ranges(numbers: Iterable[int]) -> str:
     )
 
 
-def command(place: Path, record: Record, found: Found) -> str:
+def command(place: Path, record: CampaignRecord, found: PointResult) -> str:
     """What a shell is given to carry the point out again: its run replays exactly; one that never
     was is begun anew."""
     if found.ran:
@@ -87,7 +87,7 @@ def command(place: Path, record: Record, found: Found) -> str:
     return optiontext.line([*words, *optiontext.arguments(record.options)])
 
 
-def going_on(place: Path, record: Record) -> str:
+def going_on(place: Path, record: CampaignRecord) -> str:
     """What a shell is given to carry out what is missing."""
     seeds = record.grid.seeds
     words = ["tstorm", "run", record.source, "--seeds", f"{seeds[0]}..{seeds[-1]}"]
@@ -96,7 +96,7 @@ def going_on(place: Path, record: Record) -> str:
     return optiontext.line([*words, *optiontext.arguments(record.options), "--out", str(place)])
 
 
-def table(place: Path, record: Record, results: Mapping[Point, Found]) -> None:
+def table(place: Path, record: CampaignRecord, results: Mapping[Point, PointResult]) -> None:
     """All points, then what failed, on stdout."""
     found = [results[point] for point in record.grid.points() if point in results]
     output.line(f"campaign: {record.experiment}; {record.grid.words}")
@@ -113,7 +113,7 @@ def table(place: Path, record: Record, results: Mapping[Point, Found]) -> None:
         )
 
 
-def _row(found: Found, own: Sequence[str]) -> Sequence[str]:
+def _row(found: PointResult, own: Sequence[str]) -> Sequence[str]:
     """`own`: names of the experiment's figures."""
     expected = found.expected
     count = expected.passed + len(expected.failed) + expected.not_measured
@@ -126,7 +126,9 @@ def _row(found: Found, own: Sequence[str]) -> Sequence[str]:
     )
 
 
-def to_json(place: Path, record: Record, results: Mapping[Point, Found]) -> dict[str, Any]:
+def to_json(
+    place: Path, record: CampaignRecord, results: Mapping[Point, PointResult]
+) -> dict[str, Any]:
     found = [results[point] for point in record.grid.points() if point in results]
     rows = [{**row.to_record(), "again": command(place, record, row)} for row in found]
     whole = {"campaign": record.to_record(), "directory": str(place), "live": False}

@@ -9,7 +9,7 @@ import click
 
 from tstorm import output, units
 from tstorm.notes import SHOWN_EVENTS
-from tstorm.options import types
+from tstorm.options import option_types
 from tstorm.options.cluster import BACKEND
 from tstorm.options.shared import budget, diagnostics, params, seed, underlay
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", metavar="EXP.tdl", type=types.INPUT)
+@click.argument("file", metavar="EXP.tdl", type=option_types.INPUT)
 @seed
 @params
 @budget
@@ -53,10 +53,10 @@ def command(
     """
     from compiler.feasibility.warnings import Machines
     from runtime.options import K8S
-    from tstorm import onpath
+    from tstorm import which
     from tstorm.loading import compile_text, folder_of, read_source
 
-    find = onpath.finder(folder_of(file))
+    find = which.finder(folder_of(file))
     in_cluster = backend == K8S
     machines = Machines(
         *(budget_bps, underlay_ns), kubernetes=in_cluster, find=None if in_cluster else find
@@ -77,7 +77,7 @@ def command(
 
 def _summary(found: Compilation) -> str:
     """`ok: 2 services, 4 instances, 3 links, 12 events, ends at 25s`."""
-    from compiler.say import moment, number
+    from compiler.phrases import moment, number
 
     topology = found.topology
     counts = {
@@ -151,14 +151,14 @@ def _empty(found: Compilation, file: str) -> Iterator[str]:
 def _not_measured(found: Compilation, file: str, in_cluster: bool) -> Iterator[str]:
     """`quickstart.tdl: no run of this can be VALID, …`, if none in real time can be; figures that
     a cluster does not measure."""
-    from runtime.certify.foreseen import why_never
+    from runtime.certify.never_valid import why_never
     from runtime.options import K8S, LOCAL, RunOptions
     from runtime.schedule import Schedule
 
     options = RunOptions(backend=K8S if in_cluster else LOCAL)
     said = [why_never(found.plan, Schedule(found.plan, options))]
     if in_cluster:
-        from runtime.expectations.figures import not_in_cluster
+        from runtime.expectations.measured_figures import not_in_cluster
 
         said.append(not_in_cluster(found.plan))
     yield from (f"{file}: {text}" for text in said if text)

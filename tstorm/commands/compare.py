@@ -7,8 +7,8 @@ import sys
 import click
 
 from tstorm import output
-from tstorm.exits import FAILED, CommandError
-from tstorm.options import types
+from tstorm.exit_codes import FAILED, CommandError
+from tstorm.options import option_types
 
 
 @click.command()
@@ -31,7 +31,7 @@ from tstorm.options import types
     "--limit",
     "most",
     metavar="N",
-    type=types.WholeNumber(min=0),
+    type=option_types.WholeNumber(min=0),
     default=40,
     show_default=True,
     help="Show at most N figures for each two sides, those that differ first; 0 shows all.",
@@ -53,25 +53,25 @@ def command(paths: tuple[str, ...], by: str | None, check: bool, form: str, most
       tstorm compare campaigns/grid --by rtt
       tstorm compare campaigns/v1 campaigns/v2 --format html > compared.html
     """
-    from tstorm.comparing import page, told
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
+    from tstorm.comparing import comparison_page, comparison_text
 
     if by is not None and len(paths) != 1:
         raise click.UsageError("--by is for the values of a parameter in one campaign: name one.")
     if by is None and len(paths) < 2:
         raise click.UsageError("name two runs or two campaigns, or more.")
     with errors_shown():
-        found = told.compare(paths, by)
+        found = comparison_text.compare(paths, by)
     with output.kept_going(sys.stderr):
         for one in found.doubts:
             output.note(f"warning: {one}")
         for one in found.notes:
             output.note(f"note: {one}")
     if form == "json":
-        output.emit_json(told.to_json(found))
+        output.emit_json(comparison_text.to_json(found))
     elif form == "html":
-        click.echo(page.render(found), nl=False)
+        click.echo(comparison_page.render(found), nl=False)
     else:
-        told.table(found, most)
+        comparison_text.table(found, most)
     if check and found.differing:
         raise CommandError(code=FAILED)

@@ -9,7 +9,7 @@ import click
 
 from runtime.say import some
 from tstorm import output as out
-from tstorm.options import types
+from tstorm.options import option_types
 from tstorm.options.shared import budget, diagnostics, params, seed, underlay
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
     from compiler.plan.format import PlanError
     from manifests import bundle, kubernetes
     from manifests.refusal import ManifestError
-    from manifests.settings import Options
+    from manifests.render_options import Options
     from manifests.write import encoded
 
     missing = [one.name for one in compilation.topology.services if not one.image]
@@ -48,12 +48,12 @@ def _imageless(services: list[str]) -> str:
 
 
 @click.command()
-@click.argument("file", metavar="EXP.tdl", type=types.INPUT)
+@click.argument("file", metavar="EXP.tdl", type=option_types.INPUT)
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
-    type=types.DIRECTORY,
+    type=option_types.DIRECTORY,
     help="The plan directory.  [default: EXP.plan in the working directory]",
 )
 @click.option(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output
-from tstorm.exits import CANNOT, CommandError
+from tstorm.exit_codes import CANNOT, CommandError
 from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument, table_or_json
 
 if TYPE_CHECKING:
     from runtime.launch.cleanup import Destroyed
-    from tstorm.k8s.removing import Removed
+    from tstorm.k8s.remove_runs import Removed
 
 
 def _state(one: Destroyed) -> str:
@@ -32,13 +32,13 @@ def _row(one: Destroyed) -> tuple[str, ...]:
 
 
 def _in_cluster(run: str | None, where: Where, form: str, *, everything: bool) -> None:
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
 
     with errors_shown():
-        from tstorm.k8s import connection, removing
+        from tstorm.k8s import connection, remove_runs
 
         with connection.connect(where.context) as there:
-            found = removing.destroy(
+            found = remove_runs.destroy(
                 there, run, where.namespace, everything=everything, say=output.note
             )
     if form == "json":
@@ -121,7 +121,7 @@ def command(
             raise click.UsageError("--forget is for runs of this machine.")
         _in_cluster(run, cluster, form, everything=everything)
         return
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
 
     with errors_shown():
         from runtime.launch import cleanup

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output
-from tstorm.exits import FAILED, CommandError
-from tstorm.options import types
+from tstorm.exit_codes import FAILED, CommandError
+from tstorm.options import option_types
 from tstorm.options.shared import params, seed, table_or_json
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ def _errors_shown(*named: tuple[str, Plan]) -> Iterator[None]:
 
 
 @click.command()
-@click.argument("a", metavar="A", type=types.INPUT)
-@click.argument("b", metavar="B", type=types.INPUT)
+@click.argument("a", metavar="A", type=option_types.INPUT)
+@click.argument("b", metavar="B", type=option_types.INPUT)
 @click.option(
     "--limit",
     metavar="N",
-    type=types.WholeNumber(min=0),
+    type=option_types.WholeNumber(min=0),
     default=10,
     show_default=True,
     help="How many entries of a list are printed; the others are counted.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output
-from tstorm.exits import CANNOT, CommandError
+from tstorm.exit_codes import CANNOT, CommandError
 from tstorm.options.cluster import Where, cluster_nodes, in_cluster, only_in_cluster
 from tstorm.options.shared import table_or_json
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def _of_cluster(where: Where, nodes: str, image: str) -> list[Check]:
-    from manifests import names
+    from manifests import object_names
     from manifests.refusal import ManifestError
-    from manifests.settings import DEFAULT_AGENT_IMAGE
+    from manifests.render_options import DEFAULT_AGENT_IMAGE
     from runtime.errors import RunError
     from tstorm.k8s import connection, preflight
 
     try:
-        namespace = names.namespace(where.namespace or "tstorm-doctor")
+        namespace = object_names.namespace(where.namespace or "tstorm-doctor")
     except ManifestError as error:
         raise RunError(error.what, error.hint) from error
     with connection.connect(where.context) as there:
@@ -49,7 +49,7 @@ def command(form: str, cluster: Where | None, nodes: str | None, agent_image: st
       tstorm doctor --format json | jq '.[] | select(.status != "ok")'
       tstorm doctor --backend k8s --nodes pool=lab
     """
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
 
     if cluster is None:
         only_in_cluster({"nodes": nodes, "agent_image": agent_image})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tstorm.exits import CommandError
+from tstorm.exit_codes import CommandError
 from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument
 
@@ -37,17 +37,17 @@ def command(run: str, instance: str, argv: tuple[str, ...], cluster: Where | Non
       tstorm exec quickstart-20260301T120000Z server.0 -- sh
       tstorm exec --backend k8s quickstart-20260301T120000Z server.0 -- sh
     """
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
 
     words = argv[1:] if argv[0] == "--" else argv
     if not words:
         raise click.UsageError("Missing command after '--'.")
     with errors_shown():
         if cluster is not None:
-            from tstorm.k8s import connection, entering
+            from tstorm.k8s import connection, enter_pod
 
             with connection.connect(cluster.context) as there:
-                code = entering.exec_argv(there, run, cluster.namespace, instance, words)
+                code = enter_pod.exec_argv(there, run, cluster.namespace, instance, words)
         else:
             from runtime.launch.enter import exec_argv
 

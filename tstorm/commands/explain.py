@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output, units
-from tstorm.options import types
+from tstorm.options import option_types
 from tstorm.options.shared import params, seed, source, table_or_json
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     "--at",
     "at_ns",
     metavar="T",
-    type=types.DURATION,
+    type=option_types.DURATION,
     help="When.  [default: the first time that both are joined]",
 )
 @click.option(
     "--event",
     "seq",
     metavar="K",
-    type=types.WholeNumber(min=0),
+    type=option_types.WholeNumber(min=0),
     help="Explain event K instead, as `tstorm events` counts them.",
 )
 @click.option(
@@ -106,9 +106,9 @@ def _check_usage(
 
 def _path(plan: Plan, source: str, ends: tuple[str, str], at_ns: int | None, form: str) -> None:
     from compiler.analysis.history import History
-    from compiler.analysis.story import story
+    from compiler.analysis.path_explanation import story
     from tstorm import pathtext
-    from tstorm.naming import one_instance
+    from tstorm.instance_names import one_instance
     from tstorm.notes import Statements
 
     topology = plan.topology

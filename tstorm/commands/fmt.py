@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from tstorm.exits import FAILED, CommandError
-from tstorm.options import types
+from tstorm.exit_codes import FAILED, CommandError
+from tstorm.options import option_types
 from tstorm.output import note, notes
 
 
@@ -61,7 +61,7 @@ def _one(file: str, check: bool, diff: bool) -> bool:
 
 
 @click.command()
-@click.argument("files", metavar="FILES|-", nargs=-1, required=True, type=types.INPUT)
+@click.argument("files", metavar="FILES|-", nargs=-1, required=True, type=option_types.INPUT)
 @click.option("--check", is_flag=True, help="Write nothing; end with 1 if a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; print the changes.")
 def command(files: tuple[str, ...], check: bool, diff: bool) -> None:

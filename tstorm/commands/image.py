@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output
-from tstorm.options import types
+from tstorm.command_support import errors_shown
+from tstorm.options import option_types
 from tstorm.options.shared import table_or_json
-from tstorm.running import errors_shown
 
 if TYPE_CHECKING:
-    from runtime.images.cache import Image
+    from runtime.images.image_cache import Image
 
 _DIGITS = 12  # of a digest, for people
 
@@ -36,7 +36,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=types.Text())
+@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=option_types.TextType())
 def pull(images: tuple[str, ...]) -> None:
     """Fetch and unpack images, and print the digest of each.
 
@@ -76,11 +76,13 @@ def list_(form: str) -> None:
       tstorm image list --format json | jq -r '.images[].digest'
     """
     with errors_shown():
-        from runtime.images import cache, ids
+        from runtime.images import ids, image_cache
 
-        found = cache.images()
+        found = image_cache.images()
         if form == "json":
-            output.emit_json({"folder": str(cache.root()), "images": [_row(one) for one in found]})
+            output.emit_json(
+                {"folder": str(image_cache.root()), "images": [_row(one) for one in found]}
+            )
             return
         output.emit_table(
             ("DIGEST", "SIZE", "FETCHED", "IDS", "IMAGE"),
@@ -129,9 +131,9 @@ def prune(every: bool) -> None:
       tstorm image prune --all
     """
     with errors_shown():
-        from runtime.images import removing
+        from runtime.images import remove_images
 
-        for image in removing.prune(every=every):
+        for image in remove_images.prune(every=every):
             output.note(f"removed {image.digest}: {' '.join(image.references)}")
 
 
@@ -158,7 +160,7 @@ def prune(every: bool) -> None:
 @click.option(
     "--name",
     metavar="IMAGE",
-    type=types.Text(),
+    type=option_types.TextType(),
     help="The image's name.  [default: the one that rendered manifests have]",
 )
 @click.option(
@@ -183,13 +185,13 @@ def build(
       docker load --input tstorm.tar
     """
     from manifests import images
-    from manifests.settings import DEFAULT_AGENT_IMAGE
+    from manifests.render_options import DEFAULT_AGENT_IMAGE
 
     if name is not None and (reason := images.problem(name)):
         raise click.BadParameter(
             f"{name!r} is no name of an image: {reason}", param_hint="'--name'"
         )
-    from tstorm.image.build import build as build_image
+    from tstorm.image.image_build import build as build_image
 
     called = images.resolved(name or DEFAULT_AGENT_IMAGE)
     made = build_image(target, called, arch or "", root, unpacked)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tstorm import outcome, output, units
-from tstorm.campaign.places import is_campaign
+from tstorm.campaign.recognise import is_campaign
 from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument, table_or_json
 
@@ -77,16 +77,16 @@ def _live(found: Mapping[str, Any]) -> None:
 
 
 def _finished(found: Mapping[str, Any]) -> None:
-    from runtime.judge import telling
-    from runtime.stacks import told
+    from runtime.judge import verdict_text
+    from runtime.stacks import stack_summary
 
     manifest, summary = found["manifest"], found["summary"]
     _failed(manifest, summary)
-    for line in telling.told(summary.get("verdict")):
+    for line in verdict_text.told(summary.get("verdict")):
         output.line(line if line.startswith(" ") else f"verdict: {line}")
     for one in summary.get("limits", ()):
         output.line(f"limit: {one['text']}")
-    own = told.line(summary)
+    own = stack_summary.line(summary)
     if own:
         output.line(f"stacks: {own}")
     # The manifest is closed last: a summary may be there whose run failed after it was written.
@@ -161,15 +161,15 @@ def _found(run: str | None, cluster: Where | None) -> dict[str, Any]:
 
         with connection.connect(cluster.context) as there:
             return looking.inspect(there, run, cluster.namespace)
-    from runtime.launch.lookup import inspect
+    from runtime.launch.run_status import inspect
 
     return inspect(run)
 
 
 def _campaign(run: str, form: str) -> None:
-    from tstorm.campaign import directory, shown
+    from tstorm.campaign import campaign_directory, shown
 
-    _, record, results = directory.load(run)
+    _, record, results = campaign_directory.load(run)
     if form == "json":
         output.emit_json(shown.to_json(Path(run), record, results))
     else:
@@ -196,7 +196,7 @@ def command(run: str | None, form: str, cluster: Where | None) -> None:
       tstorm inspect runs/quickstart-20260301T120000Z --format json | jq .instances
       tstorm inspect --backend k8s --namespace trial-7
     """
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
 
     with errors_shown():
         if cluster is None and run is not None and is_campaign(run):

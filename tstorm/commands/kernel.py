@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tstorm import output
+from tstorm.command_support import errors_shown
 from tstorm.options.shared import table_or_json
-from tstorm.running import errors_shown
 
 if TYPE_CHECKING:
-    from runtime.virtual.kernel.build import Steps
-    from runtime.virtual.kernel.cache import Kernel
+    from runtime.virtual.kernel.kernel_build import Steps
+    from runtime.virtual.kernel.kernel_cache import Kernel
 
 _CLEAR = "\r\x1b[K"  # the line on which progress is shown
 
@@ -37,7 +37,7 @@ def command() -> None:
 
 def _steps() -> Steps:
     """Steps as lines on stderr; on a terminal progress within one, too."""
-    from runtime.virtual.kernel.build import Steps
+    from runtime.virtual.kernel.kernel_build import Steps
 
     terminal = sys.stderr.isatty()
 
@@ -55,10 +55,10 @@ def _steps() -> Steps:
 
 def _why_not(kernel: Path) -> str:
     """Why no guest starts with it here, '' if one does."""
-    from runtime.system import programs
+    from runtime.system import compiled_programs
     from runtime.virtual import trial
 
-    return trial.why_not(kernel, programs.find("tstorm-ns"))
+    return trial.why_not(kernel, compiled_programs.find("tstorm-ns"))
 
 
 def _summary(kernel: Kernel) -> str:
@@ -88,7 +88,7 @@ def build(source: Path | None) -> None:
       tstorm kernel build --source ~/src/linux
     """
     with errors_shown():
-        from runtime.virtual.kernel.build import build as build_kernel
+        from runtime.virtual.kernel.kernel_build import build as build_kernel
 
         kernel = build_kernel(source, _steps())
         reason = _why_not(kernel.path)
@@ -109,16 +109,16 @@ def status(form: str) -> None:
       tstorm kernel status --format json | jq -r '.kernels[] | select(.used).path'
     """
     with errors_shown():
-        from runtime.virtual.kernel import cache
+        from runtime.virtual.kernel import kernel_cache
 
-        kernels, used = cache.kernels(), cache.find()
+        kernels, used = kernel_cache.kernels(), kernel_cache.find()
         rows = [_row(kernel, used) for kernel in kernels]
         if form == "json":
-            output.emit_json({"folder": str(cache.root()), "kernels": rows})
+            output.emit_json({"folder": str(kernel_cache.root()), "kernels": rows})
         elif rows:
             _show(rows)
         if used is None:
-            raise cache.lacking()
+            raise kernel_cache.lacking()
 
 
 def _row(kernel: Kernel, used: Kernel | None) -> dict[str, Any]:
@@ -157,9 +157,9 @@ def remove(stale: bool) -> None:
       tstorm kernel remove --stale
     """
     with errors_shown():
-        from runtime.virtual.kernel import cache
+        from runtime.virtual.kernel import kernel_cache
 
-        for name in cache.remove(only_stale=stale):
+        for name in kernel_cache.remove(only_stale=stale):
             output.note(f"removed {name}")
 
 
@@ -179,14 +179,14 @@ def import_(file: Path) -> None:
     """
     with errors_shown():
         from runtime.errors import RunError, unexpected, unwritten
-        from runtime.virtual.kernel import asking, cache
+        from runtime.virtual.kernel import asking, kernel_cache
 
         if not file.is_file():
             raise RunError(f"{file} is no ordinary file")
-        with cache.held():
+        with kernel_cache.held():
             try:
                 asking.look(file)
-                kernel = _keep(cache.staged(file), file)
+                kernel = _keep(kernel_cache.staged(file), file)
             except RunError as error:
                 raise type(error)(f"{file}: {error.message}", error.remedy) from error
             except OSError as error:
@@ -198,9 +198,9 @@ def import_(file: Path) -> None:
 def _keep(copy: Path, source: Path) -> Kernel:
     """Checks the copy that is kept: the file itself may change meanwhile."""
     from runtime.errors import MachineError
-    from runtime.virtual.kernel import asking, build, cache
+    from runtime.virtual.kernel import asking, kernel_build, kernel_cache
 
     facts = asking.check_imported(copy, str(source))
     if reason := _why_not(copy):
         raise MachineError(f"it does not start here: {reason}", "tstorm doctor")
-    return cache.put(copy, {**facts, "built": build.now()})
+    return kernel_cache.put(copy, {**facts, "built": kernel_build.now()})

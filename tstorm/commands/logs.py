@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tstorm import output
-from tstorm.exits import CommandError
-from tstorm.options import types
+from tstorm.exit_codes import CommandError
+from tstorm.options import option_types
 from tstorm.options.shared import run_argument, table_or_json
 
 if TYPE_CHECKING:
-    from runtime.results.loglines import Line, Merger
+    from runtime.results.loglines import LogRecord, Merger
 
 NEAR_NS = 10**9  # an interval in which a line was written that is as good as a moment
 
@@ -24,7 +24,7 @@ NEAR_NS = 10**9  # an interval in which a line was written that is as good as a 
 @click.option(
     "--around",
     metavar="T±D",
-    type=types.AROUND,
+    type=option_types.AROUND,
     help="Only what may have been written or happened from T-D to T+D since time 0, such as 45s±3s "
     "(or 45s+-3s). T alone means T±1s.",
 )
@@ -49,10 +49,10 @@ def command(
       tstorm logs runs/db db.0 client --around 45s±3s
       tstorm logs runs/db --around 45s --format json | jq -r .text
     """
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
 
     with errors_shown():
-        from runtime.launch.lookup import directory_of
+        from runtime.launch.run_status import directory_of
         from runtime.results.loglines import Merger
 
         merger = Merger(directory_of(run))
@@ -77,21 +77,21 @@ def _chosen(merger: Merger, asked: Sequence[str]) -> list[str]:
     return found
 
 
-def _wanted(around: tuple[int, int] | None) -> Callable[[Line], bool]:
+def _wanted(around: tuple[int, int] | None) -> Callable[[LogRecord], bool]:
     if around is None:
         return lambda _line: True
     at_ns, reach_ns = around
     return lambda line: line.may_be_within(at_ns - reach_ns, at_ns + reach_ns)
 
 
-def _record(line: Line) -> dict[str, Any]:
+def _record(line: LogRecord) -> dict[str, Any]:
     what = {"text": line.text} if line.record is None else {"event": dict(line.record)}
     bounds = {"from_ns": line.from_ns, "until_ns": line.until_ns}
     cut = {"cut": line.cut} if line.cut else {}
     return {**bounds, "instance": line.instance, **what, **cut}
 
 
-def _show(found: Iterable[Line], width: int) -> None:
+def _show(found: Iterable[LogRecord], width: int) -> None:
     for line in found:
         what = line.text if line.record is None else f"*** {_event(line.record)}"
         if line.cut:
@@ -99,7 +99,7 @@ def _show(found: Iterable[Line], width: int) -> None:
         output.line(f"{_when(line):>14}  {line.instance:{width}}  {what}".rstrip())
 
 
-def _when(line: Line) -> str:
+def _when(line: LogRecord) -> str:
     if line.until_ns is None:
         return "?"
     text = f"{line.until_ns / 1e9:.3f} s"

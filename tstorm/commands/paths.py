@@ -9,7 +9,7 @@ import click
 
 from compiler.plan.properties import COMPOSED, Totals
 from tstorm import output, units
-from tstorm.options import types
+from tstorm.options import option_types
 from tstorm.options.shared import params, seed, source, table_or_json
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _named(members: Mapping[str, range], name: str | None, option: str) -> range
     instances = members.get(service, range(0))
     if number.isdecimal() and number == str(int(number)) and int(number) < len(instances):
         return instances[int(number) : int(number) + 1]
-    from tstorm.naming import unknown
+    from tstorm.instance_names import unknown
 
     known = [*members, *(f"{one}.{i}" for one, mine in members.items() for i in range(len(mine)))]
     raise unknown(name, known, option)
@@ -55,7 +55,7 @@ def _paths(
 
         paths = Paths(state)
         return (paths.path(a, b) for a in starts for b in ends if a != b)
-    from compiler.plan.paths.pairs import between
+    from compiler.plan.paths.many_pairs import between
 
     return between(plan.state_at(state.at_ns), starts, ends)
 
@@ -109,7 +109,7 @@ def _row(
 
 @click.command()
 @source
-@click.option("--at", "at_ns", metavar="T", type=types.DURATION, help="When (default 0s).")
+@click.option("--at", "at_ns", metavar="T", type=option_types.DURATION, help="When (default 0s).")
 @click.option("--from", "src", metavar="X", help="Only from this instance or service.")
 @click.option("--to", "dst", metavar="Y", help="Only to this instance or service.")
 @seed

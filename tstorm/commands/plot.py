@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output, units
-from tstorm.options import types
+from tstorm.options import option_types
 from tstorm.options.shared import seed
 
 if TYPE_CHECKING:
-    from tstorm.plotting.pair import Drawn
+    from tstorm.plotting.pair_picture import Drawn
     from tstorm.plotting.subject import Subject
 
 _SUFFIXES = (".svg", ".png")
 
 
 @click.command()
-@click.argument("source", metavar="RUN|EXP", type=types.INPUT)
+@click.argument("source", metavar="RUN|EXP", type=option_types.INPUT)
 @click.option("--pair", metavar="A B", nargs=2, help="Delay and throughput from A to B over time.")
 @click.option("--link", metavar="A--B", help="Throughput, queues and losses of a link over time.")
 @click.option("--topology", is_flag=True, help="The network at a moment.")
 @click.option(
-    "--at", "at_ns", metavar="T", type=types.DURATION, help="When (--topology; default 0s)."
+    "--at", "at_ns", metavar="T", type=option_types.DURATION, help="When (--topology; default 0s)."
 )
 @click.option(
     "-o",
     "--output",
     "target",
     metavar="F",
-    type=types.Text(),
+    type=option_types.TextType(),
     required=True,
     help="The file: F.svg or F.png.",
 )
@@ -69,40 +69,40 @@ def command(
         raise click.UsageError(message)
     if at_ns is not None and not topology:
         raise click.UsageError("--at is for --topology: pairs and links are drawn over time.")
+    from tstorm.command_support import errors_shown
     from tstorm.plotting.subject import subject
-    from tstorm.reporting import place
-    from tstorm.running import errors_shown
+    from tstorm.reporting import output_files
 
     with errors_shown():
         what = subject(source, seed)
         drawn = _network(what, at_ns, suffix) if topology else _drawn(what, pair, link, suffix)
         for text in drawn.notes:
             output.note(f"note: {text}")
-        place.put_file(target, [drawn.data])
+        output_files.put_file(target, [drawn.data])
 
 
 def _drawn(what: Subject, pair: tuple[str, str] | None, link: str | None, suffix: str) -> Drawn:
-    from tstorm.naming import one_instance
+    from tstorm.instance_names import one_instance
 
     topology = what.plan.topology
     if pair is not None:
-        from tstorm.plotting import pair as pairs
+        from tstorm.plotting import pair_picture as pairs
 
         ends = [one_instance(topology.services, topology.nodes, name, "--pair") for name in pair]
         if ends[0] == ends[1]:
             raise click.BadParameter("a pair is two instances.", param_hint="'--pair'")
         return pairs.draw(what, ends[0], ends[1], suffix)
-    from tstorm.plotting import link as links
-    from tstorm.plotting.naming import link_of
+    from tstorm.plotting import link_picture as links
+    from tstorm.plotting.link_names import link_of
 
     return links.draw(what, link_of(topology, str(link)), suffix)
 
 
 def _network(what: Subject, at_ns: int | None, suffix: str) -> Drawn:
-    from tstorm.plotting import topology
+    from tstorm.plotting import topology_picture
 
     if at_ns is None:
         output.note("note: at 0s; --at T is another time")
     elif at_ns > what.plan.end_ns:
         output.note(f"note: the experiment ends at {units.duration(what.plan.end_ns)}")
-    return topology.draw(what, at_ns or 0, suffix)
+    return topology_picture.draw(what, at_ns or 0, suffix)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tstorm import output
-from tstorm.exits import CommandError
-from tstorm.options import types
+from tstorm.exit_codes import CommandError
+from tstorm.options import option_types
 from tstorm.options.cluster import cluster_objects
 from tstorm.options.shared import params, seed, source
 
 if TYPE_CHECKING:
     from manifests.bundle import Bundle
-    from manifests.settings import Options
+    from manifests.render_options import Options
 
 STDOUT = "-"
 FOLDERS = {"yaml": "kubernetes", "kustomize": "kustomize", "compose": "compose"}
@@ -69,7 +69,7 @@ def _print(files: Mapping[str, str | bytes]) -> None:
     "--output",
     "target",
     metavar="DIR",
-    type=types.DIRECTORY,
+    type=option_types.DIRECTORY,
     help="The directory, or '-' for one YAML stream.  "
     "[default: EXP.kubernetes, EXP.kustomize or EXP.compose in the working directory]",
 )
@@ -115,7 +115,7 @@ def command(
     _check(target, form, asked)
     from manifests import bundle, kubernetes_checks
     from manifests.refusal import ManifestError
-    from manifests.settings import Options
+    from manifests.render_options import Options
     from manifests.write import write
     from tstorm.loading import experiment_name, load_plan, plan_errors_shown, show_in_cluster
 

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tstorm.exits import FAILED, OK, TOO_LATE, CommandError
-from tstorm.options import types
-from tstorm.options.run import running
+from tstorm.exit_codes import (
+    FAILED,
+    OK,
+    TOO_LATE,
+    CommandError,
+)
+from tstorm.options import option_types
+from tstorm.options.run_options import running
 from tstorm.options.shared import params, seed
 
 if TYPE_CHECKING:
@@ -17,39 +22,41 @@ if TYPE_CHECKING:
 
     from compiler.plan.reader import Plan
     from runtime.options import RunOptions
-    from tstorm.checktext import Comparison
+    from tstorm.checktext import ReplayComparison
 
-    Compare = Callable[[Path], Comparison]
+    Compare = Callable[[Path], ReplayComparison]
 
 
 def _compared(source: str, recorded: Mapping[str, Any], plan: Plan, options: RunOptions) -> Compare:
     """How the run that comes is compared with the one at `source`; that one is read now, so that a
     damaged one is told before anything runs."""
     from runtime.options import VIRTUAL, decode
-    from runtime.results import compare, everything
+    from runtime.results import event_comparison, everything
     from runtime.rundir import rundir
-    from tstorm.checktext import COMPUTING_DIFFERS, Comparison
+    from tstorm.checktext import COMPUTING_DIFFERS, ReplayComparison
 
-    before = compare.load(source)
+    before = event_comparison.load(source)
     both = options, decode(recorded["options"], "options")
     virtual = all(one.time == VIRTUAL for one in both)
     charged = virtual and any(one.cpu_ppb for one in both)
     if not virtual or charged or recorded["plan_digest"] != plan.digest:
         why = COMPUTING_DIFFERS if charged else ""
-        return lambda path: Comparison(compare.differ(before, compare.load(path)), why_no_more=why)
+        return lambda path: ReplayComparison(
+            event_comparison.differ(before, event_comparison.load(path)), why_no_more=why
+        )
     first = rundir.recorded(source)
     everything.read(first)
 
-    def whole(path: Path) -> Comparison:
-        events = compare.differ(before, compare.load(path))
+    def whole(path: Path) -> ReplayComparison:
+        events = event_comparison.differ(before, event_comparison.load(path))
         found, compared = everything.differ(first, rundir.recorded(path), plan)
-        return Comparison([one for one in events if one.what == "start"], found, compared)
+        return ReplayComparison([one for one in events if one.what == "start"], found, compared)
 
     return whole
 
 
 @click.command()
-@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=types.INPUT)
+@click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=option_types.INPUT)
 @seed
 @params
 @click.option(
@@ -96,10 +103,16 @@ def command(
       tstorm replay runs/quickstart-20260301T120000Z --backend k8s --check
     """
     from runtime.options import COMPLETED, K8S
-    from tstorm.checktext import Comparison
+    from tstorm.checktext import ReplayComparison
+    from tstorm.command_support import (
+        carry_out,
+        errors_shown,
+        options_of,
+        places_of,
+        recorded_run,
+    )
     from tstorm.loading import plan_to_run, show_in_cluster
     from tstorm.outcome import report
-    from tstorm.running import carry_out, errors_shown, options_of, places_of, recorded_run
 
     with errors_shown():
         recorded = recorded_run(source)
@@ -113,7 +126,7 @@ def command(
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
         result = carry_out(found, options, places, cluster, quiet=quiet)
         checked = compare(result.directory) if compare and result.outcome == COMPLETED else None
-    more = (checked or Comparison()).records() if check else {}
+    more = (checked or ReplayComparison()).records() if check else {}
     report(result, form, quiet=quiet, **more)
     if checked is not None:
         checked.tell(form)

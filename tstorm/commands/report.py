@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from tstorm import output
-from tstorm.options import types
+from tstorm.options import option_types
 from tstorm.options.shared import run_argument
 
 if TYPE_CHECKING:
-    from tstorm.reporting.facts import Facts
+    from tstorm.reporting.run_facts import RunFacts
 
 _TABLES = ("paths", "pairs", "links", "probes", "figures", "events")
 
@@ -30,7 +30,7 @@ _TABLES = ("paths", "pairs", "links", "probes", "figures", "events")
     "--output",
     "target",
     metavar="F",
-    type=types.Text(),
+    type=option_types.TextType(),
     default="-",
     help="The file, or '-' for standard output; for all tables of CSV a folder.  [default: -]",
 )
@@ -68,8 +68,8 @@ def command(
     form = _form(form, target, table)
     if require is not None and form != "junit":
         raise click.UsageError("--require is for --format junit.")
-    from tstorm.reporting import formats, place
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
+    from tstorm.reporting import formats, output_files
 
     with errors_shown():
         facts = _gathered(run)
@@ -77,10 +77,10 @@ def command(
             _tables(facts, target, table)
             return
         pieces = formats.pieces(facts, form, require)
-        if target == place.STDOUT:
-            place.put_stdout(pieces)
+        if target == output_files.STDOUT:
+            output_files.put_stdout(pieces)
         else:
-            place.put_file(target, pieces)
+            output_files.put_file(target, pieces)
 
 
 def _form(form: str | None, target: str, table: str | None) -> str:
@@ -98,26 +98,26 @@ def _form(form: str | None, target: str, table: str | None) -> str:
     return found
 
 
-def _gathered(run: str) -> Facts:
-    from tstorm.reporting import facts, lookup
+def _gathered(run: str) -> RunFacts:
+    from tstorm.reporting import named_runs, run_facts
 
-    found = lookup.gathered(run)
-    if found.state == facts.RUNNING:
+    found = named_runs.gathered(run)
+    if found.state == run_facts.RUNNING:
         output.note(f"note: {run} goes on: this is what it has recorded so far")
-    elif found.state == facts.UNFINISHED:
+    elif found.state == run_facts.UNFINISHED:
         output.note(f"note: {run} was ended from outside: this is what it had recorded")
     return found
 
 
-def _tables(facts: Facts, target: str, table: str | None) -> None:
-    from tstorm.reporting import formats, place
+def _tables(facts: RunFacts, target: str, table: str | None) -> None:
+    from tstorm.reporting import formats, output_files
 
     found = formats.tables(facts, [table] if table else [])
     if table is None:
-        place.put_folder(target, found, formats.heads())
+        output_files.put_folder(target, found, formats.heads())
         return
     (rows,) = found.values()
-    if target == place.STDOUT:
-        place.put_stdout(rows)
+    if target == output_files.STDOUT:
+        output_files.put_stdout(rows)
     else:
-        place.put_file(target, rows)
+        output_files.put_file(target, rows)

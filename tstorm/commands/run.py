@@ -9,10 +9,10 @@ import click
 
 from tstorm import output, units
 from tstorm.campaign.seedstype import SeedsType
-from tstorm.exits import OK, CommandError
-from tstorm.options import types
+from tstorm.exit_codes import OK, CommandError
+from tstorm.options import option_types
 from tstorm.options.cluster import only_in_cluster
-from tstorm.options.run import running
+from tstorm.options.run_options import running
 from tstorm.options.shared import budget, params, seed, source
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs",
     metavar="N",
-    type=types.WholeNumber(min=1),
+    type=option_types.WholeNumber(min=1),
     help="With --seeds: so many runs at a time.  [default: in virtual time one for each processor, "
     "in real time 1]",
 )
 @click.option(
     "--junit",
     metavar="F",
-    type=types.Text(),
+    type=option_types.TextType(),
     help="When the run has ended, also write it as JUnit XML, as 'tstorm report --format junit'.",
 )
 def command(
@@ -88,10 +88,15 @@ def command(
       tstorm run quickstart.plan --backend k8s --nodes pool=lab
     """
     from runtime.options import K8S, PREFERRED
+    from tstorm.command_support import (
+        carry_out,
+        errors_shown,
+        options_of,
+        places_of,
+    )
     from tstorm.loading import folder_of, plan_to_run, recorded_plan, show_in_cluster
-    from tstorm.onpath import finder
     from tstorm.outcome import report
-    from tstorm.running import carry_out, errors_shown, options_of, places_of
+    from tstorm.which import finder
 
     with errors_shown():
         options = options_of(asked)
@@ -132,7 +137,7 @@ def _note_end(plan: Plan, options: RunOptions) -> None:
 
 def _note_short(plan: Plan, options: RunOptions) -> None:
     """What cannot be VALID is said before it runs."""
-    from runtime.certify.foreseen import why_never
+    from runtime.certify.never_valid import why_never
     from runtime.schedule import Schedule
 
     why = why_never(plan, Schedule(plan, options))
@@ -141,11 +146,13 @@ def _note_short(plan: Plan, options: RunOptions) -> None:
 
 
 def _write_junit(directory: Path, target: str) -> None:
-    from tstorm.reporting import formats, lookup, place
-    from tstorm.running import errors_shown
+    from tstorm.command_support import errors_shown
+    from tstorm.reporting import formats, named_runs, output_files
 
     with errors_shown():
-        place.put_file(target, formats.pieces(lookup.gathered(str(directory)), formats.JUNIT))
+        output_files.put_file(
+            target, formats.pieces(named_runs.gathered(str(directory)), formats.JUNIT)
+        )
 
 
 def _search(

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tstorm import output
-from tstorm.exits import FAILED, INTERRUPTED, CommandError
-from tstorm.options import types
+from tstorm.exit_codes import FAILED, INTERRUPTED, CommandError
+from tstorm.options import option_types
 from tstorm.options.cluster import only_in_cluster
-from tstorm.options.run import running
+from tstorm.options.run_options import running
 from tstorm.options.shared import params, seed
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from runtime.options import RunOptions
     from tstorm.loading import PlanToRun
     from tstorm.shrink.failures import Failure
-    from tstorm.shrink.reading import Reading
-    from tstorm.shrink.running import Runner
     from tstorm.shrink.search import Shrunk
+    from tstorm.shrink.text_meaning import TextMeaning
+    from tstorm.shrink.trial_runs import TrialRunner
     from tstorm.shrink.trials import Trials
 
 MOST_REPEATS = 100
@@ -55,7 +55,7 @@ class RepeatType(click.ParamType[tuple[int, int]]):
 
 
 @click.command()
-@click.argument("source", metavar="RUN|EXP.tdl", type=types.INPUT)
+@click.argument("source", metavar="RUN|EXP.tdl", type=option_types.INPUT)
 @seed
 @params
 @click.option(
@@ -64,7 +64,7 @@ class RepeatType(click.ParamType[tuple[int, int]]):
 @click.option(
     "--attempts",
     metavar="N",
-    type=types.WholeNumber(min=1),
+    type=option_types.WholeNumber(min=1),
     default=100,
     show_default=True,
     help="Try at most N texts.",
@@ -73,7 +73,7 @@ class RepeatType(click.ParamType[tuple[int, int]]):
     "--budget",
     "budget_ns",
     metavar="T",
-    type=types.DURATION,
+    type=option_types.DURATION,
     help="Begin no run after so much time.  [default: no limit]",
 )
 @click.option(
@@ -119,8 +119,8 @@ def command(
       tstorm shrink runs/bank/seed-7 --repeat 2/3 --budget 30m
     """
     from runtime.options import K8S
+    from tstorm.command_support import errors_shown, options_of, recorded_run
     from tstorm.loading import plan_to_run
-    from tstorm.running import errors_shown, options_of, recorded_run
 
     only_in_cluster(cluster)
     _check_place(target)
@@ -147,17 +147,17 @@ def command(
 def _shrink(
     source: str,
     found: PlanToRun,
-    runner: Runner,
+    runner: TrialRunner,
     recorded: Mapping[str, Any] | None,
     bounds: tuple[int, int | None, int, int],
     quiet: bool,
 ) -> tuple[Shrunk, Trials, Mapping[Failure, int | None]]:
-    from tstorm.shrink import script, search, told
+    from tstorm.shrink import script, search, shrink_messages
     from tstorm.shrink.trials import Attempt, Bounds, Trials
 
     def tell(attempt: Attempt) -> None:
         if not quiet:
-            _note(told.attempt(attempt))
+            _note(shrink_messages.attempt(attempt))
 
     attempts, budget_ns, needed, whole = bounds
     begun = time.monotonic()
@@ -174,24 +174,24 @@ def _shrink(
     return shrunk, trials, wanted
 
 
-def _runner(source: str, found: PlanToRun, options: RunOptions, out: str | None) -> Runner:
-    from compiler.sources import Folder, Recorded
+def _runner(source: str, found: PlanToRun, options: RunOptions, out: str | None) -> TrialRunner:
+    from compiler.sources import RecordedFiles, SourceFolder
     from tstorm.loading import folder_of, recorded_plan
-    from tstorm.shrink.reading import Reading
-    from tstorm.shrink.running import Runner
+    from tstorm.shrink.text_meaning import TextMeaning
+    from tstorm.shrink.trial_runs import TrialRunner
 
     kept = Path(out) if out else None
     if kept is not None and os.path.lexists(kept):
         raise CommandError(f"error: --out {out}: it is there already; name a new directory")
     fresh = recorded_plan(source) is None
-    sources = Folder(folder_of(source)) if fresh else Recorded(found.plan)
-    reading = Reading(sources, found.plan.params, found.plan.seed)
+    sources = SourceFolder(folder_of(source)) if fresh else RecordedFiles(found.plan)
+    reading = TextMeaning(sources, found.plan.params, found.plan.seed)
     name = f"{found.name}-shrink"
-    return Runner(source, reading, options, name, found.plan.end_ns, kept)
+    return TrialRunner(source, reading, options, name, found.plan.end_ns, kept)
 
 
 def _wanted(
-    source: str, runner: Runner, plan: Plan, recorded: Mapping[str, Any] | None
+    source: str, runner: TrialRunner, plan: Plan, recorded: Mapping[str, Any] | None
 ) -> Mapping[Failure, int | None]:
     """What must go on failing: what failed in the run, or does in a first one of the text."""
     from runtime.rundir import rundir
@@ -216,23 +216,23 @@ def _wanted(
 
 
 def _said(found: PlanToRun, options: RunOptions, target: str | None) -> str:
-    from tstorm.shrink import told
+    from tstorm.shrink import shrink_messages
 
-    return told.command(target or "FILE", found.plan.seed, found.plan.params, options)
+    return shrink_messages.command(target or "FILE", found.plan.seed, found.plan.params, options)
 
 
 def _tell(
     shrunk: Shrunk,
     trials: Trials,
-    reading: Reading,
+    reading: TextMeaning,
     wanted: Mapping[Failure, int | None],
     target: str | None,
     again: str,
     form: str,
 ) -> None:
-    from tstorm.shrink import told
+    from tstorm.shrink import shrink_messages
 
-    for line in told.closing(shrunk, trials, reading):
+    for line in shrink_messages.closing(shrunk, trials, reading):
         _note(line)
     if shrunk.confirmed:
         if target is not None:
@@ -240,7 +240,7 @@ def _tell(
         _note(f"again: {again}")
     with output.product_kept_going():
         if form == "json":
-            output.emit_json(told.to_json(shrunk, trials, reading, wanted, again))
+            output.emit_json(shrink_messages.to_json(shrunk, trials, reading, wanted, again))
         elif shrunk.confirmed and target is None:
             click.echo(shrunk.text.encode("utf-8"), nl=False)
 
@@ -258,7 +258,7 @@ def _check_place(target: str | None) -> None:
 
 def _write(target: str, text: str) -> None:
     """Whole or not at all."""
-    from runtime.rundir.directory import HeldDirectory
+    from runtime.rundir.held_directory import HeldDirectory
 
     path = Path(os.path.realpath(target))
     try:

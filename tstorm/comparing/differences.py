@@ -17,16 +17,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tstorm.comparing import figures, holm, intervals, pairs, ranks
-from tstorm.comparing.figures import Figures
-from tstorm.comparing.metrics import Kind, Metric
-from tstorm.comparing.sides import Side
+from tstorm.comparing import (
+    holm,
+    intervals,
+    ranks,
+    run_metrics,
+    signed_rank,
+)
+from tstorm.comparing.comparison_sides import ComparisonSide
+from tstorm.comparing.metrics import Metric, MetricKind
+from tstorm.comparing.run_metrics import RunMetrics
 
 LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MetricDifference:
     """`first` and `second` are medians or shares, of `counts` values. What could not be said is
     None: one value a side has neither an interval nor a probability. `paired`: each seed was
     compared with itself, and `shift` is the median of the differences. `tested`: the probability
@@ -54,7 +60,7 @@ class Difference:
         return self.adjusted is not None and self.adjusted < LEVEL
 
 
-def between(sides: Sequence[Side]) -> list[Difference]:
+def between(sides: Sequence[ComparisonSide]) -> list[MetricDifference]:
     """By side, then by group and metric."""
     found = [
         row for number, side in enumerate(sides[1:], 1) for row in _pair(sides[0], side, number)
@@ -64,7 +70,7 @@ def between(sides: Sequence[Side]) -> list[Difference]:
     return [replace(row, adjusted=next(adjusted)) if row.tested else row for row in found]
 
 
-def _pair(first: Side, second: Side, number: int) -> Iterator[Difference]:
+def _pair(first: ComparisonSide, second: ComparisonSide, number: int) -> Iterator[MetricDifference]:
     one_run = not first.is_campaign
     for group, ours, theirs in _groups(first, second):
         metrics = {metric for run in (*ours, *theirs) for metric in run.values}
@@ -78,7 +84,9 @@ def _pair(first: Side, second: Side, number: int) -> Iterator[Difference]:
                 yield replace(row, other=number, group=group)
 
 
-def _groups(first: Side, second: Side) -> Iterator[tuple[str, list[Figures], list[Figures]]]:
+def _groups(
+    first: ComparisonSide, second: ComparisonSide
+) -> Iterator[tuple[str, list[RunMetrics], list[RunMetrics]]]:
     """Like with like; where each side has other parameters, but one of each, these are compared."""
     if _only_values_differ(first, second):
         (ours,), (theirs,) = first.groups.values(), second.groups.values()
@@ -89,22 +97,22 @@ def _groups(first: Side, second: Side) -> Iterator[tuple[str, list[Figures], lis
             yield group, first.groups[group], second.groups[group]
 
 
-def _only_values_differ(first: Side, second: Side) -> bool:
+def _only_values_differ(first: ComparisonSide, second: ComparisonSide) -> bool:
     return (
         len(first.groups) == len(second.groups) == 1 and first.groups.keys() != second.groups.keys()
     )
 
 
-def _values(metric: Metric, runs: Sequence[Figures]) -> list[float]:
+def _values(metric: Metric, runs: Sequence[RunMetrics]) -> list[float]:
     """A program that is nowhere said to have failed has not, if its run came to its end."""
-    if metric.kind == Kind.PROGRAM:
+    if metric.kind == MetricKind.PROGRAM:
         return [run.values.get(metric, 0.0) for run in runs if run.is_whole or metric in run.values]
     return [run.values[metric] for run in runs if metric in run.values]
 
 
 def _of_campaigns(
-    metric: Metric, ours: Sequence[Figures], theirs: Sequence[Figures]
-) -> Difference | None:
+    metric: Metric, ours: Sequence[RunMetrics], theirs: Sequence[RunMetrics]
+) -> MetricDifference | None:
     first, second = _values(metric, ours), _values(metric, theirs)
     if not first or not second:
         return None
@@ -112,17 +120,17 @@ def _of_campaigns(
     both = _by_seed(metric, ours, theirs)
     if metric.is_share:
         means = sum(first) / counts[0], sum(second) / counts[1]
-        row = Difference(0, "", metric, counts, *means, _of_shares(first, second, both))
+        row = MetricDifference(0, "", metric, counts, *means, _of_shares(first, second, both))
     else:
         medians = intervals.median(first), intervals.median(second)
-        row = Difference(0, "", metric, counts, *medians, _of_medians(first, second, both))
+        row = MetricDifference(0, "", metric, counts, *medians, _of_medians(first, second, both))
     if min(counts) < 2:
         return replace(row, interval=None)
     apart = [there - here for here, there in both]
     if both:
         row = replace(row, paired=True)
         row = row if metric.is_share else replace(row, shift=intervals.median(apart))
-        found = pairs.probability(apart)
+        found = signed_rank.probability(apart)
     else:
         found = ranks.probability(first, second)
     if len({*first, *second}) == 1 or (both and not any(apart)):
@@ -131,12 +139,12 @@ def _of_campaigns(
 
 
 def _by_seed(
-    metric: Metric, ours: Sequence[Figures], theirs: Sequence[Figures]
+    metric: Metric, ours: Sequence[RunMetrics], theirs: Sequence[RunMetrics]
 ) -> list[tuple[float, float]]:
     """The values of each seed on both sides; nothing where not all of both sides have one."""
     sides = []
     for runs in (ours, theirs):
-        known = [one for one in runs if metric.kind == Kind.PROGRAM or metric in one.values]
+        known = [one for one in runs if metric.kind == MetricKind.PROGRAM or metric in one.values]
         values = zip((one.seed for one in known), _values(metric, known), strict=True)
         sides.append(dict(values))
         if len(sides[-1]) < max(len(known), 2):
@@ -163,25 +171,27 @@ def _of_medians(
     return intervals.of_difference(first, second)
 
 
-def _of_runs(metric: Metric, ours: Figures, theirs: Figures) -> Difference | None:
+def _of_runs(metric: Metric, ours: RunMetrics, theirs: RunMetrics) -> MetricDifference | None:
     first, second = _values(metric, [ours]), _values(metric, [theirs])
     if not first or not second:
         return None
-    row = Difference(0, "", metric, (1, 1), first[0], second[0])
+    row = MetricDifference(0, "", metric, (1, 1), first[0], second[0])
     if metric in ours.counts and metric in theirs.counts:
         return _lost(row, ours.counts[metric], theirs.counts[metric])
     if metric not in ours.samples or metric not in theirs.samples:
         return row
     samples = ours.samples[metric], theirs.samples[metric]
     row = replace(row, counts=(len(samples[0]), len(samples[1])))
-    if metric.kind == Kind.RTT_P99:  # the test is one of the whole distribution: said once
-        return replace(row, interval=intervals.of_difference(*samples, figures.P99))
+    if metric.kind == MetricKind.RTT_P99:  # the test is one of the whole distribution: said once
+        return replace(row, interval=intervals.of_difference(*samples, run_metrics.P99))
     interval = intervals.of_difference(*samples)
     found = ranks.probability(*samples)
     return replace(row, interval=interval, probability=found, tested=True)
 
 
-def _lost(row: Difference, ours: tuple[int, int], theirs: tuple[int, int]) -> Difference:
+def _lost(
+    row: MetricDifference, ours: tuple[int, int], theirs: tuple[int, int]
+) -> MetricDifference:
     low, high = intervals.of_shares(ours, theirs)
     first, second = ([1.0] * lost + [0.0] * (whole - lost) for lost, whole in (ours, theirs))
     return replace(
@@ -193,7 +203,7 @@ def _lost(row: Difference, ours: tuple[int, int], theirs: tuple[int, int]) -> Di
     )
 
 
-def notes(sides: Sequence[Side], found: Sequence[Difference]) -> Iterator[str]:
+def notes(sides: Sequence[ComparisonSide], found: Sequence[MetricDifference]) -> Iterator[str]:
     """What a reader must know to read the rows."""
     if not sides[0].is_campaign:
         yield (
@@ -213,20 +223,22 @@ def notes(sides: Sequence[Side], found: Sequence[Difference]) -> Iterator[str]:
             yield _too_few(most, tests)
 
 
-def _said(side: Side) -> str:
+def _said(side: ComparisonSide) -> str:
     (group,) = side.groups
     return f"{group} of {side.name}" if group else side.name
 
 
-def _least(row: Difference) -> float:
+def _least(row: MetricDifference) -> float:
     """The smallest probability that values of so many runs can have."""
-    return pairs.least(row.counts[0]) if row.paired else ranks.least(*row.counts)
+    return signed_rank.least(row.counts[0]) if row.paired else ranks.least(*row.counts)
 
 
-def _too_few(row: Difference, tests: int) -> str:
+def _too_few(row: MetricDifference, tests: int) -> str:
     runs = f"{row.counts[0]} and {row.counts[1]} runs"
     enough = min(row.counts)
-    while (pairs.least(enough) if row.paired else ranks.least(enough, enough)) * tests >= LEVEL:
+    while (
+        signed_rank.least(enough) if row.paired else ranks.least(enough, enough)
+    ) * tests >= LEVEL:
         enough += 1
     return (
         f"{runs} are too few for {tests} figures: no difference could be told from chance; add"

@@ -11,7 +11,7 @@ from tstorm import units
 _DIGITS = 4  # that are shown
 
 
-class Kind(IntEnum):
+class MetricKind(IntEnum):
     """In the order in which they are shown."""
 
     VERDICT = 0
@@ -27,18 +27,20 @@ class Kind(IntEnum):
 
 
 WORDS = {
-    Kind.VERDICT: "not VALID",
-    Kind.EXPECTATION: "expectation failed",
-    Kind.PROGRAM: "program failed",
-    Kind.OWN: "figure",
-    Kind.FIGURE: "figure of expectation",
-    Kind.MOMENT: "moment of expectation",
-    Kind.RTT_MEDIAN: "RTT, median",
-    Kind.RTT_P99: "RTT, p99",
-    Kind.LOSS: "loss",
-    Kind.THROUGHPUT: "throughput",
+    MetricKind.VERDICT: "not VALID",
+    MetricKind.EXPECTATION: "expectation failed",
+    MetricKind.PROGRAM: "program failed",
+    MetricKind.OWN: "figure",
+    MetricKind.FIGURE: "figure of expectation",
+    MetricKind.MOMENT: "moment of expectation",
+    MetricKind.RTT_MEDIAN: "RTT, median",
+    MetricKind.RTT_P99: "RTT, p99",
+    MetricKind.LOSS: "loss",
+    MetricKind.THROUGHPUT: "throughput",
 }
-SHARES = frozenset({Kind.VERDICT, Kind.EXPECTATION, Kind.PROGRAM})  # 1 or 0 in a run
+SHARES = frozenset(
+    {MetricKind.VERDICT, MetricKind.EXPECTATION, MetricKind.PROGRAM}
+)  # 1 or 0 in a run
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +48,7 @@ class Metric:
     """`subject` is a pair, an instance, an expectation, or a figure and its instance; `unit` is ns,
     bps, ppb or nothing."""
 
-    kind: Kind
+    kind: MetricKind
     subject: str = ""
     unit: str = ""
 

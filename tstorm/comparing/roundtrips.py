@@ -1,7 +1,7 @@
 """Round trips out of probes: how long a packet and its answer would have been under way.
 
-Input: the probes of a run (runtime/probing/record.py). Output: for each two instances the round
-trips, and for each ordered pair how many of its probes were lost.
+Input: the probes of a run (runtime/probing/probe_record.py). Output: for each two instances the
+round trips, and for each ordered pair how many of its probes were lost.
 Where probes go one way, round trips are composed (runtime/probing/roundtrip.py). Moments are plan
 time, which goes by `pace` times as fast as delays and intervals.
 Where probes measure round trips themselves, these are taken as they are.
@@ -12,7 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from runtime.probing.record import ROUND_TRIP, Header, Probe, Recorded
+from runtime.probing.probe_record import (
+    ROUND_TRIP,
+    Probe,
+    ProbesHeader,
+    RecordedProbes,
+)
 from runtime.probing.roundtrip import REACH, Sent, answer
 
 Pair = tuple[str, str]
@@ -29,7 +34,7 @@ class Probed:
     last_ns: int = 0
 
 
-def gather(recorded: Recorded, pace: int) -> Probed:
+def gather(recorded: RecordedProbes, pace: int) -> Probed:
     header = recorded.header
     arrived: dict[int, _Arrived] = {number: [] for number in range(len(header.pairs))}
     found = Probed()
@@ -60,7 +65,7 @@ def _key(pair: Pair) -> Pair:
 
 
 def _joined(
-    header: Header, arrived: Mapping[int, _Arrived], pace: int
+    header: ProbesHeader, arrived: Mapping[int, _Arrived], pace: int
 ) -> Iterable[tuple[Pair, list[int]]]:
     numbers = {pair: number for number, pair in enumerate(header.pairs)}
     for pair, number in numbers.items():

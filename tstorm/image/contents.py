@@ -10,7 +10,7 @@ FILE = 0o644
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ImageEntry:
     """A file with `data`, or a symbolic link where `target` is not ''; a directory has neither."""
 
     mode: int
@@ -22,26 +22,26 @@ class Contents:
     """Paths are absolute. The directories above an entry come by themselves."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ImageEntry] = {}
 
     def add(self, path: str, data: bytes, mode: int = FILE) -> None:
         """Raises ValueError if another file is there."""
-        self._put(path, Entry(mode, data))
+        self._put(path, ImageEntry(mode, data))
 
     def link(self, path: str, target: str) -> None:
-        self._put(path, Entry(0o777, target=target))
+        self._put(path, ImageEntry(0o777, target=target))
 
     def directory(self, path: str, mode: int = PROGRAM) -> None:
-        self._put(path, Entry(mode))
+        self._put(path, ImageEntry(mode))
 
-    def _put(self, path: str, entry: Entry) -> None:
+    def _put(self, path: str, entry: ImageEntry) -> None:
         known = self._entries.setdefault(path, entry)
         if known != entry:
             raise ValueError(f"two different files would be {path} of the image")
         for above in PurePosixPath(path).parents:
-            self._entries.setdefault(str(above), Entry(PROGRAM))
+            self._entries.setdefault(str(above), ImageEntry(PROGRAM))
 
-    def listed(self) -> list[tuple[str, Entry]]:
+    def listed(self) -> list[tuple[str, ImageEntry]]:
         """All of them but `/`, in the order of their paths' parts: a directory before its files."""
         paths = sorted(self._entries, key=lambda path: path.split("/"))
         return [(path, self._entries[path]) for path in paths if path != "/"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tstorm.exits import CANNOT, CommandError
+from tstorm.exit_codes import CANNOT, CommandError
 
 MACHINES = {62: "amd64", 183: "arm64"}  # e_machine: EM_X86_64, EM_AARCH64
 

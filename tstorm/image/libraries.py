@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runtime.system.inroot import inside
-from tstorm.exits import CANNOT, CommandError
+from tstorm.exit_codes import CANNOT, CommandError
 from tstorm.image import elf
 
 _USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")

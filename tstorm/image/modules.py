@@ -23,7 +23,7 @@ _UNCHECKED_HASH = (1).to_bytes(4, "little")  # PEP 552: nobody looks whether the
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class ModuleFolder:
     """A folder of modules here, and where it is in the image."""
 
     here: Path
@@ -39,7 +39,7 @@ class Module:
 
 
 def find(
-    folders: Iterable[Folder], names: Iterable[str], left_out: Collection[str]
+    folders: Iterable[ModuleFolder], names: Iterable[str], left_out: Collection[str]
 ) -> dict[str, Module]:
     """The modules by their full names, packages included. `left_out`: with all below them."""
     search = list(folders)
@@ -77,7 +77,7 @@ def _with_parents(name: str) -> Iterator[str]:
     return (".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
-def _locate(search: Iterable[Folder], name: str) -> tuple[Path, str] | None:
+def _locate(search: Iterable[ModuleFolder], name: str) -> tuple[Path, str] | None:
     below = name.replace(".", "/")
     for folder in search:
         for relative in (f"{below}/__init__.py", f"{below}.py"):

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runtime.system.inroot import inside
-from tstorm.exits import CANNOT, CommandError
+from tstorm.exit_codes import CANNOT, CommandError
 from tstorm.image import modules
 from tstorm.image.contents import PROGRAM, Contents
+from tstorm.image.image_source import PACKAGES, Source
 from tstorm.image.libraries import Libraries
-from tstorm.image.source import PACKAGES, Source
 
 # What is started in the image -> the module that it is.
 LAUNCHERS = {"tstorm-agent": "runtime.agent.pod", "tstorm-coordinator": "runtime.job"}

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from manifests.kubernetes_labels import component_selector
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import AGENTS, COORDINATOR_LOG
 from runtime.say import some
 from tstorm.k8s.connection import ApiConnection, ServerError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from compiler.plan.reader import Plan
 from manifests import bundle, kubernetes, kubernetes_checks
 from manifests.refusal import ManifestError
-from manifests.settings import Options
+from manifests.render_options import Options
 from manifests.write import encoded
 from runtime.errors import RunError
 from runtime.options import RunOptions

@@ -16,7 +16,7 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.agent.pod.ending import longest_seconds
-from runtime.backend import choice
+from runtime.backend import datapath_choice
 from runtime.doctor.findings import WARN, Check
 from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, unexpected
@@ -26,11 +26,23 @@ from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.schedule import Schedule
-from tstorm.k8s import agentlogs, apply, following, podexec, preflight, removing
+from tstorm.k8s import (
+    agentlogs,
+    apply,
+    coordinator_follower,
+    podexec,
+    preflight,
+    remove_runs,
+)
 from tstorm.k8s.apply import AppliedExperiment
 from tstorm.k8s.connection import ApiConnection, ServerError
+from tstorm.k8s.coordinator_follower import (
+    PROGRAM,
+    CoordinatorLostError,
+    Heard,
+    RunFollower,
+)
 from tstorm.k8s.find import Root
-from tstorm.k8s.following import PROGRAM, CoordinatorLostError, Heard, RunFollower
 from tstorm.k8s.mirror import Mirror
 from tstorm.k8s.podexec import BrokenStreamError
 from tstorm.k8s.waiting import Waiting
@@ -70,8 +82,8 @@ def run(
     Raises RunError for what is asked, MachineError if the cluster refuses; then nothing of the run
     is left in the cluster.
     """
-    timeline = Schedule(plan, options)
-    choice.check(plan, options)
+    schedule = Schedule(plan, options)
+    datapath_choice.check(plan, options)
     namespace, image = cluster.experiment.namespace, cluster.agent_image
     with cluster.connection as connection, stops.noted() as signals:
         given = cluster.experiment.is_named and preflight.is_given(connection, namespace)
@@ -81,7 +93,7 @@ def run(
         directory = _directory(plan, options, places, cluster)
         root = Root(namespace, given)
         attempt = _Attempt(
-            plan, timeline, options, places, cluster, directory, signals, reporter, root
+            plan, schedule, options, places, cluster, directory, signals, reporter, root
         )
         attempt.warn_of(found)
         return attempt.whole()
@@ -111,7 +123,7 @@ def _directory(
 @dataclass(slots=True)
 class _Attempt:
     plan: Plan
-    timeline: Schedule
+    schedule: Schedule
     options: RunOptions
     places: RunPlaces
     cluster: ClusterPlace
@@ -183,7 +195,7 @@ class _Attempt:
             self._listen()
         finally:
             follower.halt()
-            follower.join(following.BEAT_SECONDS)
+            follower.join(coordinator_follower.BEAT_SECONDS)
         if self.final is not None:
             self._say_if_destroyed(self.final)
             self._fetched()
@@ -193,7 +205,7 @@ class _Attempt:
         if final["outcome"] == COMPLETED or self.stops:
             return
         with suppress(ServerError):
-            removal = following.removed(self.cluster.connection, self.root)
+            removal = coordinator_follower.removed(self.cluster.connection, self.root)
             if removal is not None:
                 final.update(outcome=FAILED, message=removal.text)
 
@@ -285,7 +297,7 @@ class _Attempt:
             pod = self._pod()
             if pod is None or pod.get("status", {}).get("phase") != "Running":
                 raise StoppedError
-            place = following.place_of(pod)
+            place = coordinator_follower.place_of(pod)
             podexec.answer(self.cluster.connection, place, [PROGRAM, "stop"])
         except BrokenStreamError:
             return False
@@ -297,14 +309,14 @@ class _Attempt:
 
     def _pod(self) -> dict[str, Any] | None:
         """The coordinator's. RunError if it is gone, or unknown."""
-        return following.pod_of_run(self.cluster.connection, self.root)
+        return coordinator_follower.pod_of_run(self.cluster.connection, self.root)
 
     def _fetched(self) -> None:
         """Lets the coordinator go. It goes anyway when its namespace does, or its time is up."""
         with suppress(RunError):
             pod = self._pod()
             if pod is not None:
-                place = following.place_of(pod)
+                place = coordinator_follower.place_of(pod)
                 podexec.answer(self.cluster.connection, place, [PROGRAM, "fetched"])
 
     def _warn(self, text: str) -> None:
@@ -314,7 +326,7 @@ class _Attempt:
         """Says what could not be removed: the outcome stands."""
         self.report("removing it from the cluster", phase=STOPPING)
         try:
-            kept = removing.remove(self.cluster.connection, self.root, self._rest, self._warn)
+            kept = remove_runs.remove(self.cluster.connection, self.root, self._rest, self._warn)
         except RunError as error:
             kept = error.message
         if kept:
@@ -329,7 +341,7 @@ class _Attempt:
     def _conclude(self) -> RunResult:
         assert self.final is not None
         final = self.final
-        summary = conclude.results(self.directory, self.plan, self.timeline, self.options, final)
+        summary = conclude.results(self.directory, self.plan, self.schedule, self.options, final)
         if final["refused"]:
             raise MachineError(str(final["message"]))
         return RunResult(
@@ -373,10 +385,10 @@ class _Attempt:
             run_id=self.run_id,
             directory=str(self.directory.path),
             at_ns=self.options.start_at_ns,
-            end_ns=self.timeline.end_ns,
+            end_ns=self.schedule.end_ns,
             elapsed_ns=0,
             applied=0,
-            total=self.timeline.total,
+            total=self.schedule.total,
         )
         self.reporter(replace(before, phase=phase, message=message, warning=warning))
 
@@ -388,5 +400,5 @@ def _without_word(outcome: str, message: str) -> dict[str, Any]:
 
 def deadline_seconds(plan: Plan, options: RunOptions) -> int:
     """After which the cluster ends a run that nobody ended."""
-    timeline = Schedule(plan, options)
-    return -(-timeline.end_due_ns // 10**9) + SETUP_SECONDS + LINGER_SECONDS
+    schedule = Schedule(plan, options)
+    return -(-schedule.end_due_ns // 10**9) + SETUP_SECONDS + LINGER_SECONDS

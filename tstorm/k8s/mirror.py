@@ -10,7 +10,7 @@ import os
 import re
 
 from runtime.errors import RunError, unwritten
-from runtime.rundir.directory import HeldDirectory, write_all
+from runtime.rundir.held_directory import HeldDirectory, write_all
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, PROBES, SAMPLES
 

@@ -12,7 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.backend.k8s.howended import ENDED, STDERR, STDOUT, How, how_ended
+from runtime.backend.k8s.exec_status import (
+    ENDED,
+    STDERR,
+    STDOUT,
+    How,
+    how_ended,
+)
 from runtime.errors import RunError
 from tstorm.k8s.connection import FORBIDDEN, ApiConnection
 

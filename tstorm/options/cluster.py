@@ -9,28 +9,28 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from tstorm.options import types
+from tstorm.options import option_types
 from tstorm.options.shared import declared
 
 F = TypeVar("F", bound=Callable[..., Any])
 NODES = click.option(
     "--nodes",
     metavar="SELECTOR",
-    type=types.Text(),
+    type=option_types.TextType(),
     help="Kubernetes: use the nodes with these labels only, as 'kubectl get nodes -l' takes them.  "
     "[default: all on which an ordinary pod may run]",
 )
 _IMAGE = click.option(
     "--agent-image",
     metavar="REF",
-    type=types.Text(),
+    type=option_types.TextType(),
     help="The image of agents and coordinator.  [default: this release's]",
 )
 OBJECTS = (
     click.option(
         "--namespace",
         metavar="N",
-        type=types.Text(),
+        type=option_types.TextType(),
         help="The Kubernetes namespace.  [default: tstorm- and twelve digits of the plan's "
         "SHA-256]",
     ),
@@ -39,7 +39,7 @@ OBJECTS = (
         "--agent-cpu",
         "agent_cpu_millis",
         metavar="CPU",
-        type=types.CPU,
+        type=option_types.CPU,
         help="Processors that an agent asks its node for.  [default: 1]",
     ),
 )
@@ -63,7 +63,7 @@ BACKEND = click.option(
 CONTEXT = click.option(
     "--context",
     metavar="C",
-    type=types.Text(),
+    type=option_types.TextType(),
     help="With --backend k8s: the context of the kubeconfig.  [default: its current one]",
 )
 KEEP = click.option(
@@ -75,7 +75,7 @@ KEEP = click.option(
 _WHERE = click.option(
     "--namespace",
     metavar="N",
-    type=types.Text(),
+    type=option_types.TextType(),
     help="With --backend k8s: the namespace of the run.",
 )
 

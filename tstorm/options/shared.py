@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from tstorm.options import paramtype, types
+from tstorm.options import option_types, paramtype
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,7 +24,7 @@ def seed(function: F) -> F:
     """--seed N."""
     return click.option(
         "--seed",
-        type=types.WholeNumber(min=0, max=types.MOST_SEED),
+        type=option_types.WholeNumber(min=0, max=option_types.MOST_SEED),
         metavar="N",
         help="Seed of all random choices. Wins over the file's own; 0 when neither is given.",
     )(function)
@@ -69,7 +69,7 @@ def diagnostics(function: F) -> F:
     most = click.option(
         "--max-errors",
         "most",
-        type=types.WholeNumber(min=0),
+        type=option_types.WholeNumber(min=0),
         metavar="N",
         help="Show at most N errors and warnings, errors first; 0 shows all. "
         "[default: 20 as text, all as json and sarif]",
@@ -83,7 +83,7 @@ def budget(function: F) -> F:
         "--budget",
         "budget_bps",
         metavar="RATE",
-        type=types.RATE,
+        type=option_types.RATE,
         help="Warn of rates above what one machine can carry, such as 10Gb.",
     )(function)
 
@@ -94,7 +94,7 @@ def underlay(function: F) -> F:
         "--underlay",
         "underlay_ns",
         metavar="RTT",
-        type=types.ROUND_TRIP,
+        type=option_types.ROUND_TRIP,
         help="Warn of round trips below that between two machines of the cluster, such as 200us "
         "(a number alone is milliseconds).",
     )(function)
@@ -102,14 +102,14 @@ def underlay(function: F) -> F:
 
 def source(function: F) -> F:
     """The experiment: a plan directory, a run directory, a TDL file, or `-`."""
-    return click.argument("source", metavar="PLAN|EXP.tdl", type=types.INPUT)(function)
+    return click.argument("source", metavar="PLAN|EXP.tdl", type=option_types.INPUT)(function)
 
 
 def _complete_run(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """The runs that go on now, by name; the shell adds directories."""
-    from runtime.launch.lookup import live_runs
+    from runtime.launch.run_status import live_runs
 
     names = [run["run_id"] for run in live_runs()]
     found = [CompletionItem(name) for name in names if name.startswith(incomplete)]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
-from tstorm.exits import CANNOT, CommandError
+from tstorm.exit_codes import CANNOT, CommandError
 from tstorm.output import visible
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"

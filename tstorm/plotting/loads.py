@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tstorm.plotting.subject import SECOND, Subject
-from tstorm.plotting.timeline import BUCKETS
+from tstorm.plotting.time_panels import BUCKETS
 
 LEAST_NS = 500_000_000  # of real time: samples come every 100 ms
 

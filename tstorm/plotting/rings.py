@@ -33,7 +33,7 @@ class Style:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class RingLabel:
     """A label, by its middle; `angle` is how it is turned, in degrees."""
 
     x: float
@@ -51,8 +51,8 @@ class Text:
             for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))
         ]
 
-    def moved(self, x: float, y: float) -> Text:
-        return Text(self.x + x, self.y + y, self.angle, self.width, self.height)
+    def moved(self, x: float, y: float) -> RingLabel:
+        return RingLabel(self.x + x, self.y + y, self.angle, self.width, self.height)
 
 
 def rings(style: Style, core: float, count: int, links: int) -> list[float]:
@@ -82,7 +82,7 @@ def reach(style: Style, core: float, radii: Sequence[float], widths: Sequence[fl
 
 def around(
     style: Style, radii: Sequence[float], rays: Sequence[float], widths: Sequence[float]
-) -> list[tuple[float, float, Text | None]]:
+) -> list[tuple[float, float, RingLabel | None]]:
     """Of each instance its place and its label."""
     found: list[tuple[float, float]] = []
     for number, radius in enumerate(radii):
@@ -112,7 +112,7 @@ def spread(count: int, rays: Sequence[float]) -> list[float]:
     ]
 
 
-def beside(style: Style, dot: float, width: float, rays: Sequence[float]) -> Text:
+def beside(style: Style, dot: float, width: float, rays: Sequence[float]) -> RingLabel:
     """The label of an instance in the middle: where it hides no link, else where few are."""
     tried = [_flat(style, 0.0, 0.0, dot, angle, width) for angle in (0.0, pi, -pi / 2, pi / 2)]
     far = dot + _BESIDE + width
@@ -130,8 +130,8 @@ def _end(angle: float, far: float) -> tuple[float, float]:
 
 def _spokes(
     style: Style, places: Sequence[tuple[float, float]], widths: Sequence[float]
-) -> list[Text | None]:
-    found: list[Text | None] = []
+) -> list[RingLabel | None]:
+    found: list[RingLabel | None] = []
     for (x, y), width in zip(places, widths, strict=True):
         if not width:
             found.append(None)
@@ -139,7 +139,7 @@ def _spokes(
         radius, angle = hypot(x, y), atan2(y, x)
         middle = radius + style.dot + _BESIDE + width / 2
         turned = degrees(angle) + (180 if cos(angle) < 0 else 0)
-        found.append(Text(*_end(angle, middle), turned, width, style.line))
+        found.append(RingLabel(*_end(angle, middle), turned, width, style.line))
     return found
 
 
@@ -148,7 +148,7 @@ def _level(
     places: Sequence[tuple[float, float]],
     rays: Sequence[float],
     widths: Sequence[float],
-) -> list[Text | None]:
+) -> list[RingLabel | None]:
     """Empty if they would touch each other, an instance or a link."""
     if len(places) > _LEVEL or not all(widths):
         return []
@@ -166,16 +166,16 @@ def _level(
     return list(found)
 
 
-def _flat(style: Style, x: float, y: float, dot: float, angle: float, width: float) -> Text:
+def _flat(style: Style, x: float, y: float, dot: float, angle: float, width: float) -> RingLabel:
     """A level label on the side of an instance that looks away from the middle."""
     if abs(cos(angle)) < _UPRIGHT:
         aside = dot + style.line / 2 + 1
-        return Text(x, y + (aside if sin(angle) > 0 else -aside), 0.0, width, style.line)
+        return RingLabel(x, y + (aside if sin(angle) > 0 else -aside), 0.0, width, style.line)
     aside = dot + _BESIDE + width / 2
-    return Text(x + (aside if cos(angle) > 0 else -aside), y, 0.0, width, style.line)
+    return RingLabel(x + (aside if cos(angle) > 0 else -aside), y, 0.0, width, style.line)
 
 
-def _touch(one: Text, two: Text) -> bool:
+def _touch(one: RingLabel, two: RingLabel) -> bool:
     """Of level ones."""
     return (
         abs(one.x - two.x) < (one.width + two.width) / 2
@@ -183,7 +183,7 @@ def _touch(one: Text, two: Text) -> bool:
     )
 
 
-def _crosses(text: Text, end: tuple[float, float]) -> bool:
+def _crosses(text: RingLabel, end: tuple[float, float]) -> bool:
     """Whether a line from the middle to `end` runs over a level label: looked at every 2 points."""
     steps = max(ceil(hypot(*end) / 2), 1)
     return any(

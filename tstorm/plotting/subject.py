@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.options import DEFAULTS, RunOptions, decode
-from runtime.rundir.records import read_lines
+from runtime.rundir.line_files import read_lines
 from runtime.rundir.rundir import RunDirectory, recorded
 from runtime.rundir.runfiles import SAMPLES
 from runtime.schedule import Schedule
@@ -52,7 +52,7 @@ class Subject:
 def subject(source: str, seed: int | None = None) -> Subject:
     """Of a run (by its directory, or by its name while it goes on), a plan or a TDL text."""
     if source != STDIN and not Path(source).exists() and not source.endswith(".tdl"):
-        from runtime.launch.lookup import directory_of
+        from runtime.launch.run_status import directory_of
 
         source = str(directory_of(source).path)
     plan = load_plan(source, seed)

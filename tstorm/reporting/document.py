@@ -12,7 +12,7 @@ from typing import Any
 
 from runtime.options import decode
 from tstorm.outcome import how
-from tstorm.reporting.facts import Facts
+from tstorm.reporting.run_facts import RunFacts
 
 FORMAT, VERSION = "tstorm-report", 1
 
@@ -22,7 +22,7 @@ _EVENT = ("seq", "kind", "target", "args", "planned_ns", "due_ns", "applied_ns",
 _END = ("applied_ns", "status", "signal", "error", "reason")
 
 
-def document(facts: Facts) -> dict[str, Any]:
+def document(facts: RunFacts) -> dict[str, Any]:
     """The whole of it. RunError for what is damaged."""
     events = list(facts.events())
     return {
@@ -39,7 +39,7 @@ def document(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _run(facts: Facts) -> dict[str, Any]:
+def _run(facts: RunFacts) -> dict[str, Any]:
     options = decode(facts.manifest["options"], "options")
     summary = facts.summary
     return {
@@ -55,7 +55,7 @@ def _run(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _pairs(facts: Facts) -> list[dict[str, Any]]:
+def _pairs(facts: RunFacts) -> list[dict[str, Any]]:
     """Counters of each pair that sent something, and what was planned and measured in its epochs;
     in the order of the counters, then of the certificate."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -71,7 +71,7 @@ def _pairs(facts: Facts) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _programs(facts: Facts, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _programs(facts: RunFacts, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One for each instance that has a program: how often it was started, how it ended, and whether
     that was wrong."""
     topology = facts.plan.topology

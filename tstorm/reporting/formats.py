@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tstorm.reporting.facts import Facts
+from tstorm.reporting.run_facts import RunFacts
 
 HTML, MARKDOWN, JSON, CSV, JUNIT = "html", "md", "json", "csv", "junit"
 FORMATS = (HTML, MARKDOWN, JSON, CSV, JUNIT)
@@ -17,16 +17,16 @@ def of_target(target: str) -> str:
     return SUFFIXES.get(Path(target).suffix.lower(), MARKDOWN)
 
 
-def pieces(facts: Facts, form: str, require: str | None = None) -> Iterable[bytes]:
+def pieces(facts: RunFacts, form: str, require: str | None = None) -> Iterable[bytes]:
     """All formats but CSV. RunError for what is damaged."""
     if form == HTML:
-        from tstorm.reporting import page
+        from tstorm.reporting import report_page
 
-        return [page.render(facts)]
+        return [report_page.render(facts)]
     return [_text(facts, form, require).encode("utf-8", "backslashreplace")]
 
 
-def _text(facts: Facts, form: str, require: str | None) -> str:
+def _text(facts: RunFacts, form: str, require: str | None) -> str:
     if form == MARKDOWN:
         from tstorm.reporting import markdown
 
@@ -41,16 +41,16 @@ def _text(facts: Facts, form: str, require: str | None) -> str:
     return junit.render(facts, require)
 
 
-def tables(facts: Facts, names: Iterable[str] = ()) -> Mapping[str, Iterator[bytes]]:
+def tables(facts: RunFacts, names: Iterable[str] = ()) -> Mapping[str, Iterator[bytes]]:
     """Tables of CSV by the names of their files; all of them without names."""
-    from tstorm.reporting import series
+    from tstorm.reporting import csv_tables
 
-    wanted = list(names) or list(series.TABLES)
-    return {f"{name}.csv": series.encoded(series.TABLES[name], facts) for name in wanted}
+    wanted = list(names) or list(csv_tables.TABLES)
+    return {f"{name}.csv": csv_tables.encoded(csv_tables.TABLES[name], facts) for name in wanted}
 
 
 def heads() -> Mapping[str, bytes]:
     """The first lines of all tables, by the names of their files."""
-    from tstorm.reporting import series
+    from tstorm.reporting import csv_tables
 
-    return {f"{name}.csv": series.line(one.columns) for name, one in series.TABLES.items()}
+    return {f"{name}.csv": csv_tables.line(one.columns) for name, one in csv_tables.TABLES.items()}

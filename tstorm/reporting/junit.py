@@ -14,16 +14,21 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from runtime.judge import outcomes, telling
+from runtime.judge import outcomes, verdict_text
 from runtime.options import COMPLETED, REQUIRED
 from tstorm.outcome import how
 from tstorm.output import visible
-from tstorm.reporting.facts import EXPECTATION_FAILED, NOT_MEASURED, RUNNING, Facts
+from tstorm.reporting.run_facts import (
+    EXPECTATION_FAILED,
+    NOT_MEASURED,
+    RUNNING,
+    RunFacts,
+)
 
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII)
 
 
-def render(facts: Facts, require: str | None = None) -> str:
+def render(facts: RunFacts, require: str | None = None) -> str:
     """The document. `require`: which verdict is no failure, as --require of a run has it; None:
     what the run was asked for. RunError for what is damaged."""
     if require is None:
@@ -51,7 +56,7 @@ def render(facts: Facts, require: str | None = None) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'
 
 
-def _attributes(facts: Facts) -> dict[str, str]:
+def _attributes(facts: RunFacts) -> dict[str, str]:
     last_ns = max((one.get("applied_ns", 0) for one in facts.events()), default=0)
     found = {"name": visible(facts.manifest["run_id"]), "time": f"{max(last_ns, 0) / 1e9:.3f}"}
     started = facts.manifest.get("started")
@@ -62,7 +67,7 @@ def _attributes(facts: Facts) -> dict[str, str]:
     return found
 
 
-def _properties(facts: Facts, suite: ET.Element) -> None:
+def _properties(facts: RunFacts, suite: ET.Element) -> None:
     inner = ET.SubElement(suite, "properties")
     for name in ("plan_digest", "seed"):
         value = visible(str(facts.manifest[name]))
@@ -71,7 +76,7 @@ def _properties(facts: Facts, suite: ET.Element) -> None:
     ET.SubElement(inner, "property", {"name": "verdict", "value": state})
 
 
-def _case(facts: Facts, suite: ET.Element, name: str, time_ns: int = 0) -> ET.Element:
+def _case(facts: RunFacts, suite: ET.Element, name: str, time_ns: int = 0) -> ET.Element:
     words = {
         "classname": visible(facts.manifest["experiment"]),
         "name": visible(name),
@@ -85,7 +90,7 @@ def _result(case: ET.Element, tag: str, message: str, lines: list[str], kind: st
     ET.SubElement(case, tag, words).text = "\n".join(map(visible, lines))
 
 
-def _run(facts: Facts, suite: ET.Element) -> None:
+def _run(facts: RunFacts, suite: ET.Element) -> None:
     """That it came to its end is a test, too: a suite without one would pass for nothing."""
     case = _case(facts, suite, "the run comes to its end")
     summary = facts.summary
@@ -96,9 +101,9 @@ def _run(facts: Facts, suite: ET.Element) -> None:
         _result(case, "error", message, [message], summary["outcome"])
 
 
-def _verdict(facts: Facts, suite: ET.Element, require: str) -> None:
+def _verdict(facts: RunFacts, suite: ET.Element, require: str) -> None:
     case = _case(facts, suite, "verdict")
-    lines = list(telling.told(facts.verdict))
+    lines = list(verdict_text.told(facts.verdict))
     said = lines[0] if lines else "UNKNOWN"
     state = facts.verdict.get("state", "unknown")
     if facts.state == RUNNING:
@@ -110,7 +115,7 @@ def _verdict(facts: Facts, suite: ET.Element, require: str) -> None:
         ET.SubElement(case, "system-out").text = "\n".join(map(visible, lines))
 
 
-def _expectation(facts: Facts, suite: ET.Element, one: Mapping[str, Any]) -> None:
+def _expectation(facts: RunFacts, suite: ET.Element, one: Mapping[str, Any]) -> None:
     case = _case(facts, suite, one["text"], one.get("at_ns") or 0)
     said = f"{outcomes.place(one)}: {one['message']}"
     if one["state"] == EXPECTATION_FAILED:
@@ -122,7 +127,7 @@ def _expectation(facts: Facts, suite: ET.Element, one: Mapping[str, Any]) -> Non
         ET.SubElement(case, "system-out").text = visible(said)
 
 
-def _program(facts: Facts, suite: ET.Element, one: Mapping[str, Any]) -> None:
+def _program(facts: RunFacts, suite: ET.Element, one: Mapping[str, Any]) -> None:
     at_ns = one.get("applied_ns") or 0
     case = _case(facts, suite, f"the program of {one['target']} does what is right", at_ns)
     said = how(one)

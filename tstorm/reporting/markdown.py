@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from runtime.judge import telling
+from runtime.judge import verdict_text
 from runtime.options import FAILED, INTERRUPTED
 from runtime.results.eventwords import details
 from runtime.results.failed import told
@@ -20,7 +20,13 @@ from tstorm import units
 from tstorm.outcome import how
 from tstorm.output import visible
 from tstorm.reporting import pathwords
-from tstorm.reporting.facts import EXPECTATION_FAILED, FINISHED, PASSED, RUNNING, Facts
+from tstorm.reporting.run_facts import (
+    EXPECTATION_FAILED,
+    FINISHED,
+    PASSED,
+    RUNNING,
+    RunFacts,
+)
 
 MOST_ROWS = 40
 MOST_LOG_LINES = 5  # of an expectation
@@ -33,7 +39,7 @@ _LINK_COLUMNS = (
 )
 
 
-def render(facts: Facts) -> str:
+def render(facts: RunFacts) -> str:
     """The whole page. RunError for what is damaged."""
     title = str(facts.manifest["run_id"])
     parts = [
@@ -59,7 +65,7 @@ def escaped(text: object) -> str:
     return "&#64;".join(_SPECIAL.sub(lambda found: f"\\{found[0]}", piece) for piece in pieces)
 
 
-def _failed(facts: Facts) -> Iterator[str]:
+def _failed(facts: RunFacts) -> Iterator[str]:
     """What failed, before anything else; ⚠️ where nobody has said what is right."""
     result = facts.result
     if result["state"] in (FAILED, INTERRUPTED):
@@ -73,18 +79,20 @@ def _failed(facts: Facts) -> Iterator[str]:
         yield "\n".join(lines + more)
 
 
-def _told(facts: Facts) -> Iterator[str]:
+def _told(facts: RunFacts) -> Iterator[str]:
     if facts.state == RUNNING:
         yield "**The run goes on: this is what it has recorded so far.**"
     elif facts.state != FINISHED:
         yield "**The run was ended from outside: this is what it had recorded.**"
-    lines = [escaped(line.strip()) for line in telling.told(facts.verdict, telling.MOST_LINES)]
+    lines = [
+        escaped(line.strip()) for line in verdict_text.told(facts.verdict, verdict_text.MOST_LINES)
+    ]
     if lines:
         yield "\n".join([f"**{lines[0]}**", *(f"- {line}" for line in lines[1:])])
     yield from (escaped(one["text"]) for one in facts.summary.get("limits", ()))
 
 
-def _facts(facts: Facts) -> Iterator[str]:
+def _facts(facts: RunFacts) -> Iterator[str]:
     manifest, summary = facts.manifest, facts.summary
     events, lag = summary["events"], summary["events"]["lag"]
     message = f": {summary['message']}" if summary.get("message") else ""
@@ -118,7 +126,7 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _expectations(facts: Facts) -> Iterator[str]:
+def _expectations(facts: RunFacts) -> Iterator[str]:
     if not facts.expectations:
         return
     passed = sum(one["state"] == PASSED for one in facts.expectations)
@@ -137,7 +145,7 @@ def _expectations(facts: Facts) -> Iterator[str]:
             )
 
 
-def _figures(facts: Facts) -> Iterator[str]:
+def _figures(facts: RunFacts) -> Iterator[str]:
     found = facts.summary.get("figures", ())
     if found:
         yield "## Figures"
@@ -148,7 +156,7 @@ def _figures(facts: Facts) -> Iterator[str]:
         yield table(("figure", "of", ""), rows)
 
 
-def _failures(facts: Facts) -> Iterator[str]:
+def _failures(facts: RunFacts) -> Iterator[str]:
     found = facts.summary.get("failures", ())
     if found:
         yield "## Programs that failed"
@@ -156,7 +164,7 @@ def _failures(facts: Facts) -> Iterator[str]:
         yield table(("instance", "how", "last log line"), rows)
 
 
-def _events(facts: Facts) -> Iterator[str]:
+def _events(facts: RunFacts) -> Iterator[str]:
     """Without joins at the start, which every run has."""
     rows = (_event(one) for one in facts.events() if not _is_start(one))
     first = next(rows, None)
@@ -194,7 +202,7 @@ def _arguments(args: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def _paths(facts: Facts) -> Iterator[str]:
+def _paths(facts: RunFacts) -> Iterator[str]:
     """Those that were measured; the others are paths without probes."""
     found = [path for path in facts.paths if path["measured"] is not None]
     if found:
@@ -202,7 +210,7 @@ def _paths(facts: Facts) -> Iterator[str]:
         yield table(pathwords.HEAD, map(pathwords.cells, found))
 
 
-def _links(facts: Facts) -> Iterator[str]:
+def _links(facts: RunFacts) -> Iterator[str]:
     links = facts.summary["links"]
     if links:
         yield "## Links"

@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.plan.expectations import EXIT, NO_LOG, RTT, UNREACHABLE, VALID
-from runtime.foreign import INTEGER, NOTHING, TEXT, OneOf, Shape, check
-from runtime.judge.programs import STILL_RUNNING, counts
+from runtime.json_schema import (
+    INTEGER,
+    NOTHING,
+    TEXT,
+    OneOf,
+    Shape,
+    check,
+)
+from runtime.judge.judge_programs import STILL_RUNNING, counts
 from runtime.options import RunOptions
 
 if TYPE_CHECKING:
-    from compiler.plan.expectations import Expectation
+    from compiler.plan.expectations import PlannedExpectation
     from compiler.plan.reader import Plan
 
 _WHOLE_OR_NONE = OneOf(INTEGER, NOTHING)
@@ -57,7 +64,7 @@ def of(
     return found
 
 
-def _by_end(row: Mapping[str, Any], expected: Expectation | None, end_ns: int) -> bool:
+def _by_end(row: Mapping[str, Any], expected: PlannedExpectation | None, end_ns: int) -> bool:
     """`expected`: None if the text is another one than was run."""
     if expected is None:
         return False
@@ -73,7 +80,7 @@ def _by_end(row: Mapping[str, Any], expected: Expectation | None, end_ns: int) -
     return figure is None or not _one_decides(expected)
 
 
-def _one_decides(expected: Expectation) -> bool:
+def _one_decides(expected: PlannedExpectation) -> bool:
     """Whether a single round trip beyond the bound is enough."""
     farthest = "max" if expected.op in ("<", "<=") else "min"
     alone = expected.kind == RTT and expected.statistic == farthest

@@ -17,9 +17,9 @@ from tstorm.shrink import ddmin, loops, occurrences, pieces, windows
 from tstorm.shrink.text import Place
 
 if TYPE_CHECKING:
-    from tstorm.shrink.choice import Choice
-    from tstorm.shrink.reading import Reading
     from tstorm.shrink.script import Script
+    from tstorm.shrink.subset import Subset
+    from tstorm.shrink.text_meaning import TextMeaning
     from tstorm.shrink.trials import Trials
 
 
@@ -40,7 +40,7 @@ class Finer:
     """`best` has the shortest text so far."""
 
     best: Best
-    reading: Reading
+    reading: TextMeaning
     trials: Trials
 
     def search(self) -> None:
@@ -68,7 +68,7 @@ class Finer:
             below = last.at
             yield last
 
-    def _chosen(self, choice: Choice) -> None:
+    def _chosen(self, choice: Subset) -> None:
         def fails(kept: Sequence[int]) -> bool:
             text = choice.text(kept) if kept else None  # the statement is needed
             what = f"{len(kept)} of {choice.count} {choice.what}"

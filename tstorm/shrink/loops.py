@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token, logical_lines
 from tdl.preprocess import heads
-from tdl.preprocess.blocks import Item, Loop, blocks
+from tdl.preprocess.blocks import Item, LoopBlock, blocks
 from tdl.preprocess.variables import VARIABLE, named
-from tstorm.shrink.choice import Choice
-from tstorm.shrink.text import Range, Text
+from tstorm.shrink.subset import Subset
+from tstorm.shrink.text import Range, SourceText
 
 if TYPE_CHECKING:
     from tstorm.shrink.script import Script
@@ -32,7 +32,7 @@ _IN_TEXT = re.compile(rf"\\.|{VARIABLE.pattern}")
 class _Found:
     """A loop, and which of its rounds have statements of the timeline."""
 
-    loop: Loop
+    loop: LoopBlock
     name: str
     bounds: Token
     numbers: tuple[int, ...]
@@ -48,51 +48,51 @@ class _Found:
 
 def without_empty(text: str) -> str:
     """Without the loops in which there is nothing."""
-    where = Text(text)
+    where = SourceText(text)
     gone = [_lines(loop) for loop in _outermost_empty(_items(text)) if _stands_alone(where, loop)]
     for first, last in reversed(gone):
-        text = Text(text).with_lines(first, last, "")
+        text = SourceText(text).with_lines(first, last, "")
     return text
 
 
-def rounds(script: Script) -> Iterator[Choice]:
+def rounds(script: Script) -> Iterator[Subset]:
     """For each loop, which of its rounds are left."""
     for found in _shrinkable(script, _items(script.text), 0):
-        yield _choice(Text(script.text), found)
+        yield _choice(SourceText(script.text), found)
 
 
 def _items(text: str) -> list[Item]:
     return list(blocks(logical_lines(text, Sink()), Sink()))
 
 
-def _outermost_empty(items: Iterable[Item]) -> Iterator[Loop]:
+def _outermost_empty(items: Iterable[Item]) -> Iterator[LoopBlock]:
     for item in items:
-        if isinstance(item, Loop):
+        if isinstance(item, LoopBlock):
             if any(True for _ in _inner(item)):
                 yield from _outermost_empty(item.body)
             else:
                 yield item
 
 
-def _inner(loop: Loop) -> Iterator[LogicalLine]:
+def _inner(loop: LoopBlock) -> Iterator[LogicalLine]:
     """Its statements, with those of the loops in it."""
     for item in loop.body:
-        if isinstance(item, Loop):
+        if isinstance(item, LoopBlock):
             yield from _inner(item)
         elif item.tokens:
             yield item
 
 
-def _end(loop: Loop) -> Token:
+def _end(loop: LoopBlock) -> Token:
     assert loop.end is not None, "the text compiles"
     return loop.end.tokens[0]
 
 
-def _lines(loop: Loop) -> tuple[int, int]:
+def _lines(loop: LoopBlock) -> tuple[int, int]:
     return loop.head.tokens[0].line, _end(loop).line
 
 
-def _stands_alone(text: Text, loop: Loop) -> bool:
+def _stands_alone(text: SourceText, loop: LoopBlock) -> bool:
     """Whether its first and last line have nothing else in them."""
     head, end = loop.head.tokens, _end(loop)
     before = text.line(head[0].line)[: head[0].col - 1] + text.line(end.line)[: end.col - 1]
@@ -102,7 +102,7 @@ def _stands_alone(text: Text, loop: Loop) -> bool:
 
 def _shrinkable(script: Script, items: Iterable[Item], depth: int) -> Iterator[_Found]:
     for item in items:
-        if not isinstance(item, Loop):
+        if not isinstance(item, LoopBlock):
             continue
         yield from _shrinkable(script, item.body, depth + 1)
         said = heads.loop(item.head, Sink())
@@ -117,7 +117,7 @@ def _shrinkable(script: Script, items: Iterable[Item], depth: int) -> Iterator[_
             yield _Found(item, name, said.items[0], numbers)
 
 
-def _of_events(script: Script, loop: Loop) -> bool:
+def _of_events(script: Script, loop: LoopBlock) -> bool:
     """Whether all that stands in it are statements of the timeline."""
     first, last = _lines(loop)
     if any(first <= line <= last for line, _ in script.others):
@@ -125,7 +125,7 @@ def _of_events(script: Script, loop: Loop) -> bool:
     return all(line.tokens[0].type != "INCLUDE" for line in _inner(loop))
 
 
-def _numbers(script: Script, loop: Loop, name: str) -> tuple[int, ...]:
+def _numbers(script: Script, loop: LoopBlock, name: str) -> tuple[int, ...]:
     first, last = _lines(loop)
     notes = {
         node.span.note
@@ -137,17 +137,17 @@ def _numbers(script: Script, loop: Loop, name: str) -> tuple[int, ...]:
     return tuple(sorted({int(values[name]) for values in found if name in values}))
 
 
-def _choice(text: Text, found: _Found) -> Choice:
+def _choice(text: SourceText, found: _Found) -> Subset:
     head = found.loop.head.tokens[0]
 
     def without(kept: Sequence[int]) -> str | None:
         return _written(text, found, [found.numbers[at] for at in kept])
 
     what = f"rounds of the loop in line {head.line}"
-    return Choice((head.line, head.col), what, len(found.numbers), without)
+    return Subset((head.line, head.col), what, len(found.numbers), without)
 
 
-def _written(text: Text, found: _Found, kept: Sequence[int]) -> str | None:
+def _written(text: SourceText, found: _Found, kept: Sequence[int]) -> str | None:
     """None where the loop stands on lines with other things, and these are no rounds in a row."""
     runs = list(_runs(kept))
     single = not any(line.tokens[0].type == "LET" for line in _inner(found.loop))
@@ -163,7 +163,7 @@ def _written(text: Text, found: _Found, kept: Sequence[int]) -> str | None:
             parts.append(_round(text, found, first))
         else:
             whole = text.changed([(bounds, f"{first}..{last}")])
-            parts.append(Text(whole).lines(*_lines(found.loop)))
+            parts.append(SourceText(whole).lines(*_lines(found.loop)))
     return text.with_lines(*_lines(found.loop), "".join(parts))
 
 
@@ -178,7 +178,7 @@ def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
     return iter(spans)
 
 
-def _round(text: Text, found: _Found, number: int) -> str:
+def _round(text: SourceText, found: _Found, number: int) -> str:
     """The lines of the loop as they are in this round, as far left as the loop is."""
     first, last = _lines(found.loop)
     body = [text.line(at) for at in range(first + 1, last)]

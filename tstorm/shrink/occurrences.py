@@ -18,14 +18,14 @@ from tdl import ast
 from tdl.formatter import format_statement
 from tstorm import units
 from tstorm.shrink import pieces
-from tstorm.shrink.choice import Choice
-from tstorm.shrink.text import Text
+from tstorm.shrink.subset import Subset
+from tstorm.shrink.text import SourceText
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from compiler.plan.types import Event, Topology
-    from tstorm.shrink.reading import Reading
     from tstorm.shrink.script import Script, Written
+    from tstorm.shrink.text_meaning import TextMeaning
 
 _VERBS = {
     "bridge_down": "leave",
@@ -43,7 +43,7 @@ class _Moment:
     target: str
 
 
-def occurrences(script: Script, reading: Reading) -> Iterator[Choice]:
+def occurrences(script: Script, reading: TextMeaning) -> Iterator[Subset]:
     plan = reading.plan(script.text)
     if plan is None:
         return
@@ -55,13 +55,13 @@ def occurrences(script: Script, reading: Reading) -> Iterator[Choice]:
             yield replace(choice, possible=partial(_is_same, plan, reading, whole))
 
 
-def named(script: Script, reading: Reading, one: Written) -> str | None:
+def named(script: Script, reading: TextMeaning, one: Written) -> str | None:
     """The statement with the names of all its targets in it; None where that is another one."""
     plan = reading.plan(script.text)
     if plan is None or not _is_simple(one):
         return None
     made = _with_targets(one, _names(plan, one))
-    text = Text(script.text).changed([(one.place, made)])
+    text = SourceText(script.text).changed([(one.place, made)])
     return made if _is_same(plan, reading, text) else None
 
 
@@ -80,7 +80,7 @@ def _draws_moments(plan: Plan, one: Written) -> bool:
     return lasts and isinstance(action, ast.Join | ast.Leave | ast.Crash | ast.Churn)
 
 
-def _is_same(plan: Plan, reading: Reading, text: str | None) -> bool:
+def _is_same(plan: Plan, reading: TextMeaning, text: str | None) -> bool:
     """Whether both texts have one timeline."""
     other = None if text is None else reading.plan(text)
     return other is not None and _timeline(plan) == _timeline(other)
@@ -98,17 +98,17 @@ def _events(plan: Plan, one: Written) -> list[Event]:
 # --- targets ---
 
 
-def _targets(script: Script, plan: Plan, one: Written) -> Choice | None:
+def _targets(script: Script, plan: Plan, one: Written) -> Subset | None:
     if not _is_simple(one):
         return None
-    found, text = _names(plan, one), Text(script.text)
+    found, text = _names(plan, one), SourceText(script.text)
     if len(found) < 2:
         return None
 
     def keeping(kept: Sequence[int]) -> str:
         return text.changed([(one.place, _with_targets(one, [found[at] for at in kept]))])
 
-    return Choice(one.place.begin, f"targets in line {one.place.begin[0]}", len(found), keeping)
+    return Subset(one.place.begin, f"targets in line {one.place.begin[0]}", len(found), keeping)
 
 
 def _with_targets(one: Written, targets: Sequence[str]) -> str:
@@ -157,10 +157,10 @@ def _element(node: str) -> str:
 # --- moments ---
 
 
-def _moments(script: Script, plan: Plan, one: Written) -> Choice | None:
+def _moments(script: Script, plan: Plan, one: Written) -> Subset | None:
     if not _is_simple(one):
         return None
-    found, text = list(_drawn(plan, one)), Text(script.text)
+    found, text = list(_drawn(plan, one)), SourceText(script.text)
     if len(found) < 2:
         return None
     line = one.place.begin[0]
@@ -171,7 +171,7 @@ def _moments(script: Script, plan: Plan, one: Written) -> Choice | None:
         lines = [f"at {units.duration(m.at_ns)} {m.target} {m.verb}" for m in shown]
         return text.changed([(one.place, between.join(lines))])
 
-    return Choice(one.place.begin, f"occurrences in line {line}", len(found), keeping)
+    return Subset(one.place.begin, f"occurrences in line {line}", len(found), keeping)
 
 
 def _drawn(plan: Plan, one: Written) -> Iterator[_Moment]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tdl import ast
-from tstorm.shrink.choice import Choice
-from tstorm.shrink.text import Range, Text
+from tstorm.shrink.subset import Subset
+from tstorm.shrink.text import Range, SourceText
 
 if TYPE_CHECKING:
     from tstorm.shrink.script import Script, Written
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _Nodes = Sequence[ast.Dynamic]
 
 
-def clauses(script: Script) -> Iterator[Choice]:
+def clauses(script: Script) -> Iterator[Subset]:
     """`a leave and b join`."""
     for one in script.written.values():
         parts = [_whole(nodes) for nodes in by_clause(one)]
         yield from _choice(script, parts, " and ", "parts of the statement")
 
 
-def names(script: Script) -> Iterator[Choice]:
+def names(script: Script) -> Iterator[Subset]:
     """`a;b;c leave`, `tags=x;y leave`."""
     for one in script.written.values():
         for nodes in by_clause(one):
@@ -38,7 +38,7 @@ def names(script: Script) -> Iterator[Choice]:
             yield from _choice(script, [Range.of([span]) for span in spans], ";", "names")
 
 
-def properties(script: Script) -> Iterator[Choice]:
+def properties(script: Script) -> Iterator[Subset]:
     """`set latency=5ms loss=1%`. A word without a value, `symmetric`, goes with the one before."""
     for one in script.written.values():
         for nodes in by_clause(one):
@@ -66,14 +66,14 @@ def _whole(nodes: _Nodes) -> Range:
     return Range(begin, max((span.end_line, span.end_col) for span in spans))
 
 
-def _choice(script: Script, parts: Sequence[Range], between: str, what: str) -> Iterator[Choice]:
+def _choice(script: Script, parts: Sequence[Range], between: str, what: str) -> Iterator[Subset]:
     if len(parts) < 2:
         return
-    text = Text(script.text)
+    text = SourceText(script.text)
     whole = Range(parts[0].begin, parts[-1].end)
 
     def keeping(kept: Sequence[int]) -> str:
         left = between.join(text.part(parts[at]).strip() for at in kept)
         return text.changed([(whole, left)])
 
-    yield Choice(whole.begin, f"{what} in line {whole.begin[0]}", len(parts), keeping)
+    yield Subset(whole.begin, f"{what} in line {whole.begin[0]}", len(parts), keeping)

@@ -21,7 +21,7 @@ from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.unroll import NO_PARAMS
 from tstorm import units
 from tstorm.shrink import loops
-from tstorm.shrink.text import Place, Range, Text
+from tstorm.shrink.text import Place, Range, SourceText
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Script:
         gone = bool(changes)
         if end_ns is not None and self.quit is not None:
             changes.append((self.quit, f"at {units.duration(end_ns)} quit"))
-        text = Text(self.text).changed(changes)
+        text = SourceText(self.text).changed(changes)
         return loops.without_empty(text) if gone else text
 
 

@@ -16,9 +16,9 @@ from runtime.errors import RunError
 from tstorm import units
 from tstorm.shrink import ddmin
 from tstorm.shrink.finer import Finer
-from tstorm.shrink.reading import Reading
 from tstorm.shrink.script import Script
 from tstorm.shrink.text import Range
+from tstorm.shrink.text_meaning import TextMeaning
 from tstorm.shrink.trials import InterruptedTrialError, SpentError, Trials
 
 STEP_NS = 100_000_000  # ends are whole tenths of a second
@@ -40,7 +40,7 @@ class Shrunk:
 
 
 def search(
-    script: Script, trials: Trials, reading: Reading, decided_ns: int | None = None
+    script: Script, trials: Trials, reading: TextMeaning, decided_ns: int | None = None
 ) -> Shrunk:
     found = Shrunk(script, script.text)
     try:
@@ -58,7 +58,7 @@ def search(
     return found
 
 
-def _fewer(found: Shrunk, trials: Trials, reading: Reading) -> Sequence[Range]:
+def _fewer(found: Shrunk, trials: Trials, reading: TextMeaning) -> Sequence[Range]:
     count, closed = len(found.script.events), reading.closed(found.script.text)
 
     def fails(kept: Sequence[Range]) -> bool:

@@ -37,7 +37,7 @@ class Range:
         return self.begin <= place < self.end
 
 
-class Text:
+class SourceText:
     def __init__(self, text: str) -> None:
         self.text = text
         mark = len(_MARK) if text.startswith(_MARK) else 0

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from tdl import ast
 from tstorm import units
 from tstorm.shrink import occurrences, pieces
-from tstorm.shrink.text import Place, Range, Text
+from tstorm.shrink.text import Place, Range, SourceText
 
 if TYPE_CHECKING:
-    from tstorm.shrink.reading import Reading
     from tstorm.shrink.script import Script, Written
+    from tstorm.shrink.text_meaning import TextMeaning
 
 _LASTING = (ast.Set, ast.Background, ast.Flap, ast.Disconnect, ast.Pause)
 _PARTS = 10  # of an interval: it is narrowed to within one of them
@@ -28,7 +28,7 @@ SHORTEST_NS = 10_000_000  # that is narrowed
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ShrunkWindow:
     """`text` makes the text with another interval. It begins whole `late_ns` later, and ends whole
     `early_ns` after its beginning."""
 
@@ -40,7 +40,7 @@ class Window:
     text: Callable[[int, int], str | None]
 
 
-def windows(script: Script, reading: Reading) -> Iterator[Window]:
+def windows(script: Script, reading: TextMeaning) -> Iterator[ShrunkWindow]:
     for one in script.written.values():
         node = one.nodes[0]
         alone = one.rounds == 1 and len(pieces.by_clause(one)) == 1
@@ -55,10 +55,10 @@ def windows(script: Script, reading: Reading) -> Iterator[Window]:
         if isinstance(node.action, ast.Flap):
             late_ns, early_ns = 2 * node.action.period_ns, node.action.period_ns
         text = _texts(script, reading, one)
-        yield Window(one.place.begin, node.start_ns, end_ns, late_ns, early_ns, text)
+        yield ShrunkWindow(one.place.begin, node.start_ns, end_ns, late_ns, early_ns, text)
 
 
-def narrower(window: Window, fails: Callable[[str, str], bool]) -> None:
+def narrower(window: ShrunkWindow, fails: Callable[[str, str], bool]) -> None:
     """Halves from the end, then from the beginning. `fails` takes a text and words for it."""
     start_ns, end_ns = window.start_ns, window.end_ns
 
@@ -87,9 +87,9 @@ def _halved(most: int, fails: Callable[[int], bool]) -> int:
     return most
 
 
-def _texts(script: Script, reading: Reading, one: Written) -> Callable[[int, int], str | None]:
+def _texts(script: Script, reading: TextMeaning, one: Written) -> Callable[[int, int], str | None]:
     """What makes texts in which it has another interval."""
-    text, action = Text(script.text), one.nodes[0].action
+    text, action = SourceText(script.text), one.nodes[0].action
     if isinstance(action, ast.Disconnect | ast.Pause) and action.count is not None:
         named = cache(lambda: occurrences.named(script, reading, one))
 

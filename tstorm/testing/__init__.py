@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tstorm.testing.child import Executed
-    from tstorm.testing.errors import (
+    from tstorm.testing.experiment import Experiment, run
+    from tstorm.testing.experiment_errors import (
         DeadlineError,
         ExpectationsError,
         ExperimentError,
         NotTrustedError,
         StartError,
     )
-    from tstorm.testing.experiment import Experiment, run
     from tstorm.testing.finished import Expectation, Run, Verdict
     from tstorm.testing.fixture import Tstorm
-    from tstorm.testing.series import Series
+    from tstorm.testing.pair_series import Series
 
 __all__ = [
     "DeadlineError",
@@ -44,7 +44,7 @@ _ROOMS = {
     **dict.fromkeys(("Experiment", "run"), "experiment"),
     **dict.fromkeys(("Expectation", "Run", "Verdict"), "finished"),
     "Executed": "child",
-    "Series": "series",
+    "Series": "pair_series",
     "Tstorm": "fixture",
 }
 
@@ -54,4 +54,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_ROOMS.get(name, 'errors')}"), name)
+    return getattr(import_module(f"{__name__}.{_ROOMS.get(name, 'experiment_errors')}"), name)

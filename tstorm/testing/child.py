@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tstorm.testing.request import Request
+from tstorm.testing.request import RunRequest
 
 COMMAND = (sys.executable, "-P", "-m", "tstorm.testing")
 SAID_BYTES = 1 << 20
@@ -31,7 +31,7 @@ class Executed:
 class Child:
     """`tstorm run`, started. What it says on stderr is kept until this object is gone."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: RunRequest) -> None:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the line that follows)
         weakref.finalize(self, errors.close)
         self._errors = errors

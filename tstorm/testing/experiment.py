@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar
 
 from compiler.plan.reader import read_plan
 from runtime.errors import RunError
-from runtime.launch.lookup import inspect
+from runtime.launch.run_status import inspect
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, VIRTUAL, RunOptions, decode
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
@@ -29,10 +29,10 @@ from runtime.rundir.runfiles import MANIFEST, PLAN
 from runtime.schedule import Schedule
 from tstorm import units
 from tstorm.testing.child import Child, Executed, execute
-from tstorm.testing.errors import DeadlineError, ExperimentError, StartError
+from tstorm.testing.event_follower import EventFollower
+from tstorm.testing.experiment_errors import DeadlineError, ExperimentError, StartError
 from tstorm.testing.finished import Run, readable
-from tstorm.testing.following import Follower
-from tstorm.testing.request import Request, nanoseconds
+from tstorm.testing.request import RunRequest, nanoseconds
 
 __tracebackhide__ = True  # pytest shows the test, not how this was found out
 START_SECONDS = 180.0  # to compile, prepare and come to time 0
@@ -70,7 +70,7 @@ def run(
     StartError if it does not begin.
     """
     place = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="tstorm-run-")) / "run"
-    request = Request(
+    request = RunRequest(
         source=source,
         folder=Path(folder or ".").absolute(),
         out=place.absolute(),
@@ -93,11 +93,11 @@ def run(
 class Experiment:
     """Made by `run`. As a context manager it ends the run at the end of the block."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: RunRequest) -> None:
         self._request = request
         self._child = Child(request)
         self._held: RunDirectory | None = None
-        self._follower: Follower | None = None
+        self._follower: EventFollower | None = None
         self._finished: Run | None = None
         self._stopped = False
 
@@ -271,7 +271,7 @@ class Experiment:
                 return False
             with readable():
                 self._held = rundir.recorded(self.directory)
-            self._follower = Follower(self._held)
+            self._follower = EventFollower(self._held)
         with readable():
             seen = self._look()
         if seen.header is None:
@@ -280,7 +280,7 @@ class Experiment:
         done |= {one["target"] for one in seen.events if one["kind"] == "start"}
         return done >= self._first or not self.is_running
 
-    def _look(self) -> Follower:
+    def _look(self) -> EventFollower:
         assert self._follower is not None  # _begin has made it
         self._follower.look()
         return self._follower

@@ -16,16 +16,24 @@ from typing import Any
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan, read_plan
 from runtime.errors import RunError
-from runtime.foreign import COUNT, INTEGER, NOTHING, TEXT, OneOf, Shape, check
-from runtime.judge import telling
+from runtime.json_schema import (
+    COUNT,
+    INTEGER,
+    NOTHING,
+    TEXT,
+    OneOf,
+    Shape,
+    check,
+)
+from runtime.judge import verdict_text
 from runtime.judge.verdict import UNKNOWN
 from runtime.options import REQUIRED
 from runtime.rundir import logmarks, rundir
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.runfiles import EVENTS, LOGS, PLAN, REPORT
 from tstorm.outcome import how
-from tstorm.testing import series
-from tstorm.testing.errors import ExpectationsError, ExperimentError, NotTrustedError
+from tstorm.testing import pair_series
+from tstorm.testing.experiment_errors import ExpectationsError, ExperimentError, NotTrustedError
 from tstorm.testing.request import replay
 
 __tracebackhide__ = True  # pytest shows the test, not how this was found out
@@ -180,7 +188,7 @@ class Run:
         found = self._summary.get("verdict")
         record = found if isinstance(found, dict) else {}
         state = str(record.get("state", UNKNOWN))
-        return Verdict(state, tuple(telling.told(record)), record)
+        return Verdict(state, tuple(verdict_text.told(record)), record)
 
     @cached_property
     def expectations(self) -> list[Expectation]:
@@ -210,10 +218,10 @@ class Run:
         with readable():
             return list(read_events(self._held)) if self._held.has(EVENTS) else []
 
-    def series(self, pair: tuple[str, str], what: str) -> series.Series:
+    def series(self, pair: tuple[str, str], what: str) -> pair_series.Series:
         """What the pair met over time: `rtt`, `delay`, `loss` or `throughput`."""
         with readable():
-            return series.read(self._held, self._plan, (pair[0], pair[1]), what)
+            return pair_series.read(self._held, self._plan, (pair[0], pair[1]), what)
 
     @cached_property
     def _plan(self) -> Plan:

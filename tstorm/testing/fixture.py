@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.judge.verdict import UNKNOWN, VALID
-from tstorm.testing.errors import ExperimentError, NotTrustedError
 from tstorm.testing.experiment import START_SECONDS, Experiment, run
+from tstorm.testing.experiment_errors import ExperimentError, NotTrustedError
 from tstorm.testing.finished import PASSED, Run
 
 __tracebackhide__ = True  # pytest shows the test, not how this was found out
@@ -25,7 +25,7 @@ _UNMEASURED = "nothing says that packets met the planned network"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FixtureRequest:
     """What the test, the command line and the ini file say.
 
     test        its name, as pytest is given it
@@ -48,7 +48,7 @@ class Asked:
 class Tstorm:
     """`failed` is set by whoever knows that the test has."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: FixtureRequest) -> None:
         self._asked = asked
         self._place: Path | None = None
         self._names = 0

@@ -90,11 +90,11 @@ def tstorm(
     request: pytest.FixtureRequest, _tstorm_seed: int | None, tmp_path: Path
 ) -> Iterator[Tstorm]:
     """Runs experiments; what the test leaves open is ended."""
-    from tstorm.testing.fixture import Asked, Tstorm
+    from tstorm.testing.fixture import FixtureRequest, Tstorm
 
     config = request.config
     artifacts = config.getoption("--tstorm-artifacts")
-    asked = Asked(
+    asked = FixtureRequest(
         test=_name(request.node, config.invocation_params.dir),
         folder=request.path.parent,
         temporary=tmp_path,

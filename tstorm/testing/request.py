@@ -22,7 +22,7 @@ _NOT_HERE = {  # options of `tstorm run` that a handle of a run has no use for
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """One run. `source` is a path or a text; `folder` is where relative names in it begin; `out`
     becomes the run directory."""
 

@@ -29,7 +29,7 @@ _UNSURE = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RouteRow:
     """From `source` to each of `dests` (instances, by node index); all sequences are parallel.
 
     Where `hops` is 0 there is no path (or the destination is the source itself), and the totals
@@ -61,7 +61,7 @@ class Collapse:
 
     def rows(
         self, state: NetworkState, sources: Sequence[int], dests: Sequence[int] | None = None
-    ) -> Iterator[Row]:
+    ) -> Iterator[RouteRow]:
         """One row per source, in their order; `dests` are all instances unless given.
 
         Raises PlanError if the routes of the state are wrong (docs/plan.md, composing a path).
@@ -119,7 +119,7 @@ class Collapse:
         assert not failed
         self._state = state
 
-    def _row(self, paths: Paths, source: int, dests: array[int]) -> Row:
+    def _row(self, paths: Paths, source: int, dests: array[int]) -> RouteRow:
         count = len(dests)
         delay, jitter, loss, rate = (array("Q", [0]) * count for _ in range(4))
         hops = array("I", [0]) * count
@@ -127,10 +127,10 @@ class Collapse:
             self._handle, source, count, dests, delay, jitter, loss, rate, hops
         )
         assert unsure >= 0
-        row = Row(source, dests, Totals(rate, delay, jitter, loss), hops)
+        row = RouteRow(source, dests, Totals(rate, delay, jitter, loss), hops)
         return _corrected(row, paths) if unsure else row
 
-    def deciding(self, state: NetworkState, row: Row) -> tuple[Sequence[int], Sequence[int]]:
+    def deciding(self, state: NetworkState, row: RouteRow) -> tuple[Sequence[int], Sequence[int]]:
         """Two links for each path of a row of `state`: the first of the least rate, where packets
         wait, and the first of the greatest jitter. Where there is no path, any number."""
         self._set(state)
@@ -149,14 +149,14 @@ class Collapse:
         return narrowest, unsteadiest
 
 
-def _exact_row(paths: Paths, source: int, dests: Sequence[int]) -> Row:
+def _exact_row(paths: Paths, source: int, dests: Sequence[int]) -> RouteRow:
     """The row with every path composed on its own."""
     unsure = array("I", [_UNSURE if dest != source else 0 for dest in dests])
     zeros = array("Q", [0]) * len(dests)
-    return _corrected(Row(source, dests, Totals._make([zeros] * len(COMPOSED)), unsure), paths)
+    return _corrected(RouteRow(source, dests, Totals._make([zeros] * len(COMPOSED)), unsure), paths)
 
 
-def _corrected(row: Row, paths: Paths) -> Row:
+def _corrected(row: RouteRow, paths: Paths) -> RouteRow:
     """The row with exact figures where C could not tell them."""
     columns = [list(one) for one in row.totals]
     hops = array("I", row.hops)
@@ -167,7 +167,7 @@ def _corrected(row: Row, paths: Paths) -> Row:
         hops[at] = len(found.links)
         for column, value in zip(columns, found.totals or (), strict=False):
             column[at] = value
-    return Row(row.source, row.dests, Totals._make(map(_as_array, columns)), hops)
+    return RouteRow(row.source, row.dests, Totals._make(map(_as_array, columns)), hops)
 
 
 def _as_array(numbers: list[int]) -> Sequence[int]:

@@ -1,6 +1,6 @@
 """Composes the properties of a path from its links, exactly, rounding once at the end.
 
-How is in compiler/plan/paths/figures.py. Source: the network collapsing of Kollaps and
+How is in compiler/plan/paths/path_properties.py. Source: the network collapsing of Kollaps and
 Thunderstorm; exact rounding rules in docs/plan.md.
 """
 
@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.paths.figures import NOTHING, Stretch, joined, of_link, totals
+from compiler.plan.paths.path_properties import (
+    NOTHING,
+    Stretch,
+    joined,
+    of_link,
+    totals,
+)
 from compiler.plan.properties import Totals
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.sparse import SparseState

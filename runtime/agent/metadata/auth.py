@@ -42,7 +42,7 @@ class Seal:
         return hmac.compare_digest(self._tag(datagram[:-TAG_BYTES]), datagram[-TAG_BYTES:])
 
 
-class Window:
+class SequenceWindow:
     """Which sequence numbers of one sender, since one of its starts, were seen.
 
     A number is new once, as long as it is among the 1,024 up to the highest and was not overtaken

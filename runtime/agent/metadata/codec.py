@@ -45,7 +45,7 @@ class CodecError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class MessageHeader:
     """Who tells whom. `boot` and `for_boot` name the starts of sender and receiver."""
 
     run_tag: bytes
@@ -155,7 +155,7 @@ def flow_bodies(flows: Iterable[tuple[int, int]], room: int = ROOM) -> list[tupl
     return pieces
 
 
-def encode(header: Header, count: int = 0, body: bytes = b"") -> bytes:
+def encode(header: MessageHeader, count: int = 0, body: bytes = b"") -> bytes:
     """A message without its tag; `count` and `body` are a piece of flow_bodies()."""
     head = _HEAD.pack(
         MAGIC,
@@ -202,7 +202,7 @@ def decode_numbers(datagram: bytes) -> Message:
     return Message(sequence, epoch, list(accumulate(deltas)), values)
 
 
-def decode(datagram: bytes) -> tuple[Header, Message]:
+def decode(datagram: bytes) -> tuple[MessageHeader, Message]:
     """A whole datagram with its tag, which is not looked at. Raises CodecError."""
     if len(datagram) > MAX_DATAGRAM:
         raise CodecError(f"longer than {MAX_DATAGRAM} bytes")
@@ -214,5 +214,7 @@ def decode(datagram: bytes) -> tuple[Header, Message]:
     if version != VERSION:
         raise CodecError(f"version {version}, and this is {VERSION}")
     message = decode_numbers(datagram)
-    header = Header(run_tag, sender, receiver, boot, for_boot, message.sequence, message.epoch)
+    header = MessageHeader(
+        run_tag, sender, receiver, boot, for_boot, message.sequence, message.epoch
+    )
     return header, message

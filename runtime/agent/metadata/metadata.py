@@ -13,11 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.agent.metadata import codec
-from runtime.agent.metadata.auth import Seal, Window
-from runtime.agent.metadata.codec import CodecError, Header
+from runtime.agent.metadata.auth import Seal, SequenceWindow
+from runtime.agent.metadata.codec import CodecError, MessageHeader
 from runtime.agent.metadata.interest import Interest
 from runtime.agent.metadata.ledger import Ledger
-from runtime.agent.metadata.outgoing import REFRESH_NS, SLOT_NS, Pieces, Telling
+from runtime.agent.metadata.outgoing import (
+    REFRESH_NS,
+    SLOT_NS,
+    AnnouncementState,
+    Pieces,
+)
 from runtime.agent.vocabulary import LocalFlow, RemoteFlow
 
 HEARTBEAT_NS = REFRESH_NS  # a host that is told nothing for that long is told that
@@ -63,7 +68,7 @@ class _Peer:
         self.start = start  # the number of its present start, from the coordinator
         self.heard = False  # of that start
         self.met = False  # of any
-        self.window = Window(0)
+        self.window = SequenceWindow(0)
         self.sequence = 0  # of what was sent to it
         self.sent_ns = -HEARTBEAT_NS  # when
         self.due = False  # it waits for a sign of ours
@@ -86,7 +91,7 @@ class Metadata:
         self._live = 0  # the hosts that were heard of
         self._number = 0
         self._interest: Interest | None = None
-        self._telling = Telling()
+        self._telling = AnnouncementState()
         self._ledger: Ledger | None = None
         self._counters = dict.fromkeys(COUNTERS, 0)
 
@@ -157,7 +162,7 @@ class Metadata:
     def _datagram(self, host: int, peer: _Peer, now_ns: int, count: int, body: bytes) -> bytes:
         peer.sequence += 1
         peer.sent_ns, peer.due = now_ns, False
-        header = Header(
+        header = MessageHeader(
             self._seal.run_tag,
             self._me,
             host,
@@ -222,7 +227,7 @@ class Metadata:
             self._counters["restarts_seen"] += 1
             self._counters["missing"] += peer.window.missing
         peer.heard = peer.met = True
-        peer.window = Window(now_ns)
+        peer.window = SequenceWindow(now_ns)
         self._live |= 1 << host
         if self._ledger is not None:
             self._ledger.forget(host)

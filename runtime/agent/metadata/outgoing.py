@@ -100,7 +100,7 @@ def _value(flow: LocalFlow) -> int:
     return wait_value(flow.wait_ns) if flow.greedy else value_of(flow.used_bps, greedy=False)
 
 
-class Telling:
+class AnnouncementState:
     """One agent's side of the telling."""
 
     def __init__(self) -> None:

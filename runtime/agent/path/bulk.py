@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from compiler.plan.paths.collapse import Collapse, Row
+from compiler.plan.paths.collapse import Collapse, RouteRow
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.state import NetworkState
 from compiler.plan.types import Topology
@@ -55,7 +55,7 @@ class Bulk:
 
 
 def _figures(
-    state: NetworkState, row: Row, deciding: tuple[Sequence[int], Sequence[int]], part: slice
+    state: NetworkState, row: RouteRow, deciding: tuple[Sequence[int], Sequence[int]], part: slice
 ) -> list[LinkState | None]:
     links, found = state.links, list[LinkState | None]()
     totals: Iterator[Totals[int]] = map(

@@ -18,8 +18,13 @@ from compiler.plan.state import NetworkState
 from runtime.agent.clock import Clock
 from runtime.agent.path import lines
 from runtime.agent.path.datapath import Datapath
-from runtime.agent.path.holds import Holds
-from runtime.agent.path.needs import PART_LINES, Line, Needs, Stage
+from runtime.agent.path.path_holds import PathHolds
+from runtime.agent.path.path_updates import (
+    PART_LINES,
+    PathLine,
+    PathUpdates,
+    StagedPaths,
+)
 from runtime.agent.vocabulary import Change, PathDelay
 from runtime.datapath import dialect
 from runtime.datapath.pktd import NOW
@@ -38,14 +43,14 @@ class Enforcer:
         self,
         datapath: Datapath,
         clock: Clock,
-        needs: Needs,
+        needs: PathUpdates,
         addresses: Sequence[tuple[str, str]],
         on_applied: OnApplied,
         notice: Notice,
     ) -> None:
         self.t0_ns = 0
         self.present = self.staged = 0
-        self.holds = Holds()
+        self.holds = PathHolds()
         self._datapath = datapath
         self._clock = clock
         self._needs = needs
@@ -110,7 +115,7 @@ class Enforcer:
 
     # -- steps -------------------------------------------------------------------------------------
 
-    async def stage(self, stage: Stage) -> None:
+    async def stage(self, stage: StagedPaths) -> None:
         """Tells the datapath a later step; they come in order."""
         step, at_ns = stage.step, self.due_ns(stage.step)
         late = self._clock.now_ns() > at_ns
@@ -219,5 +224,5 @@ def _changed(change: Change) -> str:
     return lines.rate_line(change.src, change.dst, change.rate_bps, change.queue_bytes)
 
 
-def _of(line: Line, nodes: frozenset[int]) -> bool:
+def _of(line: PathLine, nodes: frozenset[int]) -> bool:
     return line.src in nodes or line.dst in nodes

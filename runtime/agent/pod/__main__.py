@@ -27,12 +27,12 @@ def serve() -> int:
 
     from compiler.plan import delivery
     from compiler.plan.format import PlanError
-    from runtime.agent.pod import settings
+    from runtime.agent.pod import supervisor_settings
     from runtime.agent.pod.supervisor import supervise
     from runtime.errors import RunError
 
     try:
-        here = settings.read(os.environ)
+        here = supervisor_settings.read(os.environ)
         delivery.receive(here.shards, here.plan, here.digest)
         asyncio.run(supervise(here))
     except (RunError, PlanError, OSError) as error:

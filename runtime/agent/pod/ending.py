@@ -11,7 +11,7 @@ SPARE_SECONDS = 1.0  # what outlives a program has it to end, and tstorm-hold to
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class PodEnding:
     stop: signal.Signals = signal.SIGTERM
     grace_seconds: float = DEFAULT_GRACE_NS / 1e9
 
@@ -21,9 +21,9 @@ class Ending:
         return self.grace_seconds + SPARE_SECONDS
 
 
-def of(service: Service) -> Ending:
+def of(service: Service) -> PodEnding:
     stop = signal.Signals[service.stop] if service.stop else signal.SIGTERM
-    return Ending(stop, (service.grace_ns or DEFAULT_GRACE_NS) / 1e9)
+    return PodEnding(stop, (service.grace_ns or DEFAULT_GRACE_NS) / 1e9)
 
 
 def longest_seconds(topology: Topology) -> float:

@@ -12,12 +12,12 @@ import os
 from pathlib import Path
 from typing import IO
 
-from runtime.agent.pod.facts import NOWHERE
+from runtime.agent.pod.node_facts import NOWHERE
 from runtime.agent.process import portlog
 from runtime.datapath import pktd
 from runtime.datapath.pktd import Engine, EngineError
 from runtime.errors import RunError
-from runtime.system import programs
+from runtime.system import compiled_programs
 
 PROGRAMS = {"user": "pktd", "kernel": "tcald"}
 _GONE = os.strerror(errno.ENODEV)
@@ -39,7 +39,7 @@ async def remove(file: Path, log: IO[bytes]) -> str:
 
 
 async def _attach_once(program: str, ports: list[tuple[str, str]], log: IO[bytes]) -> str:
-    process = await pktd.start([str(programs.find(program))], log, program)
+    process = await pktd.start([str(compiled_programs.find(program))], log, program)
     left = []
     try:
         for number, (netns, name) in enumerate(ports):

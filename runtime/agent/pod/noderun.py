@@ -15,14 +15,20 @@ from typing import IO
 
 from runtime.agent.pod import leftovers
 from runtime.agent.pod.leftovers import PROGRAMS
-from runtime.agent.pod.messages import AGENT, DATAPATH, USER, Beginning, Begun
-from runtime.agent.pod.settings import Settings
+from runtime.agent.pod.pod_messages import (
+    AGENT,
+    DATAPATH,
+    USER,
+    StartReply,
+    StartRequest,
+)
+from runtime.agent.pod.supervisor_settings import Settings
 from runtime.agent.process import portlog
 from runtime.agent.process.agent import ENDED, LOST, WITHOUT_DATAPATH
 from runtime.agent.process.hostprocess import HostProcess, HostProcesses, Programs
 from runtime.errors import RunError
 from runtime.rundir.runfiles import AGENTS
-from runtime.system import programs
+from runtime.system import compiled_programs
 from runtime.system.scheduling import prefer
 
 STEADY_NS = 10_000_000_000
@@ -34,7 +40,7 @@ class NodeRun:
     """Both processes run once it is made. RunError."""
 
     def __init__(
-        self, settings: Settings, key: bytes, wanted: Beginning, say: Say, log: IO[bytes]
+        self, settings: Settings, key: bytes, wanted: StartRequest, say: Say, log: IO[bytes]
     ) -> None:
         self._file, self._log, self._say = settings.ports, log, say
         self._restarted_ns = 0
@@ -44,7 +50,7 @@ class NodeRun:
         self._processes = HostProcesses(
             settings,
             Programs(
-                entry=str(programs.find("tstorm-ns")),
+                entry=str(compiled_programs.find("tstorm-ns")),
                 datapath=_argv(wanted),
                 plan=settings.plan,
                 key=key,
@@ -60,8 +66,8 @@ class NodeRun:
         self._watch(self._processes.agent)
 
     @property
-    def begun(self) -> Begun:
-        return Begun(self._processes.agent.pid, self._processes.datapath.pid)
+    def begun(self) -> StartReply:
+        return StartReply(self._processes.agent.pid, self._processes.datapath.pid)
 
     # -- ends that nobody asked for -----------------------------------------------------------
 
@@ -122,6 +128,6 @@ class NodeRun:
         return await leftovers.remove(self._file, self._log)
 
 
-def _argv(wanted: Beginning) -> tuple[str, ...]:
+def _argv(wanted: StartRequest) -> tuple[str, ...]:
     share = ("--cpu-share", str(wanted.share)) if wanted.datapath == USER else ()
-    return (str(programs.find(PROGRAMS[wanted.datapath])), *share)
+    return (str(compiled_programs.find(PROGRAMS[wanted.datapath])), *share)

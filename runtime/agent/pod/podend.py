@@ -13,10 +13,10 @@ import signal
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-from runtime.agent.pod.ending import Ending
+from runtime.agent.pod.ending import PodEnding
 from runtime.agent.pod.podprocesses import Census, Member, pod_of_process, status_of
 
-DEFAULT = Ending()
+DEFAULT = PodEnding()
 LOOK_SECONDS = 0.02
 KILL_SECONDS = 0.3  # from the first SIGKILL on, for processes that were started meanwhile
 
@@ -41,7 +41,7 @@ async def crash(uid: str, pods: Census) -> str:
             return f"process {group[0].pid} of its pod does not end"
 
 
-async def leave(uid: str, pods: Census, ending: Ending = DEFAULT) -> str:
+async def leave(uid: str, pods: Census, ending: PodEnding = DEFAULT) -> str:
     """The stop signal to the first process of each container but the sandbox, which keeps the
     network; the rest of a container ends with it. SIGKILL to what is left after the grace, and to
     the sandbox when it is alone."""
@@ -77,7 +77,7 @@ async def _signal_all(uid: str, pods: Census, number: signal.Signals) -> str:
     return _signal(group, uid, pods.wanted(), number)
 
 
-async def carry_out(what: str, uid: str, pods: Census, ending: Ending) -> str:
+async def carry_out(what: str, uid: str, pods: Census, ending: PodEnding) -> str:
     """`what` is leave, crash, pause or resume. '' if it is done, else why not."""
     if what == "leave":
         return await leave(uid, pods, ending)

@@ -8,14 +8,14 @@ import os
 import subprocess
 
 from runtime.agent.pod.podprocesses import PROC
-from runtime.agent.process.orders import Probe
+from runtime.agent.process.orders import EchoProbe
 from runtime.errors import RunError
-from runtime.system import programs
+from runtime.system import compiled_programs
 
 SPARE_SECONDS = 5.0  # for processes to start and end, beside the probes' own time
 
 
-async def reach(network: int, probe: Probe) -> list[int]:
+async def reach(network: int, probe: EchoProbe) -> list[int]:
     """The round-trip times, ns, of the echoes that were answered, in their order.
 
     `network` is a process in the network. Raises RunError where no echo can be sent at all.
@@ -35,7 +35,7 @@ async def reach(network: int, probe: Probe) -> list[int]:
     return [round(line["rtt_us"] * 1000) for line in lines if "rtt_us" in line]
 
 
-async def start(network: int, probe: Probe) -> asyncio.subprocess.Process:
+async def start(network: int, probe: EchoProbe) -> asyncio.subprocess.Process:
     """A tprobe there, with a line for each echo."""
     words = ["rtt", probe.address, "--mode", "icmp", "--each", "--probe"]
     words += ["--count", str(probe.count), "--interval", f"{probe.interval_ns}ns"]
@@ -47,9 +47,9 @@ async def start(network: int, probe: Probe) -> asyncio.subprocess.Process:
     enter = ["in", "--net", str(space), "--parent", str(os.getpid())]
     try:
         return await asyncio.create_subprocess_exec(
-            programs.find("tstorm-ns"),
+            compiled_programs.find("tstorm-ns"),
             *enter,
-            str(programs.find("tprobe")),
+            str(compiled_programs.find("tprobe")),
             *words,
             pass_fds=[space],
             stdin=subprocess.DEVNULL,

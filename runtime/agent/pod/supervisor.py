@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import IO, Any
 
-from runtime.agent.pod import facts, leftovers, messages
+from runtime.agent.pod import leftovers, node_facts, pod_messages
 from runtime.agent.pod.noderun import NodeRun
-from runtime.agent.pod.settings import Settings
+from runtime.agent.pod.supervisor_settings import Settings
 from runtime.errors import RunError
 from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server, read_key
@@ -109,18 +109,18 @@ class Supervisor:
     async def _facts(self, _request: Mapping[str, Any]) -> Mapping[str, object]:
         here = self._settings
         running = self._run is not None
-        found = await facts.find(here.name, here.digest, self._log, running=running)
-        return messages.record(found)
+        found = await node_facts.find(here.name, here.digest, self._log, running=running)
+        return pod_messages.record(found)
 
     async def _begin(self, request: Mapping[str, Any]) -> Mapping[str, object]:
-        wanted = messages.beginning(request)
+        wanted = pod_messages.beginning(request)
         if self._run is not None:
             raise RunError(f"a run is on at {self._settings.name} already", "end it first")
         if not wanted.resume:
             await self._remove_left()
         self._run = NodeRun(self._settings, self._key, wanted, self._say, self._log)
         self._left = True  # until the run has ended well
-        return messages.record(self._run.begun)
+        return pod_messages.record(self._run.begun)
 
     async def _kill(self, _request: Mapping[str, Any]) -> Mapping[str, object]:
         if self._run is None:

@@ -22,7 +22,7 @@ from typing import IO, Protocol
 from runtime.agent.process import commandline
 from runtime.agent.process.commandline import AgentOptions
 from runtime.errors import RunError
-from runtime.system import shortage
+from runtime.system import process_limits
 from runtime.system.procs import status_text
 
 END_SECONDS = 5.0
@@ -71,7 +71,7 @@ class HostProcess:
         log: IO[bytes],
     ) -> None:
         inside = [entry, "in", "--net", str(host.net), "--parent", str(os.getpid()), "--", *argv]
-        self._process = shortage.start(
+        self._process = process_limits.start(
             f"a process of {host.name}",
             inside,
             stdin=stdio,

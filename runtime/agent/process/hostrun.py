@@ -15,16 +15,21 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime.agent.clock import Clock
 from runtime.agent.metadata.udp import Mailbox
-from runtime.agent.path.ahead import Ahead, Scene, Scenes
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
-from runtime.agent.path.needs import Needs, Stage
+from runtime.agent.path.path_updates import PathUpdates, StagedPaths
+from runtime.agent.path.prefetcher import Prefetcher, PreparedStep, Scenes
 from runtime.agent.pod import ending
-from runtime.agent.pod.echoes import Echoes
-from runtime.agent.pod.ending import Ending
-from runtime.agent.process.heldprograms import HeldPrograms
-from runtime.agent.process.orders import EchoOrder, OrderError, PrepareOrder, Resume
-from runtime.agent.share.loop import Loop, MetadataPart, SharingPart
+from runtime.agent.pod.ending import PodEnding
+from runtime.agent.pod.pod_echoes import Echoes
+from runtime.agent.process.orders import (
+    EchoOrder,
+    OrderError,
+    PrepareOrder,
+    ResumeOrder,
+)
+from runtime.agent.process.program_supervisor import ProgramSupervisor
+from runtime.agent.share.loop import MetadataPart, ShareLoop, SharingPart
 from runtime.agent.vocabulary import Change, Moved, PathDelay
 from runtime.datapath import dialect
 from runtime.datapath.sampler import arrays, digest_arrays
@@ -32,7 +37,7 @@ from runtime.errors import fail
 from runtime.options import CLOSE, LOCAL, REAL
 from runtime.say import some
 from runtime.schedule import Schedule
-from runtime.system.rests import RESTS
+from runtime.system.rt_throttle import RESTS
 
 RESUME_TICKS = 4
 GREET_NS = 100_000_000
@@ -50,7 +55,7 @@ Say = Callable[[Mapping[str, object]], None]
 
 def apart_ns(order: PrepareOrder) -> int:
     """How much later than the first agent this one ticks, where all of them share the processors
-    of one machine: they would only wait for each other (runtime.system.turns)."""
+    of one machine: they would only wait for each other (runtime.system.rt_lock)."""
     options = order.options
     if options.backend != LOCAL or options.time != REAL:
         return 0
@@ -82,9 +87,9 @@ class HostRun:
         self._sharing = sharing
         self._metadata = metadata
         self._say = say
-        self.timeline = Schedule(plan, order.options)
+        self.schedule = Schedule(plan, order.options)
         own = {plan.topology.nodes[node].name: node for node in order.own}
-        self.programs = HeldPrograms(
+        self.programs = ProgramSupervisor(
             own, self._now_ns, self._since_ns, say, self._gated(), self._endings()
         )
         self._apart_ns = apart_ns(order)
@@ -97,12 +102,14 @@ class HostRun:
     def _make(self, first: int) -> None:
         """The parts, to begin with step `first`."""
         order = self.order
-        needs = Needs(self._plan, self.timeline, order.own, first)
+        needs = PathUpdates(self._plan, self.schedule, order.own, first)
         self.enforcer = Enforcer(
             self._datapath, self._clock, needs, order.addresses, self._was_applied, self.notice
         )
-        self.ahead = Ahead(needs.later(), self._scenes, self._clock, self.elapsed_ns, self._due_ns)
-        self.loop = Loop(
+        self.ahead = Prefetcher(
+            needs.later(), self._scenes, self._clock, self.elapsed_ns, self._due_ns
+        )
+        self.loop = ShareLoop(
             self._clock,
             self._datapath,
             self.enforcer,
@@ -133,7 +140,7 @@ class HostRun:
         own = [(node, topology.nodes[node].service) for node in self.order.own]
         return frozenset(node for node, service in own if not services[service].entrypoint)
 
-    def _endings(self) -> dict[int, Ending]:
+    def _endings(self) -> dict[int, PodEnding]:
         topology = self._plan.topology
         return {
             node: ending.of(topology.services[topology.nodes[node].service])
@@ -141,7 +148,7 @@ class HostRun:
         }
 
     def _due_ns(self, step: int) -> int:
-        return self.timeline.steps[step].due_ns
+        return self.schedule.steps[step].due_ns
 
     # -- from the beginning ------------------------------------------------------------------------
 
@@ -161,7 +168,7 @@ class HostRun:
             await self._clock.sleep_until(self._clock.now_ns() + GREET_NS)
 
     def _begin_loop(self) -> None:
-        self.loop.begin(self._scenes.make(Stage(self._first, self._needs.state, ())))
+        self.loop.begin(self._scenes.make(StagedPaths(self._first, self._needs.state, ())))
 
     async def open(self) -> None:
         """Puts the network of the first step in force, for echoes: no program runs before T0."""
@@ -193,11 +200,11 @@ class HostRun:
         await self.loop.run(first_ns)
 
     async def _stage_all(self) -> None:
-        for step in range(self._first + 1, len(self.timeline.steps)):
+        for step in range(self._first + 1, len(self.schedule.steps)):
             scene = await self._staged_in_time(step)
             self.loop.expect(scene)
 
-    async def _staged_in_time(self, step: int) -> Scene:
+    async def _staged_in_time(self, step: int) -> PreparedStep:
         await self._clock.sleep_until(self.enforcer.due_ns(step) - STAGE_AHEAD_NS)
         scene = await self.ahead.take(step)
         await self.enforcer.stage(scene.stage)
@@ -205,16 +212,16 @@ class HostRun:
 
     # -- after a crash -----------------------------------------------------------------------------
 
-    async def declare_again(self, resume: Resume) -> None:
+    async def declare_again(self, resume: ResumeOrder) -> None:
         """Nodes, before any port is attached: the datapath may be a new one, and what is sent to
         an address that it does not know would pass unshaped."""
         elapsed = self._clock.now_ns() - resume.t0_ns
-        steps = self.timeline.steps
+        steps = self.schedule.steps
         first = max((n for n, step in enumerate(steps) if step.due_ns <= elapsed), default=0)
         self._make(first)
         await self.enforcer.declare_nodes()
 
-    async def resume(self, resume: Resume, attached: Mapping[int, str]) -> None:
+    async def resume(self, resume: ResumeOrder, attached: Mapping[int, str]) -> None:
         """Goes on from where the experiment is now; says what was missed, late. `attached` are the
         ports that are, with their networks."""
         first = self._first
@@ -233,7 +240,7 @@ class HostRun:
         self.programs.know({n: pid for n, pid in resume.lives.items() if n not in resume.pods})
         self.programs.carry_out_again(resume.orders)
         for step in range(resume.applied, first + 1):
-            self.programs.carry_out(self.timeline, step)
+            self.programs.carry_out(self.schedule, step)
             self._say_applied(step, self._clock.now_ns(), late=True)
         self._spawn(self.ahead.run())
         self._go(self._clock.now_ns())
@@ -255,8 +262,8 @@ class HostRun:
     async def bind(
         self, step: int, bound: Mapping[int, int], gone: Sequence[int], hold: Sequence[int]
     ) -> None:
-        if step >= len(self.timeline.steps):
-            raise OrderError(f"there is no step {step}: the last is {len(self.timeline.steps) - 1}")
+        if step >= len(self.schedule.steps):
+            raise OrderError(f"there is no step {step}: the last is {len(self.schedule.steps) - 1}")
         own = set(self.order.own)  # all agents are told alike, since holds concern all of them
         mine = {node: port for node, port in bound.items() if node in own}
         left = [node for node in gone if node in own]
@@ -300,7 +307,7 @@ class HostRun:
 
     def _was_applied(self, step: int, at_ns: int, late: bool) -> None:
         self.applied += 1
-        self.programs.carry_out(self.timeline, step)
+        self.programs.carry_out(self.schedule, step)
         self._say_applied(step, at_ns, late=late)
 
     def _say_applied(self, step: int, at_ns: int, *, late: bool) -> None:

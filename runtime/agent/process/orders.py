@@ -128,7 +128,7 @@ def hosts_lines(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class EchoProbe:
     """ICMP echoes that an own instance is to send."""
 
     node: int
@@ -138,7 +138,7 @@ class Probe:
     timeout_ns: int
 
 
-def probes(value: Any, instances: int) -> list[Probe]:
+def probes(value: Any, instances: int) -> list[EchoProbe]:
     """From [[node, address, count, interval, timeout], …], times in ns."""
     return [_probe(item, instances) for item in items(value, "probes")]
 
@@ -148,7 +148,7 @@ class EchoOrder:
     """Echoes for as long as the run goes on; the first one after `wait_ns`. `pair`: its number."""
 
     pair: int
-    probe: Probe
+    probe: EchoProbe
     wait_ns: int
 
 
@@ -170,7 +170,7 @@ def echoes(value: Any, instances: int) -> list[EchoOrder]:
 
 def _probe(
     item: Any, instances: int, most: int = MAX_PROBES, longest_ns: int = MAX_PROBE_NS
-) -> Probe:
+) -> EchoProbe:
     if not isinstance(item, list) or len(item) != 5:
         raise OrderError(
             f"a probe is {item!r:.60}: [node, address, count, interval, timeout] is expected"
@@ -180,7 +180,7 @@ def _probe(
         ip_address(address)
     except ValueError as error:
         raise OrderError(f"a probe's address is {address!r:.60}: {error}") from error
-    return Probe(
+    return EchoProbe(
         number(item[0], "a node of probes", 0, instances),
         address,
         number(item[2], "the count of a probe", 1, most + 1),
@@ -200,7 +200,7 @@ class PortOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class LifeOrder:
+class InstanceOrder:
     """A process event of an own instance."""
 
     step: int
@@ -209,7 +209,7 @@ class LifeOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class ResumeOrder:
     """Where the experiment is, for an agent that takes another one's place."""
 
     t0_ns: int
@@ -220,7 +220,7 @@ class Resume:
     pods: Mapping[int, str]  # own node -> UID of its pod
     hosts: str  # lines for /etc/hosts of held containers
     moved: Mapping[int, tuple[str, str]]  # nodes that have other addresses than at the start
-    orders: tuple[LifeOrder, ...] = ()  # of applied steps: nobody has said that they were given
+    orders: tuple[InstanceOrder, ...] = ()  # of applied steps: nobody has said that they were given
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class PrepareOrder:
     addresses: tuple[tuple[str, str], ...]
     networks: tuple[str, ...]
     options: RunOptions
-    resume: Resume | None = None
+    resume: ResumeOrder | None = None
     own: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -358,11 +358,11 @@ def moves(
     return found
 
 
-def _resume(found: Any, instances: int, networks: Iterable[Network]) -> Resume:
+def _resume(found: Any, instances: int, networks: Iterable[Network]) -> ResumeOrder:
     value = mapping(found, "resume")
     held = nodes(value.get("held", []), "held", instances)
     ports = tuple([_port(item, instances) for item in items(value["ports"], "ports")])
-    return Resume(
+    return ResumeOrder(
         t0_ns=number(value["t0_ns"], "t0_ns", -(1 << 63)),
         ports=ports,
         held=tuple(held),
@@ -375,13 +375,13 @@ def _resume(found: Any, instances: int, networks: Iterable[Network]) -> Resume:
     )
 
 
-def _life(item: Any, instances: int) -> LifeOrder:
+def _life(item: Any, instances: int) -> InstanceOrder:
     if not isinstance(item, list) or len(item) != 3 or item[2] not in LIVES:
         raise OrderError(
             f"an order is {item!r:.60}: [step, node, join|leave|crash|pause|resume] is expected"
         )
     step = number(item[0], "the step of an order")
-    return LifeOrder(step, number(item[1], "a node of orders", 0, instances), item[2])
+    return InstanceOrder(step, number(item[1], "a node of orders", 0, instances), item[2])
 
 
 def _port(item: Any, instances: int) -> PortOrder:

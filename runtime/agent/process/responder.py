@@ -174,7 +174,7 @@ class Responder:
             self._say,
         )
 
-    async def _attach_again(self, conduct: HostRun, resume: orders.Resume) -> None:
+    async def _attach_again(self, conduct: HostRun, resume: orders.ResumeOrder) -> None:
         """Pods may be in other networks by now than they were, or in none for a while."""
         pods = await conduct.programs.networks(resume.pods) if resume.pods else None
         for port in await self._ports.restore(resume.ports, pods, self._networks):

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from runtime.agent.clock import Clock
 from runtime.agent.metadata.interest import Interest
-from runtime.agent.path.ahead import Scene
 from runtime.agent.path.enforcer import Enforcer
+from runtime.agent.path.prefetcher import PreparedStep
 from runtime.agent.vocabulary import Change, LocalFlow, Moved, RemoteFlow, Usage, View
 
 LEAD_NS = 4_000_000  # from the tick that prepares a step to the step
@@ -99,7 +99,7 @@ class MailboxPart(Protocol):
 OnSample = Callable[[int, Moved], None]  # when, and what
 
 
-class Loop:
+class ShareLoop:
     """Meets the steps that `expect` announces. `running`: between its first tick and its last."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Loop:
         self._period_ns = period_ns
         self._apart_ns = apart_ns  # later than the first agent of this machine
         self._lead_ns = LEAD_NS + apart_ns
-        self._scenes: dict[int, Scene] = {}
+        self._scenes: dict[int, PreparedStep] = {}
         self._sampled_ns = 0
         self._wake = asyncio.Event()
         self._stopping = False
@@ -133,16 +133,16 @@ class Loop:
         self._ended = asyncio.Event()
         self._counts = dict.fromkeys(COUNTERS, 0)
 
-    def begin(self, scene: Scene) -> None:
+    def begin(self, scene: PreparedStep) -> None:
         """The network to begin with."""
         self._meet(scene, self._clock.now_ns())
 
-    def expect(self, scene: Scene) -> None:
+    def expect(self, scene: PreparedStep) -> None:
         """A later step is staged: it is met at its time."""
         self._scenes[scene.stage.step] = scene
         self._wake.set()
 
-    def _meet(self, scene: Scene, now: int) -> None:
+    def _meet(self, scene: PreparedStep, now: int) -> None:
         self._sharing.epoch(scene.view, now)
         self._metadata.epoch(scene.view.epoch, scene.interest, now)
 

@@ -1,5 +1,5 @@
 """The hosts of a run as its network sees them, wherever they are: namespaces of this machine
-(runtime.backend.local.hosts), or machines of their own.
+(runtime.backend.local.local_hosts), or machines of their own.
 
 Whoever makes them has learnt where they are, and where the instances are, before the network is
 made. Hosts are numbers from 0, in the order of `agents`.
@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runtime.backend.base import Attaching
-from runtime.backend.hosts.told import Told
-from runtime.coordinator.link import Host
+from runtime.backend.base import PortAllocator
+from runtime.backend.hosts.agent_state import AgentState
+from runtime.coordinator.agent_link import Host
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 
@@ -55,17 +55,17 @@ class HostParts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
+class NetworkHandle:
     """What hosts are given by the network of the run."""
 
-    told: Told  # ports are entered there
+    told: AgentState  # ports are entered there
     ask: Ask
     on_fatal: OnFatal  # the run cannot go on
     elapsed: Callable[[], int]  # ns since T0, 0 before
 
 
 @dataclass(frozen=True, slots=True)
-class AgentLife:
+class InstanceReport:
     """What an agent says that it has done to an instance of its host (docs/agent.md, `life`)."""
 
     step: int
@@ -111,13 +111,13 @@ class Hosts(Protocol):
     @property
     def parts(self) -> Sequence[HostParts]: ...
 
-    def attaching(self, ties: Ties) -> Attaching:
+    def attaching(self, ties: NetworkHandle) -> PortAllocator:
         """Where instances are attached. Once; hosts are watched from then on."""
 
     async def wire(self, bound: Mapping[int, int]) -> None:
         """From now on packets for these nodes go to these ports."""
 
-    def lived(self, host: int, life: AgentLife) -> None:
+    def lived(self, host: int, life: InstanceReport) -> None:
         """The agent of a host has carried out a process event of an instance of its own."""
 
     def reported(self, host: int, report: AgentReport) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from operator import add, lt
 
 from runtime.datapath.sampler import INTERVAL_NS, PAIR_COLUMNS, PAIR_DIGEST_COLUMNS
-from runtime.rundir.records import LineFile
+from runtime.rundir.line_files import LineFile
 from runtime.schedule import PlanClock
 
 

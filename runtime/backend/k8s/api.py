@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from runtime.backend.k8s import httpget, websocket
-from runtime.backend.k8s.httpget import Answer, HttpError, Server
+from runtime.backend.k8s.httpget import ApiAddress, HttpAnswer, HttpError
 from runtime.errors import RunError
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -56,7 +56,7 @@ class Listed:
 class Api:
     """`token` is a file's path, None for a server that asks for none."""
 
-    def __init__(self, server: Server, namespace: str, token: Path | None) -> None:
+    def __init__(self, server: ApiAddress, namespace: str, token: Path | None) -> None:
         self.namespace = namespace
         self._server = server
         self._token = token
@@ -149,7 +149,7 @@ class Api:
         return "/".join(["/api/v1/namespaces", *map(quote, (self.namespace, *words))])
 
     @asynccontextmanager
-    async def _get(self, path: str, query: Mapping[str, str]) -> AsyncIterator[Answer]:
+    async def _get(self, path: str, query: Mapping[str, str]) -> AsyncIterator[HttpAnswer]:
         wanted = f"{path}?{urlencode(query)}"
         try:
             async with httpget.get(self._server, wanted, self._headers()) as answer:
@@ -182,7 +182,7 @@ def in_cluster() -> Api:
             raise ValueError("KUBERNETES_SERVICE_HOST is not set")
         namespace = (ACCOUNT / "namespace").read_text(encoding="ascii").strip()
         tls = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
-        return Api(Server(host, int(port), tls), namespace, ACCOUNT / "token")
+        return Api(ApiAddress(host, int(port), tls), namespace, ACCOUNT / "token")
     except (OSError, ValueError) as error:
         raise RunError(
             f"this is no pod with an account of its cluster: {error}",

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from runtime.backend.base import Occupant
-from runtime.system.netlink import Request
+from runtime.backend.base import AttachedIncarnation
+from runtime.system.netlink import NetlinkRequest
 
 
 class PodPorts:
-    """See runtime.backend.base (Attaching). A cluster has made every interface, and takes it away;
-    its agent is told of it when the pod is found (runtime.backend.k8s.hosts)."""
+    """See runtime.backend.base (PortAllocator). A cluster has made every interface, and takes it
+    away; its agent is told of it when the pod is found (runtime.backend.k8s.cluster_hosts)."""
 
     def __init__(self) -> None:
-        self.more: Sequence[Request] = ()
+        self.more: Sequence[NetlinkRequest] = ()
 
-    async def attach(self, _occupant: Occupant, node: int) -> int:
+    async def attach(self, _occupant: AttachedIncarnation, node: int) -> int:
         return node
 
-    async def furnished(self, _occupant: Occupant, node: int, port: int) -> None:
+    async def furnished(self, _occupant: AttachedIncarnation, node: int, port: int) -> None:
         """It has its addresses."""
 
     def give_back(self, port: int) -> None:

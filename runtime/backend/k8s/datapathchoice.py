@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.agent.pod.messages import KERNEL, USER, Facts
+from runtime.agent.pod.pod_messages import KERNEL, USER, NodeFacts
 from runtime.errors import MachineError, RunError
 from runtime.say import some
 
@@ -31,7 +31,7 @@ class DatapathChoice:
     why: str
 
 
-def chosen(wanted: str, found: Sequence[Facts], unfit: str = "") -> DatapathChoice:
+def chosen(wanted: str, found: Sequence[NodeFacts], unfit: str = "") -> DatapathChoice:
     """`wanted` is auto, user or kernel; `unfit` is what of the plan the kernel's cannot do.
     MachineError that names nodes and what they lack."""
     lacking = [_lacks(facts) for facts in found if facts.kernel]
@@ -59,7 +59,7 @@ def chosen(wanted: str, found: Sequence[Facts], unfit: str = "") -> DatapathChoi
     return DatapathChoice(USER, f"the kernel's does not work on {some(lacking, NAMES, '; ')}")
 
 
-def refused_real_time(found: Sequence[Facts]) -> str:
+def refused_real_time(found: Sequence[NodeFacts]) -> str:
     """Where the packet engine may not go before other programs, and what helps; '' if nowhere."""
     nodes = [facts.node for facts in found if facts.user.scheduling == "other"]
     if not nodes:
@@ -72,7 +72,7 @@ def refused_real_time(found: Sequence[Facts]) -> str:
     )
 
 
-def check(found: Sequence[Facts], digest: str, version: str) -> None:
+def check(found: Sequence[NodeFacts], digest: str, version: str) -> None:
     """RunError if a node has another plan, or programs of another release."""
     for facts in found:
         if facts.digest != digest:
@@ -89,12 +89,12 @@ def check(found: Sequence[Facts], digest: str, version: str) -> None:
             )
 
 
-def _lacks(facts: Facts) -> str:
+def _lacks(facts: NodeFacts) -> str:
     reasons = ", ".join(f"{name}: {why}" for name, why in sorted(facts.kernel.items()))
     return f"{facts.node} ({reasons})"
 
 
-def _remedy(found: Sequence[Facts]) -> str:
+def _remedy(found: Sequence[NodeFacts]) -> str:
     names = sorted({name for facts in found for name in facts.kernel})
     modules = "; ".join(PACKAGES[name] for name in names if name in PACKAGES)
     load = f", or load on these nodes {modules}" if modules else ""

@@ -30,7 +30,7 @@ class HttpError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ApiAddress:
     """Where requests go; `tls` is None for plain HTTP."""
 
     host: str  # a name, or an address without brackets
@@ -42,7 +42,7 @@ class Server:
         return f"{host}:{self.port}"
 
 
-class Answer:
+class HttpAnswer:
     """The body comes in parts, as they arrive. HttpError wherever the connection breaks."""
 
     def __init__(self, status: int, headers: Mapping[str, str], reader: asyncio.StreamReader):
@@ -120,7 +120,7 @@ class Answer:
 
 
 @asynccontextmanager
-async def connected(server: Server) -> AsyncIterator[Streams]:
+async def connected(server: ApiAddress) -> AsyncIterator[Streams]:
     """A connection, which ends with the block. HttpError."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
@@ -141,7 +141,9 @@ async def connected(server: Server) -> AsyncIterator[Streams]:
 
 
 @asynccontextmanager
-async def get(server: Server, path: str, headers: Mapping[str, str]) -> AsyncIterator[Answer]:
+async def get(
+    server: ApiAddress, path: str, headers: Mapping[str, str]
+) -> AsyncIterator[HttpAnswer]:
     """The answer to one request; the connection ends with the block. HttpError."""
     async with connected(server) as streams:
         yield await ask(server, path, headers, streams)
@@ -154,7 +156,9 @@ def _probe(writer: asyncio.StreamWriter) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-async def ask(server: Server, path: str, headers: Mapping[str, str], streams: Streams) -> Answer:
+async def ask(
+    server: ApiAddress, path: str, headers: Mapping[str, str], streams: Streams
+) -> HttpAnswer:
     """One request on this connection. HttpError."""
     reader, writer = streams
     wanted = {"Host": str(server), "Connection": "close", **headers}
@@ -164,7 +168,7 @@ async def ask(server: Server, path: str, headers: Mapping[str, str], streams: St
             writer.write("\r\n".join([*lines, "", ""]).encode("ascii"))
             await writer.drain()
             head = await reader.readuntil(b"\r\n\r\n")
-        return Answer(*_head(head), reader)
+        return HttpAnswer(*_head(head), reader)
     except TimeoutError as error:
         raise HttpError(f"{server} does not answer within {ANSWER_SECONDS:g} s") from error
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from runtime.rundir.records import LineFile
+from runtime.rundir.line_files import LineFile
 
 LAG_NS = 100_000_000  # from a write until the container runtime has read it
 INTERVAL_NS = 100_000_000  # rows of lines that are nearer to each other are one

@@ -13,10 +13,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 from compiler.plan.types import Node
+from runtime.backend.instance import Incarnation, Ran, UnreachableError
 from runtime.backend.k8s.api import Api, ApiError
-from runtime.backend.k8s.howended import ENDED, ENTER_FAILED, STDERR, STDOUT, how_ended
+from runtime.backend.k8s.exec_status import (
+    ENDED,
+    ENTER_FAILED,
+    STDERR,
+    STDOUT,
+    how_ended,
+)
 from runtime.backend.k8s.pods import INSTANCE
-from runtime.backend.lives import Life, Ran, UnreachableError
 from runtime.backend.runwords import replaced
 from runtime.errors import RunError
 
@@ -25,7 +31,7 @@ LINE_BYTES, LINE_CHARACTERS = 4096, 200
 
 
 class PodCommands:
-    """See runtime.backend.lives (Runner)."""
+    """See runtime.backend.instance (CommandRunner)."""
 
     def __init__(self, api: Api, pod: str, env: Mapping[str, str]) -> None:
         self._api = api
@@ -36,12 +42,17 @@ class PodCommands:
         return replaced(argv, self._env)
 
     async def run(
-        self, life: Life, argv: Sequence[str], *, logged: bool, seconds: float | None = None
+        self,
+        incarnation: Incarnation,
+        argv: Sequence[str],
+        *,
+        logged: bool,
+        seconds: float | None = None,
     ) -> Ran:
         """A life that is over may have another one in its place."""
         if logged:
             raise RunError("nothing is written into the log of a container from outside")
-        if life.gone.done():
+        if incarnation.gone.done():
             raise RunError("the instance is dead")
         last, ended = _Last(), b""
         try:

@@ -31,7 +31,7 @@ from runtime.backend.base import Notice
 from runtime.backend.k8s.api import Api, ApiError
 from runtime.backend.k8s.logtimes import LogTimes, Moment, unix_ns
 from runtime.backend.k8s.pods import INSTANCE
-from runtime.rundir import directory, logmarks
+from runtime.rundir import held_directory, logmarks
 from runtime.rundir.runfiles import LOGS
 
 PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.5, 5.0
@@ -150,7 +150,7 @@ class PodLogs:
             status = f"the API server answered with status {error.status}"
             self._fail(instance, error.message, status if error.status else "")
         elif place.ended or not (place.last or place.rest):
-            os.close(directory.append(path))
+            os.close(held_directory.append(path))
             self._unread.pop(instance, None)
         else:
             self._unread[instance] = before or LOST
@@ -169,7 +169,7 @@ class PodLogs:
         """
         begin = self._place(instance)
         async with self._api.log(pod, INSTANCE, begin.last, follow=follow) as lines:
-            file = directory.append(path)
+            file = held_directory.append(path)
             with open(file, "ab", buffering=0) as log:  # noqa: PTH123  # a descriptor
                 if follow:
                     self._unread.pop(instance, None)

@@ -26,7 +26,13 @@ from runtime.backend.base import Notice
 from runtime.backend.hosts.hosts import Ask
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
-from runtime.foreign import COUNT, TEXT, Kind, Shape, check
+from runtime.json_schema import (
+    COUNT,
+    TEXT,
+    Shape,
+    ValueKind,
+    check,
+)
 from runtime.say import some
 
 ECHOES, INTERVAL_NS, WAIT_NS = 5, 20_000_000, 1_000_000_000
@@ -55,11 +61,11 @@ def _is_answer(value: Any) -> bool:
     )
 
 
-_ANSWERS = Shape({"answers": [Kind("a probe's answer", _is_answer)]})
+_ANSWERS = Shape({"answers": [ValueKind("a probe's answer", _is_answer)]})
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ProofProbe:
     """Between two instances, by their nodes in the plan."""
 
     source: int
@@ -156,7 +162,7 @@ class Proof:
 
     # -- what to send ---------------------------------------------------------------------------
 
-    def _neighbours(self) -> Iterator[Probe]:
+    def _neighbours(self) -> Iterator[ProofProbe]:
         """For each pair of nodes one, or where there are many for some of each node's pairs."""
         count = len(self._names)
         for host in range(count):
@@ -167,31 +173,31 @@ class Proof:
                 yield from self._between(host, (host + offset) % count)
             yield from self._between(host, host)
 
-    def _between(self, a: int, b: int) -> Iterator[Probe]:
+    def _between(self, a: int, b: int) -> Iterator[ProofProbe]:
         for source in self._on[a]:
             for destination in self._on[b]:
                 if source != destination and self._address(source, destination):
-                    yield Probe(source, destination)
+                    yield ProofProbe(source, destination)
                     return
 
-    def _from(self, host: int) -> Iterator[Probe]:
+    def _from(self, host: int) -> Iterator[ProofProbe]:
         """From instances of this host to those of others, then to its own."""
         count = len(self._names)
         for offset in [*range(1, count), 0]:
             for source in self._on[host]:
                 for destination in self._on[(host + offset) % count]:
                     if source != destination and self._address(source, destination):
-                        yield Probe(source, destination)
+                        yield ProofProbe(source, destination)
 
     def _pairs(self, host: int) -> bool:
         return next(self._from(host), None) is not None
 
-    def _planned(self, paths: Paths) -> dict[Probe, int]:
+    def _planned(self, paths: Paths) -> dict[ProofProbe, int]:
         """One pair of each node that has a path both ways, without loss if there is one; and its
         least round trip, less what jitter may take off."""
-        found: dict[Probe, int] = {}
+        found: dict[ProofProbe, int] = {}
         for host in range(len(self._names)):
-            best: tuple[int, int, Probe] | None = None  # loss, rtt, of whom
+            best: tuple[int, int, ProofProbe] | None = None  # loss, rtt, of whom
             for probe in islice(self._from(host), WANTED_PAIRS):
                 figures = _there_and_back(paths, probe)
                 if figures is None:
@@ -208,14 +214,16 @@ class Proof:
         pairs = zip(self._addresses[source], self._addresses[destination], strict=True)
         return next((theirs for ours, theirs in pairs if ours and theirs), "")
 
-    async def _send(self, probes: Sequence[Probe], wait_ns: int) -> dict[Probe, list[int]]:
+    async def _send(
+        self, probes: Sequence[ProofProbe], wait_ns: int
+    ) -> dict[ProofProbe, list[int]]:
         """Round trips, ns, of the echoes that came back."""
-        by_host: dict[int, list[Probe]] = {}
+        by_host: dict[int, list[ProofProbe]] = {}
         for probe in probes:
             by_host.setdefault(self._host(probe), []).append(probe)
-        found: dict[Probe, list[int]] = {}
+        found: dict[ProofProbe, list[int]] = {}
 
-        async def one(host: int, wanted: list[Probe]) -> None:
+        async def one(host: int, wanted: list[ProofProbe]) -> None:
             rows = [
                 [p.source, self._address(p.source, p.destination), ECHOES, INTERVAL_NS, wait_ns]
                 for p in wanted
@@ -263,20 +271,20 @@ class Proof:
 
     # -- names ----------------------------------------------------------------------------------
 
-    def _host(self, probe: Probe) -> int:
+    def _host(self, probe: ProofProbe) -> int:
         return self._hosts[probe.source]
 
     def _name(self, node: int) -> str:
         return self._plan.topology.nodes[node].name
 
-    def _told(self, probes: Sequence[Probe]) -> str:
+    def _told(self, probes: Sequence[ProofProbe]) -> str:
         probe = probes[0]
         hosts = sorted({self._names[self._host(one)] for one in probes})
         path = f"{self._name(probe.source)} to {self._name(probe.destination)}"
         return f"{path} (sent on {some(hosts, 8)})"
 
 
-def _there_and_back(paths: Paths, probe: Probe) -> tuple[int, int] | None:
+def _there_and_back(paths: Paths, probe: ProofProbe) -> tuple[int, int] | None:
     """Loss (ppb, of both ways) and the least round trip; None without a path."""
     there = paths.path(probe.source, probe.destination)
     back = paths.path(probe.destination, probe.source)

@@ -13,8 +13,13 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runtime.agent.pod import messages
-from runtime.agent.pod.messages import AGENT, DATAPATH, SUPERVISOR_PORT, Facts
+from runtime.agent.pod import pod_messages
+from runtime.agent.pod.pod_messages import (
+    AGENT,
+    DATAPATH,
+    SUPERVISOR_PORT,
+    NodeFacts,
+)
 from runtime.errors import RunError
 from runtime.rpc import secure
 from runtime.rpc.calls import Asker, RefusedError
@@ -112,7 +117,7 @@ class NodeParts:
             raise RunError(f"the agent pod of {self.name} is lost: {error.message}") from error
 
     def _said(self, message: dict[str, Any]) -> None:
-        wrong = messages.fault(message)
+        wrong = pod_messages.fault(message)
         kind = message.get("say")
         if wrong:
             self._channel().give_up(wrong, "bad_messages")
@@ -164,9 +169,9 @@ class NodeParts:
 
     # -- what is asked of it --------------------------------------------------------------------
 
-    async def facts(self) -> Facts:
+    async def facts(self) -> NodeFacts:
         """RunError, also for facts that are none."""
-        return messages.facts(await self._ask({"do": "facts"}, ANSWER_SECONDS), self.name)
+        return pod_messages.facts(await self._ask({"do": "facts"}, ANSWER_SECONDS), self.name)
 
     async def begin(self, datapath: str, share: int) -> None:
         """Starts datapath and agent. `share`: so many nodes of the run are on one machine.
@@ -175,8 +180,8 @@ class NodeParts:
         await self._begin(resume=False)
 
     async def _begin(self, *, resume: bool) -> None:
-        request = messages.begin(self._begun, resume=resume, share=self._share)
-        messages.begun(await self._ask(request, BEGIN_SECONDS), self.name)
+        request = pod_messages.begin(self._begun, resume=resume, share=self._share)
+        pod_messages.begun(await self._ask(request, BEGIN_SECONDS), self.name)
 
     def restart_agent(self) -> None:
         """The supervisor does it by itself."""
@@ -217,7 +222,7 @@ class NodeParts:
         if self._asker is None:
             return fault or (self._is_away(self._away) if self._begun else None)
         try:
-            left = messages.left(await self._ask({"do": "end"}, END_SECONDS), self.name)
+            left = pod_messages.left(await self._ask({"do": "end"}, END_SECONDS), self.name)
             if left:
                 self._notice(f"{self.name}: not everything was removed: {left}")
         except RunError as error:

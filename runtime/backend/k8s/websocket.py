@@ -14,7 +14,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from runtime.backend.k8s import httpget
-from runtime.backend.k8s.httpget import Answer, HttpError, Server, Streams
+from runtime.backend.k8s.httpget import (
+    ApiAddress,
+    HttpAnswer,
+    HttpError,
+    Streams,
+)
 
 SWITCHED = 101
 MESSAGE_BYTES = 1 << 24
@@ -24,8 +29,8 @@ _MORE, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0, 1, 2, 8, 9, 10
 
 @asynccontextmanager
 async def opened(
-    server: Server, path: str, headers: Mapping[str, str], protocol: str
-) -> AsyncIterator[tuple[Answer, AsyncGenerator[bytes, None]]]:
+    server: ApiAddress, path: str, headers: Mapping[str, str], protocol: str
+) -> AsyncIterator[tuple[HttpAnswer, AsyncGenerator[bytes, None]]]:
     """The answer; if its status is SWITCHED the messages, until the server closes. HttpError."""
     key = base64.b64encode(os.urandom(16))
     wanted = {
@@ -42,7 +47,7 @@ async def opened(
         yield answer, _messages(streams)
 
 
-def _check(answer: Answer, key: bytes, protocol: str) -> None:
+def _check(answer: HttpAnswer, key: bytes, protocol: str) -> None:
     digest = hashlib.sha1(key + _MAGIC, usedforsecurity=False).digest()
     if answer.headers.get("sec-websocket-accept") != base64.b64encode(digest).decode():
         raise HttpError("what answers is no websocket")

@@ -15,13 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from compiler.plan.types import Node
-from runtime.backend.base import Attaching, OnOverdue
-from runtime.backend.lives import Commands, Ended, Joined, Left, Life, Runner
+from runtime.backend.base import OnOverdue, PortAllocator
+from runtime.backend.instance import (
+    CommandRunner,
+    Incarnation,
+    Joined,
+    Left,
+    ProgramEnd,
+    ServiceCommands,
+)
 from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
 from runtime.stacks import watch as stacks
-from runtime.system import addresses, shortage
+from runtime.system import addresses, process_limits
 
 GRACE_SECONDS = 5.0  # from the signal to stop to SIGKILL
 AT_ONCE = 32  # incarnations in the making
@@ -30,13 +37,13 @@ GONE_SECONDS = 0.5  # for the news that an instance is dead to arrive
 
 
 @dataclass(slots=True)
-class Incarnation:
-    """See runtime.backend.lives (Life)."""
+class LocalIncarnation:
+    """See runtime.backend.instance (Incarnation)."""
 
     holder: Holder
     port: int
     order: asyncio.Future[int] | None = None  # of a start that waits for its gate
-    stack: stacks.Life | None = None
+    stack: stacks.WatchedIncarnation | None = None
     furnished: bool = False  # it has around its program what it is to have
 
     @property
@@ -49,7 +56,7 @@ class Incarnation:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ProgramEnding:
     """How the program of an instance is asked to end, and how long it may take."""
 
     signal: int = signal.SIGTERM
@@ -67,7 +74,7 @@ class Maker:
     def __init__(
         self,
         nursery: Nursery,
-        ports: Attaching,
+        ports: PortAllocator,
         on_ready: OnReady | None = None,
         hosts: Mapping[str, str] = NO_FILES,
     ) -> None:
@@ -78,7 +85,9 @@ class Maker:
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
 
-    async def make(self, index: int, node: Node, furniture: bytes | None = None) -> Incarnation:
+    async def make(
+        self, index: int, node: Node, furniture: bytes | None = None
+    ) -> LocalIncarnation:
         """Namespaces, device, addresses, furniture if it is to have it now. Raises RunError and
         leaves nothing behind."""
         async with self._limit:
@@ -93,7 +102,7 @@ class Maker:
             except BaseException:
                 holder.kill()
                 raise
-        return Incarnation(holder, port)
+        return LocalIncarnation(holder, port)
 
     def _explained(self, error: RunError | OSError, holder: Holder) -> RunError:
         """Whatever fails with an instance that is dead fails because it is dead."""
@@ -117,7 +126,7 @@ class Maker:
             port = await self._ports.attach(holder, index)
             try:
                 wanted = addresses.Addresses(node.ipv4, node.ipv6)
-                await shortage.in_thread(
+                await process_limits.in_thread(
                     self._pool, addresses.configure, netlink, node.name, wanted, self._ports.more
                 )
                 await self._ports.furnished(holder, index, port)
@@ -126,7 +135,7 @@ class Maker:
                 raise
         return port
 
-    def give_back(self, incarnation: Incarnation) -> None:
+    def give_back(self, incarnation: LocalIncarnation) -> None:
         """Its processes are dead: its port can go."""
         self._ports.give_back(incarnation.port)
 
@@ -147,12 +156,13 @@ async def bring(holder: Holder, furniture: bytes | None) -> None:
 
 
 Furniture = Callable[[bool], bytes | None]  # of the first life, or of a later one; RunError
-OnEnded = Callable[["Instance", Ended, bool], None]  # True: the run asked for it
-OnKilled = Callable[["Instance"], None]
+OnEnded = Callable[["LocalInstance", ProgramEnd, bool], None]  # True: the run asked for it
+OnKilled = Callable[["LocalInstance"], None]
 
 
-class Instance:
-    """See runtime.backend.lives (Lives). Its lives are Incarnations of this machine's nursery."""
+class LocalInstance:
+    """See runtime.backend.instance (Instance). Its lives are Incarnations of this machine's
+    nursery."""
 
     def __init__(
         self,
@@ -164,13 +174,13 @@ class Instance:
         on_ended: OnEnded,
         on_killed: OnKilled,
         on_overdue: OnOverdue,
-        ending: Ending = Ending(),
+        ending: ProgramEnding = ProgramEnding(),
         furniture: Furniture = lambda _first: None,
         stack_watch: stacks.StackWatch | None = None,
     ) -> None:
         self.index = index  # of the node in the topology
-        self.commands: Commands | None = None
-        self.runner: Runner | None = None
+        self.commands: ServiceCommands | None = None
+        self.runner: CommandRunner | None = None
         self.node = node
         self.environment = environment
         self.name = node.name
@@ -180,21 +190,21 @@ class Instance:
         self._stacks = stack_watch
         self._is_first = True  # the next life to be made
         self.state = "down"
-        self.ended: Ended | None = None  # the present incarnation's program, ended by itself
+        self.ended: ProgramEnd | None = None  # the present incarnation's program, ended by itself
         self.started = False  # the present incarnation's program was
         self.start_error = ""  # why it was not
         self.paused = False
         self.killed = False  # the present incarnation's first process is dead, unasked
-        self.current: Incarnation | None = None
+        self.current: LocalIncarnation | None = None
         self._maker = maker
         self._on_ended = on_ended
         self._on_killed = on_killed
         self._on_overdue = on_overdue
-        self._prepared: deque[asyncio.Task[Incarnation]] = deque()
+        self._prepared: deque[asyncio.Task[LocalIncarnation]] = deque()
         self._farewells: set[asyncio.Task[None]] = set()
-        self._dying: list[Incarnation] = []
+        self._dying: list[LocalIncarnation] = []
 
-    def prepare(self) -> asyncio.Task[Incarnation]:
+    def prepare(self) -> asyncio.Task[LocalIncarnation]:
         """Begins to make the next incarnation. A later one gets its files when the one before has
         let go of them."""
         task = asyncio.get_running_loop().create_task(self._make(first=self._is_first))
@@ -202,7 +212,7 @@ class Instance:
         self._prepared.append(task)
         return task
 
-    async def _make(self, *, first: bool) -> Incarnation:
+    async def _make(self, *, first: bool) -> LocalIncarnation:
         furniture = self._furniture(True) if first else None
         made = await self._maker.make(self.index, self.node, furniture)
         made.furnished = first
@@ -213,28 +223,28 @@ class Instance:
         return self.program.argv if self.program else ()
 
     @property
-    def present(self) -> Incarnation | None:
+    def present(self) -> LocalIncarnation | None:
         return self.current
 
-    async def next_life(self) -> Incarnation:
+    async def next_incarnation(self) -> LocalIncarnation:
         if not self._prepared:
             self.prepare()
         return await self._prepared.popleft()
 
-    def hold(self, life: Life, gate: int) -> None:
-        incarnation = _own(life)
+    def hold(self, incarnation: Incarnation, gate: int) -> None:
+        incarnation = _own(incarnation)
         if self.program is not None:
             incarnation.holder.gate(gate)
             incarnation.order = incarnation.holder.order_start(self.program)
 
-    async def join(self, life: Life, opened_ns: int) -> Joined:
-        at_ns = await self.arrive(life)
-        joined = await self.start(life)
-        held = _own(life).order is not None
+    async def join(self, incarnation: Incarnation, opened_ns: int) -> Joined:
+        at_ns = await self.arrive(incarnation)
+        joined = await self.start(incarnation)
+        held = _own(incarnation).order is not None
         return replace(joined, at_ns=opened_ns if held else at_ns)
 
-    async def start(self, life: Life) -> Joined:
-        incarnation, at_ns = _own(life), time.monotonic_ns()
+    async def start(self, incarnation: Incarnation) -> Joined:
+        incarnation, at_ns = _own(incarnation), time.monotonic_ns()
         try:
             if not incarnation.furnished:
                 incarnation.furnished = True
@@ -247,9 +257,9 @@ class Instance:
         self.started = True
         return Joined(at_ns, time.monotonic_ns())
 
-    async def arrive(self, life: Life) -> int:
+    async def arrive(self, incarnation: Incarnation) -> int:
         """A predecessor that still uses its grace is killed: the timeline has priority."""
-        incarnation = _own(life)
+        incarnation = _own(incarnation)
         for old in list(self._dying):
             old.holder.kill()
             await old.holder.gone
@@ -262,13 +272,13 @@ class Instance:
         incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
         return time.monotonic_ns()
 
-    def _program_ended(self, incarnation: Incarnation, ended: Ended) -> None:
+    def _program_ended(self, incarnation: LocalIncarnation, ended: ProgramEnd) -> None:
         expected = self.current is not incarnation
         if not expected:
             self.ended = ended
         self._on_ended(self, ended, expected)
 
-    def _gone(self, incarnation: Incarnation) -> None:
+    def _gone(self, incarnation: LocalIncarnation) -> None:
         if self._stacks is not None and incarnation.stack is not None:
             self._stacks.dead(incarnation.stack)
         if self.current is incarnation:
@@ -294,7 +304,7 @@ class Instance:
             self.current.holder.resume()
         return time.monotonic_ns()
 
-    def _let_go(self, grace: float) -> Incarnation | None:
+    def _let_go(self, grace: float) -> LocalIncarnation | None:
         incarnation, self.current = self.current, None
         if incarnation is None:
             return None
@@ -310,7 +320,7 @@ class Instance:
         task.add_done_callback(self._farewells.discard)
         return incarnation
 
-    async def _farewell(self, incarnation: Incarnation, grace: float) -> None:
+    async def _farewell(self, incarnation: LocalIncarnation, grace: float) -> None:
         if grace:
             await asyncio.wait({incarnation.holder.gone}, timeout=grace)
             if not incarnation.holder.gone.done():
@@ -332,6 +342,6 @@ class Instance:
             await asyncio.wait(set(self._farewells))
 
 
-def _own(life: Life) -> Incarnation:
-    assert isinstance(life, Incarnation)  # instances get back what they have made
-    return life
+def _own(incarnation: Incarnation) -> LocalIncarnation:
+    assert isinstance(incarnation, LocalIncarnation)  # instances get back what they have made
+    return incarnation

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from runtime.backend.lives import Ended
+from runtime.backend.instance import ProgramEnd
 from runtime.errors import MachineError, RunError, fail
-from runtime.rundir import directory
-from runtime.system import shortage
+from runtime.rundir import held_directory
+from runtime.system import process_limits
 
 MESSAGE_BYTES = 192 * 1024  # longest request (tcal_c/ns/ns.h)
 MAX_WORDS = 4096  # most arguments, and most variables, of a program (the same place)
@@ -83,7 +83,7 @@ class Holder:
         self._started: asyncio.Future[int] | None = None
         self._furnished: asyncio.Future[None] | None = None
         self._ending = False
-        self.on_ended: Callable[[Ended], None] = lambda _ended: None
+        self.on_ended: Callable[[ProgramEnd], None] = lambda _ended: None
         control.setblocking(False)
         self._loop.add_reader(control, self._receive)
         self._loop.add_reader(pidfd, self._died)
@@ -115,7 +115,7 @@ class Holder:
                 self.ready.set_result(netlink)
         elif word == "err":
             message = f"cannot set up instance {self.name}: {text}"
-            fail(self.ready, MachineError(message, shortage.remedy_for(text)))
+            fail(self.ready, MachineError(message, process_limits.remedy_for(text)))
         elif word in ("started", "failed") and self._started and not self._started.done():
             if word == "started":
                 self._started.set_result(int(text))
@@ -127,9 +127,9 @@ class Holder:
             elif not self._furnished.done():
                 self._furnished.set_result(None)
         elif word == "exited":
-            self.on_ended(Ended(int(text), 0))
+            self.on_ended(ProgramEnd(int(text), 0))
         elif word == "signaled":
-            self.on_ended(Ended(-1, int(text)))
+            self.on_ended(ProgramEnd(-1, int(text)))
 
     def _died(self) -> None:
         self._receive_rest()
@@ -158,7 +158,7 @@ class Holder:
         started = self._started = self._loop.create_future()
         request = program.request()
         try:
-            log = directory.append(program.log)
+            log = held_directory.append(program.log)
             if program.owner is not None:
                 os.fchown(log, *program.owner)  # it may open /dev/stderr anew
         except OSError as error:
@@ -267,7 +267,7 @@ class Nursery:
             ours.close()
             reason = text or "the nursery is gone"
             raise MachineError(
-                f"cannot make instance {name}: {reason}", shortage.remedy_for(reason)
+                f"cannot make instance {name}: {reason}", process_limits.remedy_for(reason)
             )
         return Holder(name, int(text), descriptors[0], ours)
 
@@ -289,7 +289,7 @@ def start(program: Path, environment: Mapping[str, str], log: IO[bytes]) -> Nurs
             str(program),
             *("nursery", "--parent", str(os.getpid()), "--control", str(theirs.fileno())),
         )
-        process = shortage.start(
+        process = process_limits.start(
             "the process that makes instances (tstorm-ns)",
             argv,
             pass_fds=[theirs.fileno()],

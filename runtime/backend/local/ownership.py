@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.system import namespaces, programs, userids
+from runtime.system import compiled_programs, namespaces, userids
 
 
 def give_back(place: Path) -> None:
@@ -50,7 +50,7 @@ def argv(place: Path) -> list[str]:
     that there is nothing to give back. MachineError."""
     if not userids.sandbox_arguments():
         return []
-    keeper = namespaces.sandbox(programs.find("tstorm-ns"))
+    keeper = namespaces.sandbox(compiled_programs.find("tstorm-ns"))
     return [*keeper, sys.executable, "-P", "-m", "runtime.backend.local.ownership", str(place)]
 
 

@@ -25,7 +25,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from runtime.system import tc
 from runtime.system.interface import IPV4_PREFIX, IPV6_PREFIX
-from runtime.system.netlink import Request
+from runtime.system.netlink import NetlinkRequest
 from runtime.system.tc import ALL, ARP, EGRESS, INGRESS, IPV4, IPV6, Key, Redirect
 
 # Why something is dropped. Numbers are those of the counters.
@@ -162,7 +162,7 @@ def _number(port: int, reason: int) -> int:
 
 def requests(
     port: int, device: int, shaper: int, nowhere: int, who: PortOwner, *, any_source: bool
-) -> list[Request]:
+) -> list[NetlinkRequest]:
     """What makes a port hold an instance to that. `shaper` is the device for what is taken (it
     keeps the counters, too), `nowhere` the one for what is dropped. With `any_source` IP packets
     may have any source address."""
@@ -175,7 +175,7 @@ def requests(
         *_filters(device, EGRESS, port, shaper, nowhere, rules.arriving()),
     ]
     places = [tc.clsact(shaper), tc.clsact(device)]
-    return [Request(f"guard p{port}", one) for one in (*places, *filters)]
+    return [NetlinkRequest(f"guard p{port}", one) for one in (*places, *filters)]
 
 
 def _filters(
@@ -187,10 +187,13 @@ def _filters(
         yield tc.u32(device, parent, protocol, number, keys, redirects)
 
 
-def closed(device: int, nowhere: int) -> list[Request]:
+def closed(device: int, nowhere: int) -> list[NetlinkRequest]:
     """What makes a device's own namespace deaf to it; a bridge goes on bridging."""
     drop = tc.u32(device, INGRESS, ALL, 1, (), [Redirect(_FIRST_NUMBER - 1, nowhere)])
-    return [Request("filter what br0 hands to its host", one) for one in (tc.clsact(device), drop)]
+    return [
+        NetlinkRequest("filter what br0 hands to its host", one)
+        for one in (tc.clsact(device), drop)
+    ]
 
 
 def by_port(counts: dict[int, int]) -> dict[int, dict[str, int]]:

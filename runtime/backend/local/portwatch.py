@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from runtime.backend.local.localhosts import LocalHost
+from runtime.backend.local.hosts_backend import LocalHost
 from runtime.backend.local.veths import HostPorts
 from runtime.backend.refusals import Refusals
 

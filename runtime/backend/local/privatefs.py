@@ -28,7 +28,7 @@ from runtime.backend.local.nursery import Operation
 from runtime.backend.local.spaces import in_thread
 from runtime.errors import MachineError, RunError
 from runtime.rundir.runfiles import TRIAL
-from runtime.system.place import user_namespace_number
+from runtime.system.process_scope import user_namespace_number
 
 KERNELS = ("/proc", "/sys", "/dev")
 FRESH = {"/tmp": 0o1777, "/run": 0o755}
@@ -39,7 +39,7 @@ _MOUNTINFO = Path("/proc/self/mountinfo")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RootEntry:
     """Of the machine's root directory, or of one that holds other file systems."""
 
     kind: Literal["overlay", "bind", "directory", "fresh", "link"]
@@ -52,12 +52,12 @@ class Layers:
     """What all private file systems of a run are made of. `own` is where an instance has its part:
     None is its directory, else a place in memory, since the disk is no good for it."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[RootEntry, ...]
     memory: Path | None
     shared: tuple[str, ...]  # directories that cannot be overlaid: the machine's own
 
 
-def survey(root: Path = Path("/"), mountinfo: Path = _MOUNTINFO) -> list[Entry]:
+def survey(root: Path = Path("/"), mountinfo: Path = _MOUNTINFO) -> list[RootEntry]:
     """What is in the machine's root directory. OSError."""
     lines = mountinfo.read_text(errors="surrogateescape").splitlines()
     points = {_unescaped(line.split()[4]) for line in lines if line}
@@ -70,22 +70,22 @@ def _unescaped(point: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)
 
 
-def _survey(root: Path, folder: str, points: set[str]) -> Iterator[Entry]:
+def _survey(root: Path, folder: str, points: set[str]) -> Iterator[RootEntry]:
     for here in sorted((root / folder.lstrip("/")).iterdir()):
         path = f"{folder.rstrip('/')}/{here.name}"
         if here.is_symlink():
-            yield Entry("link", path, str(here.readlink()))
+            yield RootEntry("link", path, str(here.readlink()))
         elif path in KERNELS or not here.is_dir():
-            yield Entry("bind", path)
+            yield RootEntry("bind", path)
         elif path in FRESH:
-            yield Entry("fresh", path)
+            yield RootEntry("fresh", path)
         elif not os.access(here, os.R_OK | os.X_OK):
-            yield Entry("directory", path)  # closed to us, and so empty
+            yield RootEntry("directory", path)  # closed to us, and so empty
         elif any(point.startswith(f"{path}/") for point in points):
-            yield Entry("directory", path)
+            yield RootEntry("directory", path)
             yield from _survey(root, path, points)
         else:
-            yield Entry("overlay", path)
+            yield RootEntry("overlay", path)
 
 
 def in_user_namespace() -> bool:

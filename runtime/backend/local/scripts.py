@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from runtime.errors import unwritten
-from runtime.rundir.directory import HeldDirectory, write_all
+from runtime.rundir.held_directory import HeldDirectory, write_all
 from runtime.rundir.runfiles import PROGRAMS
 
 MOST_BYTES = 64 << 20  # a larger one is not kept

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from compiler.plan.types import Topology
-from runtime.backend.local import localhosts
-from runtime.backend.local.localhosts import HostNamespaces, LocalHost, PortRequest
-from runtime.system import shortage
+from runtime.backend.local import hosts_backend
+from runtime.backend.local.hosts_backend import HostNamespaces, LocalHost, PortRequest
+from runtime.system import process_limits
 from runtime.system.interface import INTERFACE
 
 LOOK_MS = 3000  # counters that have moved within this time are looked at, every second
@@ -67,7 +67,7 @@ class HostPorts:
         return self._hosts.hosts[self._placement[node]]
 
     async def _do(self, action: Callable[[], Value]) -> Value:
-        return await shortage.in_thread(self._pool, action)
+        return await process_limits.in_thread(self._pool, action)
 
     async def add(self, port: int, node: int, pid: int) -> None:
         """Makes eth0 in the namespace of process `pid`. RunError with the kernel's words."""
@@ -106,7 +106,9 @@ class HostPorts:
             found = list(self._look(host, LOOK_MS))
             host.remove_port(port)
             self._known.pop(port, None)
-            self._lost_before += self._overflowed.pop((host.net, localhosts.port_device(port)), 0)
+            self._lost_before += self._overflowed.pop(
+                (host.net, hosts_backend.port_device(port)), 0
+            )
             return found
 
         return await self._do(take_away)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from runtime.backend.local.image import ImageRoot
+from runtime.backend.local.image_root import ImageRoot
 from runtime.backend.local.nursery import Operation
 from runtime.errors import RunError
 from runtime.system.inroot import inside

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compiler.plan.types import Link, Topology
 from runtime.errors import unwritten
-from runtime.rundir.directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PACKETS
 
 SUFFIX = ".pcapng"

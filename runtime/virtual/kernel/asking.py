@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from runtime.errors import RunError
-from runtime.virtual.kernel import changes
+from runtime.virtual.kernel import kernel_changes
 
 MOST_BYTES = 2 << 30  # with all that debuggers want to know, less than half of that
 _SECONDS = 30
@@ -49,17 +49,17 @@ def check_imported(kernel: Path, source: str) -> dict[str, object]:
     """The facts about a kernel that was built elsewhere, as cache.put takes them. RunError if it
     has not this release's changes or lacks what is needed. `source`: where it is from."""
     number, text = version(kernel), config(kernel)
-    if changes.of_config(text) != changes.digest():
+    if kernel_changes.of_config(text) != kernel_changes.digest():
         what = f"this kernel, {number}, was not built by this release of tstorm"
         raise RunError(what, "build it with this release: tstorm kernel build")
-    if lost := changes.not_followed(changes.NEEDED, text):
+    if lost := kernel_changes.not_followed(kernel_changes.NEEDED, text):
         raise RunError(f"this kernel lacks {', '.join(lost)}")
     return {
         "version": number,
         "source": f"imported from {source}",
         "source_digest": "",
         "patches": (),
-        "lacking": tuple(changes.not_followed(changes.WANTED, text)),
+        "lacking": tuple(kernel_changes.not_followed(kernel_changes.WANTED, text)),
         **common(kernel, text),
     }
 
@@ -68,7 +68,7 @@ def common(kernel: Path, text: str) -> dict[str, object]:
     """The facts that any kernel of ours tells. `text`: its .config."""
     compiler = re.search(r'^CONFIG_CC_VERSION_TEXT="(.*)"$', text, re.MULTILINE)
     return {
-        "changes": changes.of_config(text),
+        "changes": kernel_changes.of_config(text),
         "seccomp": can_seccomp(kernel),
         "compiler": compiler[1] if compiler else "",
     }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runtime.errors import RunError
-from runtime.virtual.kernel import tools
+from runtime.virtual.kernel import kernel_tools
 
 LOG = "build.log"
 _FIXED = {
@@ -56,7 +56,7 @@ def make(tree: Path, targets: Sequence[str], seen: Seen) -> None:
     reason as the log has it."""
     processors = len(os.sched_getaffinity(0))
     command = ["nice", "make", f"-j{processors}", "ARCH=um", "SUBARCH=x86"]
-    command += [f"CC={shlex.join(tools.compiler())}", *_HIDDEN]
+    command += [f"CC={shlex.join(kernel_tools.compiler())}", *_HIDDEN]
     run([*command, *targets], tree, seen)
 
 

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.agent.metadata.auth import MARK_NS, WINDOW, Seal, Window
+from runtime.agent.metadata.auth import (
+    MARK_NS,
+    WINDOW,
+    Seal,
+    SequenceWindow,
+)
 
 KEY = bytes(range(32))
 
@@ -46,7 +51,7 @@ def test_a_key_has_32_bytes(length: int) -> None:
 
 
 def test_a_number_is_new_once() -> None:
-    window = Window(0)
+    window = SequenceWindow(0)
     numbers = [1, 2, 5, 4, 3, 1000, 6, 999]
     assert [window.judge(number, 0) for number in numbers] == [""] * 8
     assert {window.judge(number, 0) for number in numbers} == {"replayed"}
@@ -54,7 +59,7 @@ def test_a_number_is_new_once() -> None:
 
 
 def test_what_is_too_far_back_is_late() -> None:
-    window = Window(0)
+    window = SequenceWindow(0)
     assert window.judge(5000, 0) == ""
     assert window.judge(5000 - WINDOW, 0) == "late"
     assert window.judge(5001 - WINDOW, 0) == ""
@@ -64,7 +69,7 @@ def test_what_is_too_far_back_is_late() -> None:
 
 
 def test_what_was_overtaken_long_ago_is_late() -> None:
-    window = Window(0)
+    window = SequenceWindow(0)
     assert window.judge(10, 0) == ""
     assert window.judge(9, MARK_NS // 2) == ""
     assert window.judge(20, MARK_NS) == ""
@@ -76,7 +81,7 @@ def test_what_was_overtaken_long_ago_is_late() -> None:
 
 
 def test_missing_numbers_are_counted_until_they_come() -> None:
-    window = Window(0)
+    window = SequenceWindow(0)
     for number, missing in ((7, 0), (8, 0), (11, 2), (10, 1), (10, 1), (3, 1), (2000, 1989)):
         window.judge(number, 0)
         assert window.missing == missing
@@ -86,7 +91,7 @@ def test_missing_numbers_are_counted_until_they_come() -> None:
 def test_it_agrees_with_a_set(seed: int, length: int) -> None:
     """Random numbers near each other, against the definition."""
     rnd = random.Random(seed)
-    window, seen, highest = Window(0), set[int](), 0
+    window, seen, highest = SequenceWindow(0), set[int](), 0
     for _ in range(length):
         highest = max([0, *seen])
         number = max(1, highest + rnd.choice([1, 1, 2, -1, -3, -1023, -1024, 700, 1500]))

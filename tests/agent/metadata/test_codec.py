@@ -7,7 +7,7 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 from runtime.agent.metadata import codec
-from runtime.agent.metadata.codec import CodecError, Header, Message
+from runtime.agent.metadata.codec import CodecError, Message, MessageHeader
 
 RATES = st.one_of(st.integers(0, 70_000), st.integers(0, 2**63))
 VALUES = st.integers(0, codec.MAX_VALUE)
@@ -17,7 +17,7 @@ FLOWS = st.dictionaries(
     max_size=900,
 ).map(lambda flows: sorted(flows.items()))
 HEADERS = st.builds(
-    Header,
+    MessageHeader,
     run_tag=st.binary(min_size=4, max_size=4),
     sender=st.integers(0, 2**16 - 1),
     receiver=st.integers(0, 2**16 - 1),
@@ -33,7 +33,7 @@ NUMBERS = st.builds(
     st.binary(min_size=24, max_size=24),
     st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**62)), max_size=40),
 )
-HEADER = Header(b"runs", 1, 2, 3, 4, 5, 6)
+HEADER = MessageHeader(b"runs", 1, 2, 3, 4, 5, 6)
 HEAD_BYTES = 27
 
 
@@ -48,7 +48,7 @@ def plain(*numbers: int) -> bytes:
 
 
 @given(HEADERS, FLOWS)
-def test_what_is_encoded_is_decoded(header: Header, flows: list[tuple[int, int]]) -> None:
+def test_what_is_encoded_is_decoded(header: MessageHeader, flows: list[tuple[int, int]]) -> None:
     found: list[tuple[int, int]] = []
     for count, body in codec.flow_bodies(flows) or [(0, b"")]:
         datagram = codec.encode(header, count, body) + TAG
@@ -62,7 +62,7 @@ def test_what_is_encoded_is_decoded(header: Header, flows: list[tuple[int, int]]
 
 
 @given(HEADERS, FLOWS)
-def test_there_is_one_way_to_say_it(header: Header, flows: list[tuple[int, int]]) -> None:
+def test_there_is_one_way_to_say_it(header: MessageHeader, flows: list[tuple[int, int]]) -> None:
     """Whatever is decoded is, encoded again, the same bytes: two datagrams never mean the same."""
     for count, body in codec.flow_bodies(flows):
         datagram = codec.encode(header, count, body) + TAG
@@ -108,7 +108,7 @@ def test_rates_are_rounded_half_up_and_end_somewhere(rate_bps: int, told: int) -
 
 
 def test_the_smallest_message_is_a_message() -> None:
-    datagram = codec.encode(Header(b"runs", 0, 1, 1, 0, 1, 0)) + TAG
+    datagram = codec.encode(MessageHeader(b"runs", 0, 1, 1, 0, 1, 0)) + TAG
     assert len(datagram) == codec.MIN_DATAGRAM == 46
     assert codec.decode(datagram)[1] == Message(1, 0, [], [])
 
@@ -143,7 +143,7 @@ def test_what_is_against_a_rule_is_refused(datagram: bytes, why: str) -> None:
 
 @given(HEADERS, FLOWS.filter(bool), st.data())
 def test_what_is_cut_short_is_refused(
-    header: Header, flows: list[tuple[int, int]], data: st.DataObject
+    header: MessageHeader, flows: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     """Its last 16 bytes are then another tag: without keys, the numbers give it away."""
     count, body = codec.flow_bodies(flows)[0]

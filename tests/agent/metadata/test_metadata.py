@@ -10,7 +10,7 @@ import pytest
 from compiler.plan.properties import LinkState
 from runtime.agent.metadata import codec
 from runtime.agent.metadata.auth import Seal
-from runtime.agent.metadata.codec import Header
+from runtime.agent.metadata.codec import MessageHeader
 from runtime.agent.metadata.ledger import AGE_NS, LOOK_NS
 from runtime.agent.metadata.metadata import COUNTERS, VERDICTS, Metadata
 from runtime.agent.metadata.outgoing import REFRESH_NS, SLOT_NS
@@ -535,7 +535,7 @@ def crafted(**changes: object) -> Iterator[bytes]:
     fields |= changes
     seal = Seal(fields["key"], fields["run"])  # type: ignore[arg-type]
     names = ("sender", "receiver", "boot", "for_boot", "sequence")
-    header = Header(seal.run_tag, *(fields[name] for name in names), 0)  # type: ignore[call-arg, arg-type]
+    header = MessageHeader(seal.run_tag, *(fields[name] for name in names), 0)  # type: ignore[call-arg, arg-type]
     [(count, body)] = codec.flow_bodies([(fields["path"], fields["value"])])  # type: ignore[list-item]
     yield seal.close(codec.encode(header, count, body))
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from runtime.agent.metadata import auth, codec, ledger, outgoing
-from runtime.agent.metadata.codec import Header
+from runtime.agent.metadata.codec import MessageHeader
 from runtime.agent.metadata.metadata import COUNTERS, HEARTBEAT_NS, HELLO_NS, VERDICTS, Metadata
 from runtime.agent.vocabulary import RemoteFlow
 from tests.agent.hosts import Hosts, dumbbell
@@ -26,7 +26,7 @@ def example() -> bytes:
 def test_the_example_is_what_it_says() -> None:
     header, message = codec.decode(example())
     seal = auth.Seal(KEY, RUN)
-    assert header == Header(seal.run_tag, 0, 3, 2, 1, 300, 7)
+    assert header == MessageHeader(seal.run_tag, 0, 3, 2, 1, 300, 7)
     assert list(message.paths) == [85, 4 * INSTANCES + 81, 4 * INSTANCES + 83]
     amounts = [codec.rate_of(value >> 1) for value in message.values]
     assert amounts == [9_568_256, 300, 0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from runtime.agent.metadata import codec
 from runtime.agent.metadata.auth import Seal
-from runtime.agent.metadata.codec import Header
+from runtime.agent.metadata.codec import MessageHeader
 from tests.agent.hosts import KEY, RUN, Hosts, Told, dumbbell, flow
 
 HOSTS, LIAR = 3, 2
@@ -33,7 +33,9 @@ def datagram(sender: int, receiver: int, boot: int, for_boot: int) -> bytes:
     """A hello, which is enough to make a new start known. Its number has been there before, for a
     start that is the present one."""
     seal = Seal(KEY, RUN)
-    return seal.close(codec.encode(Header(seal.run_tag, sender, receiver, boot, for_boot, 1, 0)))
+    return seal.close(
+        codec.encode(MessageHeader(seal.run_tag, sender, receiver, boot, for_boot, 1, 0))
+    )
 
 
 def world() -> Hosts:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from compiler.pipeline import compile_source, write
-from compiler.plan.parcel import pack
+from compiler.plan.plan_shards import pack
 from compiler.plan.reader import Plan, read_plan
-from runtime.agent.pod import messages
+from runtime.agent.pod import pod_messages
 from runtime.coordinator import placement
-from runtime.coordinator.coordinator import Coordinator, Experiment
-from runtime.coordinator.link import Host
+from runtime.coordinator.agent_link import Host
+from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.options import RunOptions
 from runtime.rpc import secure
 from runtime.rpc.calls import Asker
@@ -46,7 +46,7 @@ SUPERVISOR = """
 import asyncio, os, sys
 from pathlib import Path
 from compiler.plan import delivery
-from runtime.agent.pod.settings import HERE, Settings
+from runtime.agent.pod.supervisor_settings import HERE, Settings
 from runtime.agent.pod.supervisor import Supervisor
 place, digest, address, alone = sys.argv[1:]
 place = Path(place)
@@ -112,7 +112,7 @@ class Node:
 
         async def once() -> Connection | None:
             with contextlib.suppress(ChannelError):
-                return await secure.connect(ADDRESS, messages.SUPERVISOR_PORT, key)
+                return await secure.connect(ADDRESS, pod_messages.SUPERVISOR_PORT, key)
             return None
 
         end = asyncio.get_running_loop().time() + ASK_SECONDS
@@ -131,12 +131,12 @@ class Node:
     async def leave(self) -> None:
         await self.asker.close()
 
-    async def begin(self, *, resume: bool = False) -> messages.Begun:
-        asked = messages.begin(self.datapath, resume=resume, share=2)
-        return messages.begun(await self.ask(asked), "n0")
+    async def begin(self, *, resume: bool = False) -> pod_messages.StartReply:
+        asked = pod_messages.begin(self.datapath, resume=resume, share=2)
+        return pod_messages.begun(await self.ask(asked), "n0")
 
     async def end(self) -> str:
-        return messages.left(await self.ask({"do": "end"}), "n0")
+        return pod_messages.left(await self.ask({"do": "end"}), "n0")
 
     async def heard(self, what: str, count: int = 1) -> dict[str, Any]:
         """The newest message of a kind, once there are so many."""
@@ -145,7 +145,7 @@ class Node:
             return [message for message in self.said if message["say"] == what]
 
         await until(lambda: len(found()) >= count, lambda: f"{count} {what}: {self.said}")
-        assert all(messages.fault(message) == "" for message in self.said)
+        assert all(pod_messages.fault(message) == "" for message in self.said)
         return found()[-1]
 
     # -- the run ------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class Node:
         await self.coordinator.connect(ASK_SECONDS)
         placed = placement.planned(self.plan.topology, 1)
         options = RunOptions(clock_budget_ns=100_000_000)
-        await self.coordinator.prepare(Experiment("run1", self.plan.digest, placed, options))
+        await self.coordinator.prepare(AgreedExperiment("run1", self.plan.digest, placed, options))
         for node in range(2):
             port, _, netns, interface = self.port(node)
             request = {"do": "attach", "node": node, "port": port, "netns": netns, "if": interface}

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from runtime.agent.pod import messages
+from runtime.agent.pod import pod_messages
 from runtime.rpc import secure
 from runtime.rpc.calls import RefusedError
 from runtime.system import procs
@@ -29,7 +29,7 @@ OTHER_KEY = bytes(32)
 async def runs_follow_each_other(node: Node) -> None:
     """A whole run, then another one with another key, by the same supervisor."""
     await node.meet()
-    found = messages.facts(await node.ask({"do": "facts"}), "n0")
+    found = pod_messages.facts(await node.ask({"do": "facts"}), "n0")
     assert found.digest == node.plan.digest
     assert found.node == "n0"
     assert found.user.why == "", found
@@ -39,9 +39,9 @@ async def runs_follow_each_other(node: Node) -> None:
     await node.leave()
     await node.carry_out()
     await node.shaped()
-    running = messages.facts(await node.ask({"do": "facts"}), "n0")
+    running = pod_messages.facts(await node.ask({"do": "facts"}), "n0")
     assert running.running
-    await refused(node, messages.begin(node.datapath, resume=False), "a run is on at n0")
+    await refused(node, pod_messages.begin(node.datapath, resume=False), "a run is on at n0")
     await node.shaped()
     await node.coordinator.stop()
     assert (await node.heard("ended"))["status"] == 0
@@ -163,17 +163,17 @@ async def strangers_knock(node: Node) -> None:
     await node.carry_out()
     writers = []
     for attack in (b"GET / HTTP/1.1\r\n\r\n", b"", b"tstorm\0\1" + bytes(64), b"\xff" * 5000):
-        reader, writer = await asyncio.open_connection(ADDRESS, messages.SUPERVISOR_PORT)
+        reader, writer = await asyncio.open_connection(ADDRESS, pod_messages.SUPERVISOR_PORT)
         writer.write(attack)
         if attack:
             got = await asyncio.wait_for(reader.read(), ASK_SECONDS)
             assert len(got) == 40, "its greeting, and nothing else"
         writers.append(writer)
     for _ in range(40):
-        _, writer = await asyncio.open_connection(ADDRESS, messages.SUPERVISOR_PORT)
+        _, writer = await asyncio.open_connection(ADDRESS, pod_messages.SUPERVISOR_PORT)
         writers.append(writer)
     try:
-        await secure.connect(ADDRESS, messages.SUPERVISOR_PORT, OTHER_KEY)
+        await secure.connect(ADDRESS, pod_messages.SUPERVISOR_PORT, OTHER_KEY)
     except secure.ChannelError:
         pass
     else:
@@ -184,7 +184,7 @@ async def strangers_knock(node: Node) -> None:
         await refused(node, request, words)
     second = None
     try:
-        second = await secure.connect(ADDRESS, messages.SUPERVISOR_PORT, KEY)
+        second = await secure.connect(ADDRESS, pod_messages.SUPERVISOR_PORT, KEY)
     except secure.ChannelError as error:
         assert "another coordinator is connected" in str(error)
     assert second is None

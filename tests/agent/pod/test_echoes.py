@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from runtime.agent.pod import echoes
-from runtime.agent.pod.echoes import Echoes
+from runtime.agent.pod import pod_echoes
+from runtime.agent.pod.pod_echoes import Echoes
 from runtime.agent.process import orders
-from runtime.agent.process.orders import EchoOrder, OrderError, Probe
+from runtime.agent.process.orders import EchoOrder, EchoProbe, OrderError
 from runtime.coordinator import says
 from runtime.errors import RunError
 from tests.waiting import until
@@ -26,7 +26,7 @@ GOOD = [3, 1, "10.0.0.2", 100, 10**8, 5 * 10**9, 0]
 
 
 def order(pair: int) -> EchoOrder:
-    return EchoOrder(pair, Probe(1, "10.0.0.2", 2, 10**8, 10**9), 0)
+    return EchoOrder(pair, EchoProbe(1, "10.0.0.2", 2, 10**8, 10**9), 0)
 
 
 async def said(script: str, enough: Callable[[list[Mapping[str, Any]]], bool]) -> list[Any]:
@@ -34,7 +34,7 @@ async def said(script: str, enough: Callable[[list[Mapping[str, Any]]], bool]) -
     found: list[Mapping[str, Any]] = []
     started = []
 
-    async def start(_network: int, _probe: Probe) -> asyncio.subprocess.Process:
+    async def start(_network: int, _probe: EchoProbe) -> asyncio.subprocess.Process:
         if not script:
             raise RunError("the network of process 7 is gone")
         pipe = subprocess.PIPE
@@ -44,8 +44,8 @@ async def said(script: str, enough: Callable[[list[Mapping[str, Any]]], bool]) -
         return started[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(echoes, "start", start)
-        patch.setattr(echoes, "SAY_SECONDS", 0.01)
+        patch.setattr(pod_echoes, "start", start)
+        patch.setattr(pod_echoes, "SAY_SECONDS", 0.01)
         running = Echoes(found.append, lambda at_ns: at_ns - 500).run([(7, order(3))])
         task = asyncio.ensure_future(running)
         await until(lambda: enough(found), "what is told")

@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
-from runtime.agent.pod import messages
-from runtime.agent.pod.messages import Beginning, Begun, EngineFacts, Facts
+from runtime.agent.pod import pod_messages
+from runtime.agent.pod.pod_messages import (
+    EngineFacts,
+    NodeFacts,
+    StartReply,
+    StartRequest,
+)
 from runtime.errors import RunError
 
-FACTS = Facts(
+FACTS = NodeFacts(
     node="n0",
     digest="ab" * 32,
     version="0.1.0",
@@ -30,11 +35,13 @@ def wired(value: object) -> Any:
 
 
 def test_answers_are_understood() -> None:
-    assert messages.facts(wired(messages.record(FACTS)), "n0") == FACTS
-    assert messages.begun(wired(messages.record(Begun(7, 8))), "n0") == Begun(7, 8)
-    assert messages.left({"left": "eth0 of x"}, "n0") == "eth0 of x"
-    asked = wired(messages.begin("kernel", resume=True, share=3))
-    assert messages.beginning(asked) == Beginning("kernel", True, 3)
+    assert pod_messages.facts(wired(pod_messages.record(FACTS)), "n0") == FACTS
+    assert pod_messages.begun(wired(pod_messages.record(StartReply(7, 8))), "n0") == StartReply(
+        7, 8
+    )
+    assert pod_messages.left({"left": "eth0 of x"}, "n0") == "eth0 of x"
+    asked = wired(pod_messages.begin("kernel", resume=True, share=3))
+    assert pod_messages.beginning(asked) == StartRequest("kernel", True, 3)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def test_answers_are_understood() -> None:
 )
 def test_wrong_facts_name_node_and_place(change: dict[str, Any], words: str) -> None:
     with pytest.raises(RunError, match=f"^facts of n7: {words}"):
-        messages.facts({**messages.record(FACTS), **change}, "n7")
+        pod_messages.facts({**pod_messages.record(FACTS), **change}, "n7")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +70,7 @@ def test_wrong_facts_name_node_and_place(change: dict[str, Any], words: str) -> 
 )
 def test_a_wrong_begin_is_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(RunError, match=words):
-        messages.beginning({**messages.begin("user", resume=False), **change})
+        pod_messages.beginning({**pod_messages.begin("user", resume=False), **change})
 
 
 @pytest.mark.parametrize(
@@ -75,10 +82,10 @@ def test_a_wrong_begin_is_refused(change: dict[str, Any], words: str) -> None:
     ],
 )
 def test_what_supervisors_say_is_checked(message: dict[str, Any]) -> None:
-    assert messages.fault(message) == ""
+    assert pod_messages.fault(message) == ""
     for name in message.keys() - {"say"}:
-        assert f"wrong '{name}'" in messages.fault({**message, name: None})
+        assert f"wrong '{name}'" in pod_messages.fault({**message, name: None})
         missing = {key: value for key, value in message.items() if key != name}
-        assert f"wrong '{name}'" in messages.fault(missing)
-    assert "wrong 'more'" in messages.fault({**message, "more": 1})
-    assert "no message of a supervisor" in messages.fault({**message, "say": ["ended"]})
+        assert f"wrong '{name}'" in pod_messages.fault(missing)
+    assert "wrong 'more'" in pod_messages.fault({**message, "more": 1})
+    assert "no message of a supervisor" in pod_messages.fault({**message, "say": ["ended"]})

@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agent.pod.names import BEGIN, END, MAX_BYTES, with_block, write
+from runtime.agent.pod.hosts_file import (
+    BEGIN,
+    END,
+    MAX_BYTES,
+    with_block,
+    write,
+)
 from tests.agent.pod.planted import Planted
 from tests.waiting import wait_until
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from runtime.agent.process.orders import OrderError, Probe, hosts_lines, pods, probes
+from runtime.agent.process.orders import (
+    EchoProbe,
+    OrderError,
+    hosts_lines,
+    pods,
+    probes,
+)
 
 UID = "0a1b2c3d-0000-4000-8000-00000000000f"
 
@@ -40,7 +46,7 @@ def test_lines_for_hosts_end_with_a_line_feed() -> None:
 
 
 def test_probes() -> None:
-    assert probes([[1, "fd00::7", 5, 1000, 2000]], 2) == [Probe(1, "fd00::7", 5, 1000, 2000)]
+    assert probes([[1, "fd00::7", 5, 1000, 2000]], 2) == [EchoProbe(1, "fd00::7", 5, 1000, 2000)]
 
 
 @pytest.mark.parametrize(

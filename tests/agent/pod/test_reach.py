@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from runtime.agent.pod.reach import reach
-from runtime.agent.process.orders import Probe
+from runtime.agent.process.orders import EchoProbe
 from runtime.errors import RunError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root]
@@ -30,20 +30,20 @@ def network() -> Iterator[int]:
 
 
 def test_echoes_come_back_or_do_not(network: int) -> None:
-    times = asyncio.run(reach(network, Probe(0, "10.9.8.7", 5, MS, 1000 * MS)))
+    times = asyncio.run(reach(network, EchoProbe(0, "10.9.8.7", 5, MS, 1000 * MS)))
     assert len(times) == 5
     assert all(0 < time_ns < 1000 * MS for time_ns in times)
-    assert asyncio.run(reach(network, Probe(0, "10.9.8.8", 2, MS, 50 * MS))) == []
+    assert asyncio.run(reach(network, EchoProbe(0, "10.9.8.8", 2, MS, 50 * MS))) == []
 
 
 def test_a_network_that_is_gone(network: int) -> None:
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
         with pytest.raises(RunError, match=f"the network of process {gone.pid} is gone"):
-            asyncio.run(reach(gone.pid, Probe(0, "10.9.8.7", 1, MS, MS)))
+            asyncio.run(reach(gone.pid, EchoProbe(0, "10.9.8.7", 1, MS, MS)))
 
 
 def test_a_probe_that_never_ends_is_ended(network: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runtime.agent.pod.reach.SPARE_SECONDS", -0.19)
     with pytest.raises(RunError, match=r"the echoes to 10.9.8.8 did not end in 0 s"):
-        asyncio.run(reach(network, Probe(0, "10.9.8.8", 1, 100 * MS, 100 * MS)))
+        asyncio.run(reach(network, EchoProbe(0, "10.9.8.8", 1, 100 * MS, 100 * MS)))

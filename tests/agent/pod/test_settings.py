@@ -13,12 +13,12 @@ import pytest
 from compiler.pipeline import compile_source
 from compiler.plan import delivery
 from compiler.plan.format import TOOL_VERSION, PlanError
-from compiler.plan.parcel import pack
+from compiler.plan.plan_shards import pack
 from compiler.plan.reader import read_plan
 from runtime.agent.pod import __main__ as program
-from runtime.agent.pod import settings
-from runtime.agent.pod.facts import cgroup_kind
-from runtime.agent.pod.messages import SUPERVISOR_PORT
+from runtime.agent.pod import supervisor_settings
+from runtime.agent.pod.node_facts import cgroup_kind
+from runtime.agent.pod.pod_messages import SUPERVISOR_PORT
 from runtime.agent.process import portlog
 from runtime.agent.process.portlog import Interface
 from runtime.errors import RunError
@@ -36,7 +36,7 @@ VARIABLES = {
 
 
 def test_the_environment_says_where_it_is() -> None:
-    found = settings.read(VARIABLES)
+    found = supervisor_settings.read(VARIABLES)
     assert (found.name, found.address, found.digest) == ("n0", "fd00::7", "ab" * 32)
     assert os.fstat(found.net).st_ino == Path("/proc/self/ns/net").stat().st_ino
     os.close(found.net)
@@ -53,7 +53,7 @@ def test_the_environment_says_where_it_is() -> None:
 )
 def test_a_wrong_environment_is_named(change: dict[str, str], words: str) -> None:
     with pytest.raises(RunError, match=words):
-        settings.read({**VARIABLES, **change})
+        supervisor_settings.read({**VARIABLES, **change})
 
 
 def test_the_program_says_what_is_wrong_and_ends() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from runtime.agent.pod import supervisor
-from runtime.agent.pod.settings import Settings
 from runtime.agent.pod.supervisor import Supervisor
+from runtime.agent.pod.supervisor_settings import Settings
 from tests.waiting import until
 
 

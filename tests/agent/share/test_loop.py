@@ -15,11 +15,11 @@ from compiler.plan.reader import Plan, decode
 from compiler.plan.types import Event
 from compiler.plan.writer import encode
 from runtime.agent.metadata.interest import Interest
-from runtime.agent.path.ahead import Scene, Scenes
 from runtime.agent.path.datapath import OnApplied
 from runtime.agent.path.enforcer import Enforcer
-from runtime.agent.path.needs import Needs, Stage
-from runtime.agent.share.loop import GAP_NS, LEAD_NS, Loop
+from runtime.agent.path.path_updates import PathUpdates, StagedPaths
+from runtime.agent.path.prefetcher import PreparedStep, Scenes
+from runtime.agent.share.loop import GAP_NS, LEAD_NS, ShareLoop
 from runtime.agent.vocabulary import LocalFlow, Moved, PathChange, RemoteFlow, Usage, View
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -144,16 +144,16 @@ class Setting:
     def __init__(self, *at_ms: int) -> None:
         plan = plan_with_steps(*at_ms)
         self.world = world = World()
-        needs = Needs(plan, Schedule(plan, RunOptions()), [0])
+        needs = PathUpdates(plan, Schedule(plan, RunOptions()), [0])
         assert list(needs.begin())
         placement = (0, 1, -1)
         scenes = Scenes(placement, 2)
-        self.scenes: list[Scene] = [scenes.make(Stage(0, needs.state, ()))]
-        self.scenes += [scenes.make(one) for one in needs.later() if isinstance(one, Stage)]
+        self.scenes: list[PreparedStep] = [scenes.make(StagedPaths(0, needs.state, ()))]
+        self.scenes += [scenes.make(one) for one in needs.later() if isinstance(one, StagedPaths)]
         datapath: Any = world
         self.enforcer = Enforcer(datapath, world.clock, needs, (), lambda *_: None, lambda _: None)
         self.enforcer.t0_ns = T0
-        self.loop = Loop(
+        self.loop = ShareLoop(
             world.clock,
             world,
             self.enforcer,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compiler.plan.format import MAX_INT, PPB, PlanError
 from compiler.plan.paths import collapse
-from compiler.plan.paths.collapse import Collapse, Row
+from compiler.plan.paths.collapse import Collapse, RouteRow
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
@@ -31,7 +31,7 @@ def states(case: Case) -> Iterator[NetworkState]:
         yield plan.state_at(at_ns)
 
 
-def check_row(row: Row, paths: Paths, dests: Sequence[int]) -> None:
+def check_row(row: RouteRow, paths: Paths, dests: Sequence[int]) -> None:
     assert list(row.dests) == list(dests)
     for at, dest in enumerate(dests):
         found = paths.path(row.source, dest) if dest != row.source else None
@@ -82,7 +82,7 @@ def chain(*links: LinkState) -> NetworkState:
     return decode(encode(contents(topology, timeline(topology)))).state_at(0)
 
 
-def only(state: NetworkState) -> Row:
+def only(state: NetworkState) -> RouteRow:
     """From a to z, held against the single path."""
     [row] = Collapse(state.topology).rows(state, [0], [1])
     check_row(row, Paths(state), [1])

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 
-from compiler.plan.paths import pairs
+from compiler.plan.paths import many_pairs
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import decode
 from compiler.plan.types import Event, Topology
@@ -30,12 +30,12 @@ def test_agrees_with_paths_one_by_one(case: Case) -> None:
         for sources, dests in ((joined, joined), (some, joined), (joined, some)):
             wanted = [paths.path(a, b) for a in sources for b in dests if a != b]
             for block in (1, 2, 64):
-                with patch.object(pairs, "BLOCK", block):
-                    assert list(pairs.between(state, sources, dests)) == wanted
+                with patch.object(many_pairs, "BLOCK", block):
+                    assert list(many_pairs.between(state, sources, dests)) == wanted
 
 
 def test_nobody_there() -> None:
     state = decode(encode(contents(listing(), timeline(listing())))).state_at(0)
-    assert list(pairs.between(state, [], [])) == []
-    assert list(pairs.between(state, [0], [])) == []
-    assert list(pairs.between(state, [0], [0])) == []
+    assert list(many_pairs.between(state, [], [])) == []
+    assert list(many_pairs.between(state, [0], [])) == []
+    assert list(many_pairs.between(state, [0], [0])) == []

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from runtime.agent.metadata import codec
 from runtime.agent.metadata.auth import Seal
-from runtime.agent.metadata.codec import Header
+from runtime.agent.metadata.codec import MessageHeader
 
 UDP_PORT, TCP_PORT = 7473, 7474
 ETH_P_IP = 0x0800
@@ -46,7 +46,7 @@ def capture(address: str) -> list[bytes]:
 def forged(genuine: bytes, source: random.Random) -> list[bytes]:
     """As genuine as can be without the key: flows that fill every link, numbers still to come."""
     _, _, run_tag, sender, receiver, boot, for_boot = codec.split_head(genuine)
-    header = Header(run_tag, sender, receiver, boot, for_boot, source.randrange(1, 10**6), 1)
+    header = MessageHeader(run_tag, sender, receiver, boot, for_boot, source.randrange(1, 10**6), 1)
     flows = [(path, codec.value_of(10**9, greedy=True)) for path in range(1, 4)]
     count, body = codec.flow_bodies(flows)[0]
     message = codec.encode(header, count, body)

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from runtime.backend.local import localhosts
+from runtime.backend.local import hosts_backend
 from tests.runtime.hosts.make_hosts import Instance
 from tests.trials import ethernet as eth
 from tests.trials.ethernet import ARP, IPV4, IPV6, arp, frame, ipv4, ipv6, mac_of, udp
@@ -139,7 +139,7 @@ class Listener:
 
 
 def main() -> None:
-    made = localhosts.make(2)
+    made = hosts_backend.make(2)
     first, last = made.hosts
     a, b, c = Instance(first, 0, "a", 1), Instance(first, 1, "b", 2), Instance(last, 2, "c", 3)
     first.wire([(0, a.ipv4), (1, b.ipv4)])
@@ -171,7 +171,7 @@ def main() -> None:
     print(json.dumps(found))
 
 
-def counts(host: localhosts.LocalHost) -> dict[str, int]:
+def counts(host: hosts_backend.LocalHost) -> dict[str, int]:
     """What the port of A has dropped, by reason."""
     return host.dropped().get(0, {})
 

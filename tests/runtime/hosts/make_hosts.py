@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runtime.backend.local import localhosts
+from runtime.backend.local import hosts_backend
 from runtime.errors import RunError
-from runtime.system import addresses, netlink, programs
+from runtime.system import addresses, compiled_programs, netlink
 
 ANSWERER = """
 import socket, sys
@@ -37,15 +37,15 @@ for _ in range(40):
 """
 
 
-def wanted(port: int, name: str, pid: int, number: int) -> localhosts.PortRequest:
+def wanted(port: int, name: str, pid: int, number: int) -> hosts_backend.PortRequest:
     ipv4, ipv6 = f"10.77.0.{number}", f"fd77:7473::{number}"
-    return localhosts.PortRequest(port, name, pid, ipv4, ipv6, "eth0")
+    return hosts_backend.PortRequest(port, name, pid, ipv4, ipv6, "eth0")
 
 
 class Instance:
     """A process in a network namespace of its own that answers with a word."""
 
-    def __init__(self, host: localhosts.LocalHost, port: int, name: str, number: int) -> None:
+    def __init__(self, host: hosts_backend.LocalHost, port: int, name: str, number: int) -> None:
         self.ipv4, self.port = f"10.77.0.{number}", port
         argv = ["unshare", "-n", sys.executable, "-c", ANSWERER, name]
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE)
@@ -86,7 +86,7 @@ class Instance:
         return self.do(sys.executable, "-c", ASKER, address).stdout.strip()
 
 
-def refusal(host: localhosts.LocalHost, port: int, pid: int) -> str:
+def refusal(host: hosts_backend.LocalHost, port: int, pid: int) -> str:
     try:
         host.add_port(wanted(port, "c.0", pid, 3))
     except RunError as error:
@@ -94,9 +94,9 @@ def refusal(host: localhosts.LocalHost, port: int, pid: int) -> str:
     return ""
 
 
-def in_host(host: localhosts.LocalHost) -> str:
+def in_host(host: hosts_backend.LocalHost) -> str:
     """The addresses that a program started in the host finds at ctl0."""
-    entry = str(programs.find("tstorm-ns"))
+    entry = str(compiled_programs.find("tstorm-ns"))
     argv = [entry, "in", "--net", str(host.net), "--parent", str(os.getpid()), "--"]
     argv += ["ip", "-j", "addr", "show", "ctl0"]
     done = subprocess.run(argv, pass_fds=[host.net], capture_output=True, text=True, check=True)
@@ -105,7 +105,7 @@ def in_host(host: localhosts.LocalHost) -> str:
 
 
 def main() -> None:
-    made = localhosts.make(5)
+    made = hosts_backend.make(5)
     first, last = made.hosts[0], made.hosts[4]
     a, b, c = Instance(first, 0, "first", 1), Instance(last, 1, "b", 2), Instance(first, 2, "c", 3)
     first.wire([(0, a.ipv4), (2, c.ipv4)])

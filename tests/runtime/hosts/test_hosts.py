@@ -15,18 +15,18 @@ import pytest
 
 from compiler.pipeline import compile_source
 from compiler.plan.types import Node, Topology
-from runtime.backend import choice
+from runtime.backend import datapath_choice
 from runtime.backend.base import Effect
 from runtime.backend.hosts.acknowledged import HostSteps, Said
-from runtime.backend.hosts.network import sum_up
+from runtime.backend.hosts.agent_network import sum_up
+from runtime.backend.hosts.agent_state import AgentState, Port, bind_request
 from runtime.backend.hosts.restarts import AgentRestarts
-from runtime.backend.hosts.told import Port, Told, bind_request
-from runtime.backend.local import localhosts
+from runtime.backend.local import hosts_backend
 from runtime.backend.local.devices import mac_of
 from runtime.errors import MachineError, RunError
 from runtime.options import RunOptions
 from runtime.rundir.etchosts import hostname
-from runtime.system import namespaces, programs
+from runtime.system import compiled_programs, namespaces
 from tests.doubles.hosts import FakeHost
 from tests.runtime.support import ROOT
 
@@ -56,9 +56,9 @@ def test_what_makes_no_sense_is_refused_with_a_suggestion(
 
 def test_one_machine_is_not_for_as_many_hosts_as_a_cluster() -> None:
     plan = compile_source("service a img=x replicas=2\nbridge s\nlink a--s latency=1 bw=1Mb\n").plan
-    choice.check(plan, RunOptions(hosts=64))
+    datapath_choice.check(plan, RunOptions(hosts=64))
     with pytest.raises(RunError, match="cannot have 65 local hosts") as refusal:
-        choice.check(plan, RunOptions(hosts=65))
+        datapath_choice.check(plan, RunOptions(hosts=65))
     assert refusal.value.remedy == "give --hosts 1 to 64"
 
 
@@ -74,24 +74,29 @@ def test_a_kernel_that_cannot_is_found_out_by_trying(
     }
     refusing.write_text(f"#!/bin/sh\necho '{json.dumps(said)}'\nexit 3\n")
     refusing.chmod(0o755)
-    found = programs.find
-    monkeypatch.setattr(programs, "find", lambda n: refusing if n == "tcald" else found(n))
+    found = compiled_programs.find
+    monkeypatch.setattr(compiled_programs, "find", lambda n: refusing if n == "tcald" else found(n))
     keeper = found("tstorm-ns")
     with pytest.raises(MachineError) as refusal:
-        choice.choose(RunOptions(hosts=2, datapath="kernel"), keeper)
+        datapath_choice.choose(RunOptions(hosts=2, datapath="kernel"), keeper)
     assert refusal.value.message.endswith("does not work here: netem: no such qdisc")
     assert "--datapath user" in refusal.value.remedy
     assert refusal.value.remedy.endswith("modprobe -a sch_netem")
     assert refusal.value.exit_code == 3
     refusing.write_text("#!/bin/sh\necho 'out of luck' >&2\nexit 1\n")
-    assert choice.kernel_lacks(refusing, keeper) == {"the probe": "out of luck"}
+    assert datapath_choice.kernel_lacks(refusing, keeper) == {"the probe": "out of luck"}
     refusing.write_text("#!/bin/sh\nexit 0\n")
-    assert choice.choose(RunOptions(hosts=2, datapath="kernel"), keeper) == (str(refusing),)
-    argv = choice.choose(RunOptions(hosts=3), keeper)
+    assert datapath_choice.choose(RunOptions(hosts=2, datapath="kernel"), keeper) == (
+        str(refusing),
+    )
+    argv = datapath_choice.choose(RunOptions(hosts=3), keeper)
     assert argv[1:] == ("--cpu-share", "3")
-    assert choice.choose(RunOptions(), keeper)[1:] == ()
-    assert choice.choose(RunOptions(engine_threads=2), keeper)[1:] == ("--engine-threads", "2")
-    assert "--virtual-time" in choice.choose(RunOptions(time="virtual"), keeper)
+    assert datapath_choice.choose(RunOptions(), keeper)[1:] == ()
+    assert datapath_choice.choose(RunOptions(engine_threads=2), keeper)[1:] == (
+        "--engine-threads",
+        "2",
+    )
+    assert "--virtual-time" in datapath_choice.choose(RunOptions(time="virtual"), keeper)
 
 
 # -- steps ----------------------------------------------------------------------------------------
@@ -162,7 +167,7 @@ def test_what_is_not_wired_has_no_effect_yet() -> None:
 
 
 def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
-    told = Told()
+    told = AgentState()
     told.ports = {
         0: Port(0, "/proc/1/ns/net", "e0", attached=True),
         1: Port(1, "/proc/1/ns/net", "e1", attached=True),
@@ -202,7 +207,7 @@ def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
 
 
 def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
-    told = Told()
+    told = AgentState()
     told.ports = {0: Port(0, "/n", "e0", attached=True), 1: Port(1, "/n", "e1", attached=True)}
     told.coming = {
         0: bind_request(0, {0: 0, 1: 1}),
@@ -229,7 +234,7 @@ def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
 
 def test_an_agent_that_is_back_hears_what_it_missed() -> None:
     """Also what has taken effect without it; a hold that is over is not told again, its end is."""
-    told = Told()
+    told = AgentState()
     told.stage(bind_request(1, {}, (), (7,)))
     told.effect(1)
     told.stage(bind_request(2, {3: 9}, (), (4, 5)))
@@ -248,7 +253,7 @@ def test_an_agent_that_is_back_hears_what_it_missed() -> None:
 
 
 def test_a_cut_of_a_node_that_is_held_anew_is_not_told() -> None:
-    told = Told()
+    told = AgentState()
     told.lost(1)
     told.stage(bind_request(1, {}, (), (4,)))
     told.effect(1)
@@ -286,7 +291,7 @@ class FakeCoordinator:
 
 class Watched:
     def __init__(self) -> None:
-        self.host = FakeHost(localhosts.host_name(0))
+        self.host = FakeHost(hosts_backend.host_name(0))
         self.coordinator = FakeCoordinator()
         self.changes: list[str] = []
         self.errors: list[RunError] = []
@@ -392,19 +397,19 @@ def test_a_datapath_that_dies_ends_the_run_unless_it_is_ending() -> None:
 
 
 def test_addresses_follow_the_rule() -> None:
-    assert localhosts.host_address(0) == "100.64.1.1"
-    assert localhosts.host_address(63) == "100.64.1.64"
-    assert localhosts.host_address(200) == "100.64.2.1"
+    assert hosts_backend.host_address(0) == "100.64.1.1"
+    assert hosts_backend.host_address(63) == "100.64.1.64"
+    assert hosts_backend.host_address(200) == "100.64.2.1"
     assert mac_of("10.77.1.2") == "02:00:0a:4d:01:02"
-    assert hostname("a.0") != localhosts.host_name(0)
+    assert hostname("a.0") != hosts_backend.host_name(0)
 
 
 def test_macs_are_stated_up_to_a_number_of_instances() -> None:
     bridge = Node("s", -1, "", "", ())
     few = tuple(Node(f"a.{n}", 0, f"10.77.0.{n}", f"fd77:7473::{n}", ()) for n in range(1, 4))
-    assert len(localhosts.neighbours(topology((*few, bridge)))) == 6
-    many = few * (localhosts.MAX_NEIGHBOURS // 3 + 1)
-    assert localhosts.neighbours(topology(many)) == []
+    assert len(hosts_backend.neighbours(topology((*few, bridge)))) == 6
+    many = few * (hosts_backend.MAX_NEIGHBOURS // 3 + 1)
+    assert hosts_backend.neighbours(topology(many)) == []
 
 
 def topology(nodes: tuple[Node, ...]) -> Topology:
@@ -413,7 +418,7 @@ def topology(nodes: tuple[Node, ...]) -> Topology:
 
 def in_a_sandbox(script: Path) -> dict[str, Any]:
     """What it prints in the namespaces of a run, as whoever runs the tests."""
-    argv = namespaces.sandbox(programs.find("tstorm-ns"))
+    argv = namespaces.sandbox(compiled_programs.find("tstorm-ns"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [*argv, sys.executable, str(script)],

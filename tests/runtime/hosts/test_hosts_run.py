@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source, write
-from runtime.results.compare import differ, load
+from runtime.results.event_comparison import differ, load
 from tests.intime import Attempt, in_time
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records, written
 from tests.waiting import wait_until

@@ -13,10 +13,10 @@ import pytest
 
 from compiler.pipeline import compile_source
 from runtime.backend.base import Change, Effect, RunContext
-from runtime.backend.hosts.hosts import AgentLife, AgentReport
-from runtime.backend.hosts.network import AgentNetwork
+from runtime.backend.hosts.agent_network import AgentNetwork
+from runtime.backend.hosts.hosts import AgentReport, InstanceReport
 from runtime.backend.hosts.restarts import AgentRestarts
-from runtime.coordinator.link import Host, LostError
+from runtime.coordinator.agent_link import Host, LostError
 from runtime.coordinator.placement import NO_HOST, Placement
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -239,7 +239,7 @@ def test_what_agents_do_to_their_own_instances_is_handed_on() -> None:
         life = {"step": 1, "node": 2, "what": "crash", "elapsed_ns": 3_000_000_100, "status": ""}
         run.agents[1].say(say="life", **life)
         await until(lambda: run.hosts.lives, "the word of the agent")
-        assert run.hosts.lives == [(1, AgentLife(1, 2, "crash", 3_000_000_100, ""))]
+        assert run.hosts.lives == [(1, InstanceReport(1, 2, "crash", 3_000_000_100, ""))]
         report = {"node": 2, "line": 3, "event": "ended", "elapsed_ns": 5, "signal": 9}
         run.agents[1].say(say="report", **report)
         await until(lambda: run.hosts.reports, "the report")

@@ -10,8 +10,8 @@ import pytest
 from compiler.pipeline import compile_source
 from runtime.backend.hosts.samples import HostSamples
 from runtime.options import RunOptions
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile
 from runtime.schedule import Schedule
 
 TEXT = "service a replicas=3\nbridge s\nlink a--s latency=1\nat 5s quit\n"

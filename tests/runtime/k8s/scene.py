@@ -15,9 +15,9 @@ from compiler.plan.paths.path import Paths
 from compiler.plan.reader import read_plan
 from runtime.backend.base import Backend, RunContext
 from runtime.backend.k8s import pods
-from runtime.backend.k8s.backend import ClusterBackend, make
+from runtime.backend.k8s.cluster_backend import ClusterBackend, make
 from runtime.driver import driver
-from runtime.driver.config import DriverConfig
+from runtime.driver.driver_config import DriverConfig
 from runtime.options import RunOptions
 from tests.doubles.agent import KEY
 from tests.doubles.api import FakeApi, shown

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.backend.k8s import hosts, readiness
+from runtime.backend.k8s import cluster_hosts, pod_readiness
 from runtime.driver.control import ask
 from tests.doubles.agent import Behaviour
 from tests.runtime.k8s.scene import Scene, act
@@ -76,7 +76,7 @@ def test_a_run_is_carried_out_and_logged_as_locally(tmp_path: Path) -> None:
 
 def test_names_go_to_some_agents_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are long where there are many instances: one after the other here."""
-    monkeypatch.setattr(hosts, "AT_ONCE", 1)
+    monkeypatch.setattr(cluster_hosts, "AT_ONCE", 1)
     asked: list[float] = []
 
     async def play(scene: Scene) -> None:
@@ -98,7 +98,7 @@ def test_names_go_to_some_agents_at_a_time(tmp_path: Path, monkeypatch: pytest.M
 def test_it_waits_for_pods_and_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "TELL_SECONDS", 0.2)
+    monkeypatch.setattr(pod_readiness, "TELL_SECONDS", 0.2)
 
     async def play(scene: Scene) -> None:
         await scene.fill()
@@ -189,7 +189,7 @@ def test_a_pod_that_changes_before_it_is_looked_for_is_not_missed(tmp_path: Path
 def test_what_never_comes_is_named_at_the_end_of_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "SECONDS", 0.5)
+    monkeypatch.setattr(pod_readiness, "SECONDS", 0.5)
 
     async def play(scene: Scene) -> None:
         await scene.fill()

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.agent.pod.messages import EngineFacts, Facts
+from runtime.agent.pod.pod_messages import EngineFacts, NodeFacts
 from runtime.backend.k8s.datapathchoice import check, chosen, refused_real_time
 from runtime.errors import MachineError, RunError
 
 
-def node(name: str, engine: str = "", digest: str = "d1", **kernel: str) -> Facts:
-    return Facts(name, digest, "1.0", kernel, EngineFacts(engine), "b", "Linux", "v2", False)
+def node(name: str, engine: str = "", digest: str = "d1", **kernel: str) -> NodeFacts:
+    return NodeFacts(name, digest, "1.0", kernel, EngineFacts(engine), "b", "Linux", "v2", False)
 
 
 NODES = (("n0", "fifo"), ("n1", "other"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from runtime.certify import certificate
 from runtime.judge.verdict import Judge
-from runtime.probing.record import read
-from runtime.rundir.directory import HeldDirectory
+from runtime.probing.probe_record import read
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
 from tests.runtime.k8s.scene import Scene, act
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.backend.k8s import hosts, supervisors
+from runtime.backend.k8s import cluster_hosts, supervisors
 from tests.doubles.agent import KEY
 from tests.runtime.k8s.scene import Scene, act
 from tests.waiting import until
@@ -216,7 +216,7 @@ def test_a_pod_that_moves_out_of_the_runs_networks_ends_it(tmp_path: Path) -> No
 def test_a_container_that_changes_while_it_is_looked_for_in_vain_is_looked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hosts, "FIND_SECONDS", -1.0)  # one look
+    monkeypatch.setattr(cluster_hosts, "FIND_SECONDS", -1.0)  # one look
 
     async def fault(scene: Scene) -> None:
         agent = scene.nodes[1].agent
@@ -245,7 +245,7 @@ def test_nobody_joins_again_while_a_run_ends(tmp_path: Path) -> None:
         asked = len(agent.asked("pods"))
         scene.server.put_pod(scene.pod(1, restarts=1, container_id="containerd://another"))
         await until(lambda: len(agent.asked("pods")) > asked, "its container to be looked for")
-        agent.delays["finish"] = 2 * hosts.FIND_PAUSE_SECONDS
+        agent.delays["finish"] = 2 * cluster_hosts.FIND_PAUSE_SECONDS
         scene.channel.stop.set()
 
     def check(scene: Scene, final: Any) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from runtime.backend.instance import Ran, UnreachableError
+from runtime.backend.k8s.pod_instances import PodIncarnation
 from runtime.backend.k8s.podcommands import PodCommands
-from runtime.backend.k8s.podlives import PodLife
-from runtime.backend.lives import Ran, UnreachableError
 from runtime.errors import RunError
 from tests.doubles import api
 from tests.doubles.api import FakeApi, Trouble, ended, says
@@ -21,7 +21,7 @@ from tests.runtime.k8s.scene import Scene
 
 def ran(server: FakeApi, *argv: str) -> Coroutine[Any, Any, Ran]:
     commands = PodCommands(server.api(), "server-0", {"TSTORM_IPV4": "10.244.0.2"})
-    life = PodLife(0, asyncio.get_running_loop().create_future())
+    life = PodIncarnation(0, asyncio.get_running_loop().create_future())
     return commands.run(life, commands.resolved(argv), logged=False)
 
 
@@ -50,7 +50,7 @@ def test_a_command_that_cannot_be_run() -> None:
         with pytest.raises(RunError, match="no container") as refusal:
             await ran(server, "x")
         assert not isinstance(refusal.value, UnreachableError)
-        life = PodLife(0, asyncio.get_running_loop().create_future())
+        life = PodIncarnation(0, asyncio.get_running_loop().create_future())
         life.over()
         with pytest.raises(RunError, match="the instance is dead"):
             await PodCommands(server.api(), "server-0", {}).run(life, ["x"], logged=False)

@@ -12,8 +12,8 @@ from runtime.backend.k8s import podlogs
 from runtime.backend.k8s.logtimes import LogTimes, unix_ns
 from runtime.backend.k8s.podlogs import PodLogs
 from runtime.results.loglines import Merger
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import LOG_TIMES
 from tests.doubles.api import FakeApi, Trouble, act
 from tests.waiting import until

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from compiler.pipeline import compile_source
 from runtime.errors import RunError
 from runtime.results import everything
-from runtime.results.difference import Difference
+from runtime.results.difference import RunDifference
 from runtime.results.filetree import json_difference
 from runtime.rundir import rundir
 from runtime.rundir.pcapng import Packet
@@ -65,12 +65,12 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
     return made(tmp_path / "a"), made(tmp_path / "b")
 
 
-def differ(first: Path, second: Path) -> list[Difference]:
+def differ(first: Path, second: Path) -> list[RunDifference]:
     found, _ = everything.differ(rundir.recorded(first), rundir.recorded(second), PLAN)
     return found
 
 
-def only(runs: tuple[Path, Path]) -> Difference:
+def only(runs: tuple[Path, Path]) -> RunDifference:
     (found,) = differ(*runs)
     return found
 
@@ -102,7 +102,7 @@ def test_what_is_expected_to_differ_is_no_difference(runs: tuple[Path, Path]) ->
 
 def test_another_option_is_a_difference(runs: tuple[Path, Path]) -> None:
     rewrite(runs[1] / "manifest.json", lambda one: one["options"].update(pace=7))
-    assert only(runs) == Difference("manifest", "options.pace", None, "1", "7")
+    assert only(runs) == RunDifference("manifest", "options.pace", None, "1", "7")
 
 
 def test_an_event_at_another_moment(runs: tuple[Path, Path]) -> None:
@@ -110,14 +110,14 @@ def test_an_event_at_another_moment(runs: tuple[Path, Path]) -> None:
     events[1]["applied_ns"] = 12
     events[3]["applied_ns"] += 1
     (runs[1] / "events.jsonl").write_bytes(recorded.lines(events))
-    assert only(runs) == Difference("event", "exit a.0", 10, "applied_ns=10", "applied_ns=12", 1)
+    assert only(runs) == RunDifference("event", "exit a.0", 10, "applied_ns=10", "applied_ns=12", 1)
 
 
 def test_another_exit_status(runs: tuple[Path, Path]) -> None:
     events = json.loads(json.dumps(recorded.EVENTS))
     events[1]["status"] = 7
     (runs[1] / "events.jsonl").write_bytes(recorded.lines(events))
-    assert only(runs) == Difference("event", "exit a.0", 10, "status=1", "status=7")
+    assert only(runs) == RunDifference("event", "exit a.0", 10, "status=1", "status=7")
 
 
 def test_an_event_that_one_run_lacks(runs: tuple[Path, Path]) -> None:
@@ -134,7 +134,7 @@ def test_counters_are_told_by_link_and_first_moment(runs: tuple[Path, Path]) -> 
         line["links"][1][1] += 2
         line["digests"][1][1] = "f" * 16
     (runs[1] / "samples.jsonl").write_bytes(recorded.lines(samples))
-    assert only(runs) == Difference(
+    assert only(runs) == RunDifference(
         "link",
         "s1->a.0",
         3 * 10**8,
@@ -178,15 +178,15 @@ def test_the_earliest_moment_comes_first(runs: tuple[Path, Path]) -> None:
 def test_the_first_line_of_a_log_that_differs(runs: tuple[Path, Path]) -> None:
     lines = (runs[1] / "logs" / "a.0.log").read_text().replace("line 7\n", "line \x1b[2J\n")
     (runs[1] / "logs" / "a.0.log").write_text(lines.replace("line 30", "line 31"))
-    assert only(runs) == Difference("log", "a.0.log:8", None, "line 7", "line \x1b[2J", 1)
+    assert only(runs) == RunDifference("log", "a.0.log:8", None, "line 7", "line \x1b[2J", 1)
 
 
 def test_a_log_that_ends_sooner_and_one_that_is_missing(runs: tuple[Path, Path]) -> None:
     log = runs[1] / "logs" / "a.0.log"
     log.write_text(log.read_text().removesuffix("line 49\n"))
-    assert only(runs) == Difference("log", "a.0.log:50", None, "line 49", "")
+    assert only(runs) == RunDifference("log", "a.0.log:50", None, "line 49", "")
     log.unlink()
-    assert only(runs) == Difference("log", "logs/a.0.log", None, "a file", "")
+    assert only(runs) == RunDifference("log", "logs/a.0.log", None, "a file", "")
 
 
 def test_a_long_line_is_shown_where_it_differs(runs: tuple[Path, Path]) -> None:
@@ -215,7 +215,7 @@ def test_files_of_instances(runs: tuple[Path, Path]) -> None:
 
 def test_a_file_that_only_one_run_has(runs: tuple[Path, Path]) -> None:
     (runs[1] / "core").write_bytes(b"\0")
-    assert only(runs) == Difference("file", "core", None, "", "a file")
+    assert only(runs) == RunDifference("file", "core", None, "", "a file")
 
 
 def test_the_first_packet_that_differs(runs: tuple[Path, Path]) -> None:
@@ -230,7 +230,7 @@ def test_the_first_packet_that_differs(runs: tuple[Path, Path]) -> None:
     packets[4] = replace(packets[4], data=bytes(20) + b"\x07" + bytes(39))
     packets[6] = replace(packets[6], comment="dropped: lost by the draw")
     (runs[1] / "packets" / "a.0--s1.pcapng").write_bytes(file(packets, names))
-    assert only(runs) == Difference(
+    assert only(runs) == RunDifference(
         "packet",
         "a.0->s1",
         4 * 10**6,

@@ -22,17 +22,34 @@ import pytest
 from compiler.plan.reader import read_plan
 from runtime.backend.local import environment
 from runtime.backend.local.nursery import Program
-from runtime.doctor import probing
+from runtime.doctor import namespace_checks
 from runtime.doctor.checks import parse_kernel
-from runtime.driver import messages, progress
+from runtime.driver import driver_messages, progress
 from runtime.errors import MachineError, RunError, no_instance
-from runtime.launch import cleanup, lookup, registry, userdirs
-from runtime.page.render import render
-from runtime.results import compare, summary
-from runtime.rundir import directory, discard, etchosts, rundir, runfiles
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import LineFile, read_lines
-from runtime.system import addresses, namespaces, netlink, procs, programs
+from runtime.launch import (
+    cleanup,
+    registry,
+    run_status,
+    userdirs,
+)
+from runtime.page.page_file import render
+from runtime.results import event_comparison, summary
+from runtime.rundir import (
+    discard,
+    etchosts,
+    held_directory,
+    rundir,
+    runfiles,
+)
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile, read_lines
+from runtime.system import (
+    addresses,
+    compiled_programs,
+    namespaces,
+    netlink,
+    procs,
+)
 from tests.runtime.recorded import BEGUN
 from tests.runtime.support import Compile
 
@@ -46,11 +63,11 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(userdirs, "TEMPORARY", tmp_path)
 
 
-def record(run_id: str, process: procs.Process, where: Path) -> registry.Record:
-    return registry.Record(run_id, str(where), str(where / "sock"), process, None)
+def record(run_id: str, process: procs.Process, where: Path) -> registry.RunRecord:
+    return registry.RunRecord(run_id, str(where), str(where / "sock"), process, None)
 
 
-def register(record: registry.Record) -> None:
+def register(record: registry.RunRecord) -> None:
     """As if made by a process of this machine that has ended since, or holds no lock."""
     claim = registry.register(record)
     assert claim is not None
@@ -126,7 +143,7 @@ def test_of_another_users_run_nobody_says_that_it_has_ended(
     manifest.write_text(json.dumps(BEGUN))
     os.chown(manifest, OTHER_USER, -1)
     owner = pwd.getpwuid(OTHER_USER).pw_name
-    for asked in (lookup.inspect, registry.find):
+    for asked in (run_status.inspect, registry.find):
         with pytest.raises(RunError) as refusal:
             asked(str(tmp_path))
         said = f"{tmp_path} is a run of {owner}: whether it goes on only {owner} can see"
@@ -315,14 +332,19 @@ def log(directory: Path, *entries: dict[str, Any]) -> Path:
 def test_the_same_events_in_another_order_of_completion_are_the_same(tmp_path: Path) -> None:
     a = log(tmp_path / "a", event(0), event(1))
     b = log(tmp_path / "b", event(1, applied_ns=9), event(0))
-    assert compare.differ(compare.load(a), compare.load(b)) == []
+    assert event_comparison.differ(event_comparison.load(a), event_comparison.load(b)) == []
 
 
 def test_differences_are_told(tmp_path: Path) -> None:
     gone = {"kind": "exit", "target": "a.0", "status": 3, "signal": 0, "asked": False}
     a = log(tmp_path / "a", event(0), event(1, target="a.1"), event(2), gone)
     b = log(tmp_path / "b", event(0), event(1), {**gone, "asked": True})
-    assert [str(difference) for difference in compare.differ(compare.load(a), compare.load(b))] == [
+    assert [
+        str(difference)
+        for difference in event_comparison.differ(
+            event_comparison.load(a), event_comparison.load(b)
+        )
+    ] == [
         "event 1: 1000 ns crash a.1 / 1000 ns crash a.0",
         "event 2: 2000 ns crash a.0 / nothing",
         "exit: 1 × a.0 ended with status 3 / nothing",
@@ -331,10 +353,10 @@ def test_differences_are_told(tmp_path: Path) -> None:
 
 def test_comparing_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"is not the directory of a run"):
-        compare.load(tmp_path)
+        event_comparison.load(tmp_path)
     with pytest.raises(RunError, match=r"cannot read .*events\.jsonl: No such file"):
         held(tmp_path).write_json(runfiles.MANIFEST, BEGUN)
-        compare.load(tmp_path)
+        event_comparison.load(tmp_path)
 
 
 def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
@@ -348,7 +370,7 @@ def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b"{]\n{}\n")
     with pytest.raises(RunError, match=r"events\.jsonl:2 is damaged"):
-        compare.load(tmp_path / "a")
+        event_comparison.load(tmp_path / "a")
 
 
 def test_what_cannot_be_written_is_told_once(
@@ -430,19 +452,19 @@ def test_progress_survives_its_channel() -> None:
 
 def test_an_outcome_waits_for_its_reader_without_limit() -> None:
     """Who reads may have been stopped for any time (^Z), with all news on the way."""
-    ours, theirs = messages.pair()
+    ours, theirs = driver_messages.pair()
     with ours, theirs:
-        driver = messages.DriverEnd(theirs)
+        driver = driver_messages.DriverEnd(theirs)
         theirs.setblocking(False)
         sent = 0
         with suppress(BlockingIOError):
             while True:
-                theirs.send(messages.encode({"progress": "x" * 1000}))
+                theirs.send(driver_messages.encode({"progress": "x" * 1000}))
                 sent += 1
         final = threading.Thread(target=driver.send_final, args=({"final": 1},), daemon=True)
         final.start()
-        assert all("progress" in (messages.receive(ours) or {}) for _ in range(sent))
-        assert messages.receive(ours) == {"final": 1}
+        assert all("progress" in (driver_messages.receive(ours) or {}) for _ in range(sent))
+        assert driver_messages.receive(ours) == {"final": 1}
         final.join(60)
         assert theirs.gettimeout() is None
 
@@ -493,7 +515,7 @@ def test_a_file_has_no_name_before_it_is_whole(
     """So a writer that is killed leaves nothing."""
     seen: list[list[str]] = []
     folder = HeldDirectory.hold(tmp_path)
-    monkeypatch.setattr(directory, "write_all", lambda *_: seen.append(folder.names()))
+    monkeypatch.setattr(held_directory, "write_all", lambda *_: seen.append(folder.names()))
     folder.write("summary.json", b"{}")
     assert seen == [[]]
     assert folder.names() == ["summary.json"]
@@ -610,12 +632,12 @@ def test_a_doctor_that_cannot_make_instances_says_what_to_do(
     async def refused() -> list[dict[str, str]]:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(probing, "_attach", refused)
-    monkeypatch.setattr(probing, "_hosts", lambda: {"name": "local hosts"})
-    monkeypatch.setattr(probing, "_disciplines", list)
+    monkeypatch.setattr(namespace_checks, "_attach", refused)
+    monkeypatch.setattr(namespace_checks, "_hosts", lambda: {"name": "local hosts"})
+    monkeypatch.setattr(namespace_checks, "_disciplines", list)
     monkeypatch.setattr(namespaces, "_SWITCHES", ())
     monkeypatch.setattr(namespaces, "_CONTAINER_MARKS", ("/",))
-    assert probing.main() == 0
+    assert namespace_checks.main() == 0
     found = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
     assert found["instances"]["status"] == "fail"
     assert "--security-opt systempaths=unconfined" in found["instances"]["remedy"]
@@ -646,5 +668,5 @@ def test_kernel_versions() -> None:
 
 def test_a_missing_program_says_how_to_get_it() -> None:
     with pytest.raises(MachineError, match="run `make`") as refusal:
-        programs.find("no-such-program")
+        compiled_programs.find("no-such-program")
     assert refusal.value.exit_code == 3

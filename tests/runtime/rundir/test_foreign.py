@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from runtime.errors import RunError
-from runtime.foreign import COUNT, INTEGER, MAX_DEPTH, TEXT, OneOf, Shape, check, parse
+from runtime.json_schema import (
+    COUNT,
+    INTEGER,
+    MAX_DEPTH,
+    TEXT,
+    OneOf,
+    Shape,
+    check,
+    parse,
+)
 
 
 def nested(depth: int, text: str = "") -> bytes:

@@ -19,8 +19,8 @@ from runtime.errors import RunError
 from runtime.judge.verdict import Judge
 from runtime.launch import registry
 from runtime.rundir import rundir
-from runtime.rundir.directory import HeldDirectory
-from runtime.rundir.records import read_lines
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import CERTIFICATE_FORMAT, CERTIFICATE_VERSION, SAMPLES
 from runtime.system import procs
 from tests.fuzz.fuzz_rundir import attempt
@@ -292,7 +292,7 @@ def killed(run: Path, directory: Path | None = None) -> None:
     assert me is not None
     gone = procs.Process(me.pid, me.start - 1)
     run_id = json.loads((run / "manifest.json").read_text())["run_id"]
-    record = registry.Record(run_id, str(directory or run), str(run / "sock"), gone, None)
+    record = registry.RunRecord(run_id, str(directory or run), str(run / "sock"), gone, None)
     claim = registry.register(record)
     assert claim is not None
     os.close(claim._lock)

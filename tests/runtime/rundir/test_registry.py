@@ -18,10 +18,15 @@ from types import SimpleNamespace
 import pytest
 
 from runtime.errors import RunError
-from runtime.launch import cleanup, lookup, registry, userdirs
+from runtime.launch import (
+    cleanup,
+    registry,
+    run_status,
+    userdirs,
+)
 from runtime.rundir import rundir, runfiles
-from runtime.system import locks, place, procs
-from runtime.system.place import ProcessScope
+from runtime.system import locks, process_scope, procs
+from runtime.system.process_scope import ProcessScope
 from runtime.system.procs import Process
 from tests.runtime.recorded import BEGUN
 from tests.runtime.support import NOBODY, ROOT
@@ -40,13 +45,13 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One with an id, which a container may lack."""
     (tmp_path / "machine-id").write_text("0123456789abcdef0123456789abcdef\n")
-    monkeypatch.setattr(place, "_MACHINE_ID", tmp_path / "machine-id")
+    monkeypatch.setattr(process_scope, "_MACHINE_ID", tmp_path / "machine-id")
 
 
 @contextmanager
-def lost(where: Path, at: ProcessScope, *, lock: bool = False) -> Iterator[registry.Record]:
+def lost(where: Path, at: ProcessScope, *, lock: bool = False) -> Iterator[registry.RunRecord]:
     """The record of a run at a place, of processes that nobody here has; locked if asked."""
-    record = registry.Record("far", str(where), str(where / "sock"), NOWHERE, None, at)
+    record = registry.RunRecord("far", str(where), str(where / "sock"), NOWHERE, None, at)
     claim = registry.register(record)
     assert claim is not None
     if not lock:
@@ -68,7 +73,7 @@ def names() -> list[str]:
 
 
 def other_container() -> ProcessScope:
-    return replace(place.here(), pids="4:1", host="box")
+    return replace(process_scope.here(), pids="4:1", host="box")
 
 
 def other_machine() -> ProcessScope:
@@ -76,7 +81,7 @@ def other_machine() -> ProcessScope:
 
 
 def earlier_boot() -> ProcessScope:
-    return replace(place.here(), boot="of yesterday")
+    return replace(process_scope.here(), boot="of yesterday")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,7 @@ def test_a_run_of_elsewhere_is_told_and_left_alone(
         left = cleanup.Destroyed("far", str(tmp_path), False, 0, where)
         assert cleanup.destroy() == cleanup.destroy(everything=True) == [left]
         for name in ("far", str(tmp_path)):
-            for asked in (cleanup.destroy, registry.find, lookup.inspect):
+            for asked in (cleanup.destroy, registry.find, run_status.inspect):
                 with pytest.raises(RunError) as refusal:
                     asked(name)  # type: ignore[operator]
                 assert refusal.value.message == f"run far is {where}"
@@ -106,7 +111,7 @@ def test_a_run_of_elsewhere_is_told_and_left_alone(
         with pytest.raises(RunError, match="no run is going on") as refusal:
             registry.find(None)
         assert where in refusal.value.remedy
-        assert lookup.live_runs() == []
+        assert run_status.live_runs() == []
         assert list(registry.records()) == [record]
     assert (tmp_path / "sock").exists()
     assert "outcome" not in directory.manifest()
@@ -117,7 +122,7 @@ def test_a_run_here_is_found_beside_one_of_elsewhere(tmp_path: Path) -> None:
     assert mine is not None
     with lost(tmp_path, other_machine()):
         assert registry.find(None) == registry.find(str(tmp_path)) == mine.record
-        assert [run["run_id"] for run in lookup.live_runs()] == ["near"]
+        assert [run["run_id"] for run in run_status.live_runs()] == ["near"]
     mine.remove()
 
 
@@ -174,7 +179,7 @@ def test_numbers_of_an_earlier_boot_name_nobody(machine: None, tmp_path: Path) -
     try:
         found = procs.identify(bystander.pid)
         assert found is not None
-        record = registry.Record("old", str(tmp_path), "/nowhere", found, found, earlier_boot())
+        record = registry.RunRecord("old", str(tmp_path), "/nowhere", found, found, earlier_boot())
         claim = registry.register(record)
         assert claim is not None
         os.close(claim._lock)
@@ -197,13 +202,13 @@ def test_a_copy_of_this_machine_is_not_an_earlier_boot(
         monkeypatch.setattr(locks, "take", lambda _: locks.UNKNOWN)
     with lost(tmp_path, replace(at, machine="x") if "id" in why else at, lock=why == "held"):
         if why == "no id":
-            place._MACHINE_ID.unlink()
+            process_scope._MACHINE_ID.unlink()
         assert cleanup.sweep() == []
         assert names() == ["far"]
 
 
 def test_a_lock_that_is_held_is_stronger_than_a_missing_process(tmp_path: Path) -> None:
-    with lost(tmp_path, place.here(), lock=True):
+    with lost(tmp_path, process_scope.here(), lock=True):
         assert cleanup.sweep() == []
         cleanup.destroy(everything=True)
         assert names() == ["far"]
@@ -226,7 +231,7 @@ def test_without_locks_the_dead_of_this_machine_are_still_found(
         assert cleanup.sweep() == []
         assert names() == ["far", "near"]
     cleanup.forget("far")
-    with lost(tmp_path, place.here()):
+    with lost(tmp_path, process_scope.here()):
         assert [one.run_id for one in cleanup.sweep()] == ["far"]
     mine.remove()
     assert names() == []

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from runtime.virtual.kernel import cache, changes
-from runtime.virtual.kernel.build import Steps
+from runtime.virtual.kernel import kernel_cache, kernel_changes
+from runtime.virtual.kernel.kernel_build import Steps
 
 MAIN = r"""
 #include <stdio.h>
@@ -121,10 +121,10 @@ def write_data(data: Path, config: str = CONFIG, series: str = "0001-change.patc
 
 def use(monkeypatch: pytest.MonkeyPatch, place: Path) -> Path:
     """A cache and changes of the test's own. Returns the cache's folder of kernels."""
-    monkeypatch.setattr(changes, "DATA", write_data(place / "data"))
+    monkeypatch.setattr(kernel_changes, "DATA", write_data(place / "data"))
     monkeypatch.setenv("TSTORM_CACHE", str(place / "cache"))
     monkeypatch.delenv("TSTORM_KERNEL", raising=False)
-    return cache.root()
+    return kernel_cache.root()
 
 
 def heard() -> tuple[list[str], Steps]:

@@ -17,7 +17,13 @@ import pytest
 
 from runtime.errors import MachineError, RunError
 from runtime.system import procs
-from runtime.virtual.kernel import build, cache, changes, compiling, source
+from runtime.virtual.kernel import (
+    compiling,
+    kernel_build,
+    kernel_cache,
+    kernel_changes,
+    kernel_source,
+)
 from tests.cli.process import ROOT
 from tests.virtual.kernel import fake
 from tests.waiting import wait_until
@@ -45,12 +51,12 @@ def test_kernel_of_a_folder(folder: Path, tmp_path: Path) -> None:
     tree = fake.write_tree(tmp_path / "tree")
     before = content(tree)
     words, steps = fake.heard()
-    kernel = build.build(tree, steps)
+    kernel = kernel_build.build(tree, steps)
     assert content(tree) == before
-    assert cache.find() == kernel
+    assert kernel_cache.find() == kernel
     facts = kernel.facts
     assert (facts.version, facts.seccomp, facts.patches) == ("6.12.7", True, ("0001-change.patch",))
-    assert (facts.changes, facts.lacking) == (changes.digest(), ())
+    assert (facts.changes, facts.lacking) == (kernel_changes.digest(), ())
     assert sorted(path.name for path in folder.iterdir()) == ["6.12.7-" + facts.digest[:12], "lock"]
     assert words[0] == f"source: {tree}"
     assert [word.partition(":")[0] for word in words[1:]] == [
@@ -64,48 +70,48 @@ def test_kernel_of_a_folder(folder: Path, tmp_path: Path) -> None:
 
 def test_kernel_of_an_archive_is_built_once(folder: Path, tmp_path: Path) -> None:
     path = fake.write_archive(tmp_path / "linux.xz", fake.write_tree(tmp_path / "tree"))
-    first = build.build(path, fake.heard()[1])
+    first = kernel_build.build(path, fake.heard()[1])
     words, steps = fake.heard()
-    assert build.build(path, steps) == first
+    assert kernel_build.build(path, steps) == first
     assert words == ["source: linux.xz", "built already: Linux 6.12.7 of this source"]
 
 
 def test_any_kernel_will_do_where_no_source_is_named(folder: Path, tmp_path: Path) -> None:
-    first = build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
+    first = kernel_build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
     words, steps = fake.heard()
-    assert build.build(None, steps) == first
+    assert kernel_build.build(None, steps) == first
     assert words == [f"built already: Linux 6.12.7 of {tmp_path / 'tree'}"]
 
 
 def test_other_changes_make_another_kernel(folder: Path, tmp_path: Path) -> None:
     tree = fake.write_tree(tmp_path / "tree")
-    first = build.build(tree, fake.heard()[1])
-    with (changes.DATA / "config").open("a") as file:
+    first = kernel_build.build(tree, fake.heard()[1])
+    with (kernel_changes.DATA / "config").open("a") as file:
         file.write("CONFIG_THREE=y\n")
-    second = build.build(tree, fake.heard()[1])
+    second = kernel_build.build(tree, fake.heard()[1])
     assert second.path != first.path
-    assert cache.find() == second
+    assert kernel_cache.find() == second
 
 
 def test_same_source_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     tree = fake.write_tree(tmp_path / "tree")
-    first = build.build(tree, fake.heard()[1]).facts.digest
-    cache.remove()
-    assert build.build(tree, fake.heard()[1]).facts.digest == first
+    first = kernel_build.build(tree, fake.heard()[1]).facts.digest
+    kernel_cache.remove()
+    assert kernel_build.build(tree, fake.heard()[1]).facts.digest == first
 
 
 def test_tools_that_compile_nothing_are_not_noted(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = fake.write_tree(tmp_path / "tree")
-    first = build.build(tree, fake.heard()[1]).facts.digest
-    cache.remove()
+    first = kernel_build.build(tree, fake.heard()[1]).facts.digest
+    kernel_cache.remove()
     rustc = tmp_path / "bin/rustc"
     rustc.parent.mkdir()
     rustc.write_text("#!/bin/sh\necho rustc 1.95.0\n")
     rustc.chmod(0o755)
     monkeypatch.setenv("PATH", f"{rustc.parent}:{os.environ['PATH']}")
-    assert build.build(tree, fake.heard()[1]).facts.digest == first
+    assert kernel_build.build(tree, fake.heard()[1]).facts.digest == first
 
 
 def test_date_user_and_host_are_fixed(folder: Path, tmp_path: Path) -> None:
@@ -121,25 +127,27 @@ def test_date_user_and_host_are_fixed(folder: Path, tmp_path: Path) -> None:
 
 def test_what_is_wanted_and_missing_is_told(folder: Path, tmp_path: Path) -> None:
     text = fake.CONFIG.replace("CONFIG_TWO", "CONFIG_UNKNOWN_TWO")
-    (changes.DATA / "config").write_text(text)
+    (kernel_changes.DATA / "config").write_text(text)
     words, steps = fake.heard()
-    kernel = build.build(fake.write_tree(tmp_path / "tree"), steps)
+    kernel = kernel_build.build(fake.write_tree(tmp_path / "tree"), steps)
     assert kernel.facts.lacking == ("CONFIG_UNKNOWN_TWO=y",)
     assert "this source has not: CONFIG_UNKNOWN_TWO=y" in words
 
 
 def test_what_is_needed_and_missing_ends_it(folder: Path, tmp_path: Path) -> None:
-    (changes.DATA / "config").write_text(fake.CONFIG.replace("CONFIG_ONE", "CONFIG_UNKNOWN_ONE"))
+    (kernel_changes.DATA / "config").write_text(
+        fake.CONFIG.replace("CONFIG_ONE", "CONFIG_UNKNOWN_ONE")
+    )
     with pytest.raises(RunError, match="does not take what is needed: CONFIG_UNKNOWN_ONE=y"):
-        build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
-    assert cache.kernels() == []
+        kernel_build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
+    assert kernel_cache.kernels() == []
 
 
 def test_compiler_that_fails(folder: Path, tmp_path: Path) -> None:
     tree = fake.write_tree(tmp_path / "tree")
     (tree / "main.c").write_text(fake.MAIN.replace("puts(VERSION)", "puts(UNKNOWN)"))
     with pytest.raises(RunError, match=r"make .* failed: main\.c:.* error: .*UNKNOWN"):
-        build.build(tree, fake.heard()[1])
+        kernel_build.build(tree, fake.heard()[1])
     assert sorted(path.name for path in folder.iterdir()) == ["build.log", "building", "lock"]
     assert "UNKNOWN" in (folder / "build.log").read_text()
 
@@ -151,27 +159,27 @@ def test_a_build_that_failed_goes_on_where_it_stopped(
     stops = fake.MAKEFILE.replace("linux:\n", "linux: first\n\t@test -e ../../room\n")
     tree = fake.write_tree(tmp_path / "tree", makefile=f"{stops}first:\n\tdate +%N > first\n")
     with pytest.raises(RunError) as caught:
-        build.build(tree, fake.heard()[1])
+        kernel_build.build(tree, fake.heard()[1])
     assert "goes on where this one stopped" in caught.value.remedy
     first = (folder / "building/tree/first").read_text()
     (folder / "room").mkdir()
     seen: list[str] = []
-    monkeypatch.setattr(build, "_stripped", lambda tree: _noting(tree / "first", seen, tree))
+    monkeypatch.setattr(kernel_build, "_stripped", lambda tree: _noting(tree / "first", seen, tree))
     words, steps = fake.heard()
-    build.build(tree, steps)
+    kernel_build.build(tree, steps)
     assert seen == [first]
     assert "unpacked already: it goes on where the build before this stopped" in words
     assert not (folder / "building").exists()
     (folder / "room").rmdir()
-    with (changes.DATA / "config").open("a") as file:
+    with (kernel_changes.DATA / "config").open("a") as file:
         file.write("CONFIG_THREE=y\n")
     with pytest.raises(RunError):
-        build.build(tree, fake.heard()[1])
-    with (changes.DATA / "config").open("a") as file:
+        kernel_build.build(tree, fake.heard()[1])
+    with (kernel_changes.DATA / "config").open("a") as file:
         file.write("CONFIG_FOUR=y\n")
     with pytest.raises(RunError):
         words, steps = fake.heard()
-        build.build(tree, steps)
+        kernel_build.build(tree, steps)
     assert not [word for word in words if word.startswith("unpacked already")]
 
 
@@ -184,7 +192,7 @@ def test_old_archive_is_refused(folder: Path, tmp_path: Path) -> None:
     tree = fake.write_tree(tmp_path / "tree", (6, 5))
     path = fake.write_archive(tmp_path / "linux.gz", tree)
     with pytest.raises(RunError, match=r"linux\.gz is Linux 6\.5\.7: 6\.6 or newer is needed"):
-        build.build(path, fake.heard()[1])
+        kernel_build.build(path, fake.heard()[1])
     assert [path.name for path in folder.iterdir()] == ["lock"]
 
 
@@ -193,12 +201,12 @@ def test_archive_that_cannot_be_read(
 ) -> None:
     path = fake.write_archive(tmp_path / "linux.gz", fake.write_tree(tmp_path / "tree"))
 
-    def refuse(_self: source.KernelSource) -> str:
+    def refuse(_self: kernel_source.KernelSource) -> str:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr(source.KernelSource, "digest", refuse)
+    monkeypatch.setattr(kernel_source.KernelSource, "digest", refuse)
     with pytest.raises(RunError, match=rf"^{path}: Permission denied"):
-        build.build(path, fake.heard()[1])
+        kernel_build.build(path, fake.heard()[1])
 
 
 def test_missing_tools_are_named_with_their_packages(
@@ -211,7 +219,7 @@ def test_missing_tools_are_named_with_their_packages(
     monkeypatch.setenv("PATH", str(only))
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(MachineError) as caught:
-        build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
+        kernel_build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
     assert "flex, bison, patch, gcc" in caught.value.message
     assert caught.value.remedy == "on Debian: apt-get install bison flex gcc libc6-dev patch"
 
@@ -221,22 +229,22 @@ def test_other_processors_are_refused(
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     with pytest.raises(MachineError, match="this machine is aarch64"):
-        build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
+        kernel_build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
 
 
 def test_no_source_anywhere(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "installed", lambda: None)
-    monkeypatch.setattr(source, "packaged", lambda: None)
+    monkeypatch.setattr(kernel_source, "installed", lambda: None)
+    monkeypatch.setattr(kernel_source, "packaged", lambda: None)
     with pytest.raises(MachineError, match=r"no source of Linux 6\.6 or newer"):
-        build.build(None, fake.heard()[1])
+        kernel_build.build(None, fake.heard()[1])
 
 
 def test_full_disk_is_said_before(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "SPACE_BYTES", 1 << 62)
+    monkeypatch.setattr(kernel_build, "SPACE_BYTES", 1 << 62)
     with pytest.raises(MachineError, match="has room for"):
-        build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
+        kernel_build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
 
 
 def endless(tmp_path: Path) -> tuple[subprocess.Popen[bytes], procs.Process]:
@@ -244,11 +252,11 @@ def endless(tmp_path: Path) -> tuple[subprocess.Popen[bytes], procs.Process]:
     tree = fake.write_tree(tmp_path / "tree", makefile=ENDLESS)
     script = ROOT / "tests/virtual/kernel/interrupted.py"
     process = subprocess.Popen(
-        [sys.executable, str(script), str(changes.DATA), str(tree)],
+        [sys.executable, str(script), str(kernel_changes.DATA), str(tree)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.DEVNULL,
     )
-    file = cache.root() / "pid"
+    file = kernel_cache.root() / "pid"
     wait_until(lambda: file.exists() and file.read_text().endswith("\n"), "make has not begun")
     shell = procs.identify(int(file.read_text()))
     assert shell is not None
@@ -261,7 +269,7 @@ def test_ctrl_c_leaves_no_process_and_where_it_stopped(folder: Path, tmp_path: P
     assert process.wait(timeout=60) != 0
     wait_until(lambda: not procs.alive(shell), "make went on")
     assert sorted(path.name for path in folder.iterdir()) == ["building", "lock", "pid"]
-    assert cache.remove() == ["building"]
+    assert kernel_cache.remove() == ["building"]
 
 
 def test_kill_leaves_no_process_and_the_next_clears_the_rest(folder: Path, tmp_path: Path) -> None:
@@ -270,8 +278,8 @@ def test_kill_leaves_no_process_and_the_next_clears_the_rest(folder: Path, tmp_p
     process.wait(timeout=60)
     wait_until(lambda: not procs.alive(shell), "make went on")
     assert (folder / "building").exists()
-    assert cache.kernels() == []
-    build.build(fake.write_tree(tmp_path / "other"), fake.heard()[1])
+    assert kernel_cache.kernels() == []
+    kernel_build.build(fake.write_tree(tmp_path / "other"), fake.heard()[1])
     assert not (folder / "building").exists()
 
 
@@ -279,7 +287,7 @@ def test_two_builds_at_once(folder: Path, tmp_path: Path) -> None:
     process, _shell = endless(tmp_path)
     try:
         with pytest.raises(MachineError, match="by another tstorm"):
-            build.build(fake.write_tree(tmp_path / "other"), fake.heard()[1])
+            kernel_build.build(fake.write_tree(tmp_path / "other"), fake.heard()[1])
         assert (folder / "building/tree/main.c").exists()
     finally:
         process.kill()
@@ -287,7 +295,7 @@ def test_two_builds_at_once(folder: Path, tmp_path: Path) -> None:
 
 
 def test_record_is_json(folder: Path, tmp_path: Path) -> None:
-    kernel = build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
+    kernel = kernel_build.build(fake.write_tree(tmp_path / "tree"), fake.heard()[1])
     record = json.loads((kernel.path.parent / "kernel.json").read_text())
     assert record["digest"] == hashlib.sha256(kernel.path.read_bytes()).hexdigest()
-    assert record["format"] == cache.FORMAT
+    assert record["format"] == kernel_cache.FORMAT

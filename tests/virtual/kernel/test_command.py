@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.virtual import trial
-from runtime.virtual.kernel import cache, changes
+from runtime.virtual.kernel import kernel_cache, kernel_changes
 from tests.cli.support import status, tstorm
 from tests.virtual.kernel import fake
 
@@ -31,7 +31,7 @@ def built(folder: Path, tmp_path: Path) -> Path:
 
 def test_build_prints_the_path(built: Path, folder: Path) -> None:
     assert built.parent.parent == folder
-    assert built == cache.path_for_run()
+    assert built == kernel_cache.path_for_run()
 
 
 def test_build_says_its_steps(folder: Path, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_status_as_json(built: Path) -> None:
 
 
 def test_status_of_a_stale_one(built: Path) -> None:
-    with (changes.DATA / "config").open("a") as file:
+    with (kernel_changes.DATA / "config").open("a") as file:
         file.write("# more\n")
     result = tstorm("kernel", "status")
     assert status(result) == 3
@@ -109,13 +109,13 @@ def test_import(built: Path, tmp_path: Path) -> None:
     tstorm("kernel", "remove")
     result = tstorm("kernel", "import", str(carried))
     assert (status(result), result.stdout) == (0, f"{built}\n")
-    found = cache.find()
+    found = kernel_cache.find()
     assert found is not None
     assert (found.path, found.facts.source) == (built, f"imported from {carried}")
 
 
 def test_import_of_another_releases(built: Path, tmp_path: Path) -> None:
-    with (changes.DATA / "config").open("a") as file:
+    with (kernel_changes.DATA / "config").open("a") as file:
         file.write("# more\n")
     result = tstorm("kernel", "import", str(built))
     assert status(result) == 1
@@ -153,7 +153,7 @@ def test_import_of_what_has_no_end(folder: Path, tmp_path: Path, kind: str) -> N
 def test_a_file_that_is_no_kernel_is_not_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "staged", lambda _file: pytest.fail("it was copied"))
+    monkeypatch.setattr(kernel_cache, "staged", lambda _file: pytest.fail("it was copied"))
     file = tmp_path / "linux"
     file.touch()
     for size, why in (

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import MachineError, RunError
-from runtime.virtual.kernel import unpacking
+from runtime.virtual.kernel import unpack_source
 from tests.virtual.kernel import fake
 
 
 def unpack(path: Path, tree: Path) -> set[str]:
     """What was written."""
     tree.mkdir()
-    unpacking.unpack(path, tree, lambda _count: None)
+    unpack_source.unpack(path, tree, lambda _count: None)
     return {str(file.relative_to(tree)) for file in tree.rglob("*") if file.is_file()}
 
 
@@ -52,7 +52,7 @@ def test_only_what_a_build_reads_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_wanted(name: str, wanted: bool) -> None:
-    assert unpacking.wanted(name) is wanted
+    assert unpack_source.wanted(name) is wanted
 
 
 @pytest.mark.parametrize("kind", ["xz", "gz", "bz2"])
@@ -118,7 +118,7 @@ def test_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
 ) -> None:
     path = fake.write_archive(tmp_path / "a.gz", fake.write_tree(tmp_path / "source"))
-    monkeypatch.setattr(unpacking, limit, most)
+    monkeypatch.setattr(unpack_source, limit, most)
     with pytest.raises(RunError, match="too large"):
         unpack(path, tmp_path / "tree")
 
@@ -188,7 +188,7 @@ needs_dpkg = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-d
 @needs_dpkg
 def test_debian_package(tmp_path: Path) -> None:
     package = debian_package(tmp_path, "linux-source-6.12.tar.xz")
-    packed = unpacking.take_out(package, tmp_path)
+    packed = unpack_source.take_out(package, tmp_path)
     assert packed.name == "linux-source-6.12.tar.xz"
     assert "main.c" in unpack(packed, tmp_path / "tree")
 
@@ -196,17 +196,17 @@ def test_debian_package(tmp_path: Path) -> None:
 def test_debian_package_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     with pytest.raises(MachineError, match=r"dpkg-deb, .* is missing"):
-        unpacking.take_out(tmp_path / "a.deb", tmp_path)
+        unpack_source.take_out(tmp_path / "a.deb", tmp_path)
 
 
 @needs_dpkg
 def test_another_debian_package(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="has no usr/src/linux-source"):
-        unpacking.take_out(debian_package(tmp_path, "other.tar.xz"), tmp_path)
+        unpack_source.take_out(debian_package(tmp_path, "other.tar.xz"), tmp_path)
 
 
 @needs_dpkg
 def test_what_is_no_debian_package(tmp_path: Path) -> None:
     (tmp_path / "b.deb").write_bytes(b"none")
     with pytest.raises(RunError):
-        unpacking.take_out(tmp_path / "b.deb", tmp_path)
+        unpack_source.take_out(tmp_path / "b.deb", tmp_path)

@@ -1,0 +1,134 @@
+"""All there is to say about the paths between two instances at one moment.
+
+Input: a plan, two instances, a time. Output: a `Story`: both directions hop by hop with running
+totals, why a direction is unreachable, and which events changed the paths last and will next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from compiler.analysis.history import History, Outcome, RouteWalk
+from compiler.analysis.obstacles import Obstacle, obstacles
+from compiler.plan.paths import path_properties
+from compiler.plan.properties import LinkState, Totals
+from compiler.plan.types import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One link of a path, and what the path amounts to up to its end."""
+
+    link: str
+    state: LinkState
+    total: Totals[int]
+    bottleneck: bool  # no other link of the path has a lower rate
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """From `src` to `dst`. Unreachable: no hops, and what is in the way (maybe nothing but links
+    that the topology does not have)."""
+
+    src: str
+    dst: str
+    hops: tuple[Hop, ...]
+    obstacles: tuple[Obstacle, ...]
+
+    @property
+    def reachable(self) -> bool:
+        return bool(self.hops)
+
+
+@dataclass(frozen=True, slots=True)
+class PathDifference:
+    """An instant at which the path of a direction, or its properties, become others."""
+
+    at_ns: int
+    events: tuple[Event, ...]  # of that instant, those about elements on the paths before or after
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    at_ns: int  # the time asked for
+    there: Direction
+    back: Direction
+    last: PathDifference | None  # None: the paths are as they were at 0
+    next: PathDifference | None
+    number: int  # of changes until now
+    total: int
+
+    @property
+    def rtt_ns(self) -> int | None:
+        """None when a direction is unreachable."""
+        if not (self.there.reachable and self.back.reachable):
+            return None
+        return self.there.hops[-1].total.delay_ns + self.back.hops[-1].total.delay_ns
+
+
+def story(history: History, src: int, dst: int, at_ns: int) -> Story:
+    """`src` and `dst` are different instances, by node index."""
+    if src == dst:
+        raise ValueError("a path needs two different instances")
+    epoch = history.epoch_at(at_ns)
+    pairs = ((src, dst), (dst, src))
+    changes = list(history.changes(pairs))
+    number = sum(at <= epoch for at, _ in changes) - 1
+    walks = [history.walk(*pair, epoch) for pair in pairs]
+    later = number + 1 < len(changes)
+    return Story(
+        at_ns=at_ns,
+        there=_direction(history, src, dst, walks[0], epoch),
+        back=_direction(history, dst, src, walks[1], epoch),
+        last=_change(history, changes, number) if number else None,
+        next=_change(history, changes, number + 1) if later else None,
+        number=number,
+        total=len(changes) - 1,
+    )
+
+
+def _direction(history: History, src: int, dst: int, walk: RouteWalk, epoch: int) -> Direction:
+    nodes = history.topology.nodes
+    hops: tuple[Hop, ...] = ()
+    found: tuple[Obstacle, ...] = ()
+    if walk.arrives:
+        hops = tuple(_hops(history, walk, epoch))
+    else:
+        found = obstacles(history, src, dst, epoch)
+    return Direction(nodes[src].name, nodes[dst].name, hops, found)
+
+
+def _hops(history: History, walk: RouteWalk, epoch: int) -> Iterable[Hop]:
+    states = [history.link(link, epoch) for link in walk.links]
+    least = path_properties.of_links(states).rate_bps
+    stretch = path_properties.NOTHING
+    for link, state in zip(walk.links, states, strict=True):
+        stretch = path_properties.joined(stretch, path_properties.of_link(state))
+        yield Hop(
+            link=history.topology.links[link].name,
+            state=state,
+            total=path_properties.totals(stretch),
+            bottleneck=bool(least) and state.rate_bps == least,
+        )
+
+
+def _change(
+    history: History, changes: Sequence[tuple[int, tuple[Outcome, ...]]], number: int
+) -> PathDifference:
+    """The events of the epoch that concern a link or node on a path before or after it.
+
+    There always are some: where a path becomes another, its links have become worse or those of
+    the other better.
+    """
+    (_, before), (index, after) = changes[number - 1], changes[number]
+    topology, epoch = history.topology, history.epochs[index]
+    concerned: set[str] = set()
+    for old, new in zip(before, after, strict=True):
+        for link in (*old.links, *new.links) if old != new else ():
+            ends = topology.links[link]
+            concerned |= {ends.name, topology.nodes[ends.src].name, topology.nodes[ends.dst].name}
+    events = history.plan.events[epoch.first_seq : epoch.last_seq]
+    return PathDifference(
+        epoch.at_ns, tuple(event for event in events if event.target in concerned)
+    )

@@ -1,0 +1,178 @@
+"""`expect` statements become the plan's expectations: whose, when, and how much.
+
+Input: the model and its timeline. Output: `Expectation`s in the order of the file. Times that are
+not said are the beginning and the end of the plan. Of all combinations of two different instances
+those count that are there at once in that time (for `unreachable`, at any time before its end);
+where there is none, that is an error. Source: docs/tdl.md, "Expectations".
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from compiler.declare.model import Model
+from compiler.expand.timeline import Timeline
+from compiler.expect.presence import Presence
+from compiler.expect.subjects import Subjects
+from compiler.phrases import moment
+from compiler.plan import expectations as plan
+from compiler.plan.expectations import PlannedExpectation
+from tdl import ast
+from tdl.bounds import MAX_PAIRS
+from tdl.builder import join_spans
+from tdl.diagnostics import Sink
+from tdl.formatter import format_statement
+
+_PROGRAMS = (plan.LOG, plan.NO_LOG, plan.EXIT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What all statements are looked up in. `presence` is None where the timeline has errors."""
+
+    model: Model
+    subjects: Subjects
+    presence: Presence | None
+    end_ns: int
+    sink: Sink
+
+    def name(self, node: int) -> str:
+        return self.model.topology.nodes[node].name
+
+
+def expect(model: Model, timeline: Timeline, sink: Sink) -> tuple[PlannedExpectation, ...]:
+    """What is wrong goes to the sink (TS0404, TS0406 to TS0409), and is left out."""
+    statements = model.declared.expects
+    if not statements or model.oversized:
+        return ()
+    presence = None if sink.failed else Presence(timeline.events)
+    subjects = Subjects(model.declared, model.layout, sink)
+    known = _Known(model, subjects, presence, timeline.end_ns, sink)
+    found: list[PlannedExpectation] = []
+    left = MAX_PAIRS
+    for statement in statements:
+        one = _one(statement, known, left)
+        if one is not None:
+            found.append(one)
+            left -= len(one.pairs)
+    return tuple(found)
+
+
+def _one(statement: ast.Expect, known: _Known, left: int) -> PlannedExpectation | None:
+    groups = [
+        known.subjects.nodes(group, programs=statement.kind in _PROGRAMS)
+        for group in statement.subjects
+    ]
+    nodes = [group for group in groups if group is not None]
+    window = _window(statement, known)
+    if window is None or known.presence is None or len(nodes) < len(groups):
+        return None
+    base = replace(_plain(statement), from_ns=window[0], to_ns=window[1])
+    if statement.kind in plan.OF_PAIRS:
+        return _of_pairs(statement, base, nodes, known, left)
+    if statement.kind == plan.VALID:
+        return base
+    present = _there(nodes[0] if nodes else _everyone(known), base, known)
+    if not present:
+        _nobody(statement, "none of them is joined then", known)
+        return None
+    return replace(base, nodes=present if statement.kind != plan.RUN else present[:1])
+
+
+def _plain(statement: ast.Expect) -> PlannedExpectation:
+    """All that a statement says by itself."""
+    kind, window = statement.kind, statement.window
+    moment_said = window is not None and window.from_ns == window.to_ns
+    once = kind == plan.LOG or (kind == plan.RUN and not moment_said)
+    exact = kind in (plan.NO_LOG, plan.EXIT, plan.VALID)
+    said = window is not None and window.eventually
+    return PlannedExpectation(
+        text=format_statement(statement),
+        kind=kind,
+        line=statement.span.line,
+        file=statement.span.file,
+        op=statement.op,
+        value=statement.value,
+        of_plan=statement.of_plan,
+        statistic=statement.statistic,
+        pattern=statement.text if kind in (plan.LOG, plan.NO_LOG) else "",
+        argv=tuple(shlex.split(statement.text)) if kind == plan.RUN else (),
+        eventually=once or (said and not exact),
+    )
+
+
+def _window(statement: ast.Expect, known: _Known) -> tuple[int, int] | None:
+    """From and to, within the plan; None after a report, and where nobody knows the end."""
+    window, end_ns = statement.window, known.end_ns
+    if known.presence is None:
+        return None
+    if window is None:
+        return 0, end_ns
+    start = window.from_ns or 0
+    stop = end_ns if window.to_ns is None else window.to_ns
+    if start < end_ns and stop <= end_ns:
+        return start, stop
+    late = start if start >= end_ns else stop
+    message = f"the experiment ends at {moment(end_ns)}"
+    hint = f"name an earlier time than {moment(late)}, or write `at {moment(late)} quit`"
+    if late == start:
+        hint = f"name a time before {moment(end_ns)}, or let it end later: `at T quit`"
+    known.sink.error("TS0404", window.span, message, hint)
+    return None
+
+
+def _of_pairs(
+    statement: ast.Expect,
+    base: PlannedExpectation,
+    ends: Sequence[tuple[int, ...]],
+    known: _Known,
+    left: int,
+) -> PlannedExpectation | None:
+    sources, targets = ends
+    if len(sources) * len(targets) > left:
+        message = f"expectations of more than {MAX_PAIRS:,} pairs of instances"
+        known.sink.error("TS0409", _span(statement), message, "name single instances")
+        return None
+    assert known.presence is not None
+    since = 0 if base.kind == plan.UNREACHABLE else base.from_ns
+    pairs = tuple(
+        (a, b)
+        for a in sources
+        for b in targets
+        if a != b and known.presence.together(known.name(a), known.name(b), since, base.to_ns)
+    )
+    if not pairs:
+        same = len({*sources, *targets}) == 1
+        message = "an instance has no path to itself" if same else "no two of them are joined then"
+        _nobody(statement, message, known)
+        return None
+    return replace(base, pairs=pairs)
+
+
+def _everyone(known: _Known) -> tuple[int, ...]:
+    return tuple(node for nodes in known.model.layout.instances for node in nodes)
+
+
+def _there(nodes: Sequence[int], base: PlannedExpectation, known: _Known) -> tuple[int, ...]:
+    """Those that are there in its time. For a command, those that are there when it first runs
+    come first, so that one of these runs it."""
+    presence = known.presence
+    assert presence is not None
+    found = [node for node in nodes if presence.there(known.name(node), base.from_ns, base.to_ns)]
+    if base.kind == plan.RUN:
+        at_once = base.from_ns
+        found.sort(key=lambda node: (not presence.there(known.name(node), at_once, at_once), node))
+    return tuple(found)
+
+
+def _nobody(statement: ast.Expect, message: str, known: _Known) -> None:
+    hint = "name instances that are joined in that time; `tstorm events` shows when they are"
+    known.sink.error("TS0407", _span(statement), message, hint)
+
+
+def _span(statement: ast.Expect) -> ast.Span:
+    """The names, or all of it where none are written."""
+    spans = [subject.span for group in statement.subjects for subject in group]
+    return join_spans(spans) if spans else statement.span

@@ -1,0 +1,69 @@
+"""Services of which every instance is at several bridges, though nothing says that this is meant.
+
+A link of a service is made for each instance, so three links to three places put every replica
+into every place, where one in each was more likely meant. A network with dual-homed servers is
+written just the same; what tells them apart is an event that treats one of the links as a whole
+(`a--s1`, or a tag of it): whoever fails one of two uplinks knows of the other. TS0921, once a
+service.
+
+Input: the declarations and the final number of instances. Linear in links and events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compiler.declare.declared import Declared
+from compiler.declare.model import Model
+from compiler.phrases import number
+from tdl import ast
+from tdl.diagnostics import Sink
+
+_SHOWN = 3  # bridges that the message names
+
+
+def warn(model: Model, sink: Sink) -> None:
+    declared = model.declared
+    homes: dict[str, list[str]] = {}
+    for link in declared.links:
+        for name, bridge in _home(declared, link):
+            homes.setdefault(name, []).append(bridge)
+    known = set(_known(declared))
+    for name, bridges in homes.items():
+        replicas = model.topology.services[model.layout.service_of[name]].replicas
+        if replicas > 1 and len(bridges) > 1 and name not in known:
+            _report(declared.services[name], bridges, replicas, sink)
+
+
+def _home(declared: Declared, link: ast.LinkStatement) -> Iterator[tuple[str, str]]:
+    """The service and the bridge of a link between all of one and the other."""
+    ends = ((link.a.text, link.a_index), (link.b.text, link.b_index))
+    for (name, index), (other, _) in (ends, ends[::-1]):
+        if name in declared.services and index is None and other in declared.bridges:
+            yield name, other
+
+
+def _known(declared: Declared) -> Iterator[str]:
+    """Services of which an event names a link as a whole."""
+    tags: set[str] = set()
+    for statement in declared.dynamics:
+        selector = statement.selector
+        if isinstance(selector, ast.LinkSelector):
+            for end in (selector.a, selector.b):
+                if end.index is None:
+                    yield end.name.text
+        elif isinstance(selector, ast.Tagged):
+            tags.update(tag.text for tag in selector.tags)
+    for link in declared.links:
+        if not tags.isdisjoint(tag.text for tag in link.tags):
+            yield from (link.a.text, link.b.text)
+
+
+def _report(service: ast.ServiceStatement, bridges: list[str], replicas: int, sink: Sink) -> None:
+    name = service.name.text
+    places = ", ".join(repr(bridge) for bridge in bridges[:_SHOWN])
+    if len(bridges) > _SHOWN:
+        places += f" and {number(len(bridges) - _SHOWN, 'more bridge')}"
+    message = f"each of the {replicas:,} instances of {name!r} is attached to all of {places}"
+    hint = f"for one place each write `link {name}.0--{bridges[0]}`, `link {name}.1--{bridges[1]}`"
+    sink.warning("TS0921", service.name.span, message, hint)

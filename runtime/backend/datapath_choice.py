@@ -1,0 +1,81 @@
+"""Which program carries packets, and whether this machine can run it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from compiler.plan import capabilities
+from compiler.plan.datapath_limits import misfit
+from compiler.plan.reader import Plan
+from runtime.backend.local import environment
+from runtime.datapath import kernelprobe
+from runtime.errors import MachineError, RunError, UnfitError
+from runtime.options import VIRTUAL, RunOptions
+from runtime.system import compiled_programs, namespaces
+
+PROBE_SECONDS = 20.0
+MAX_LOCAL_HOSTS = 64  # they share this machine's processors and memory
+MODULES = {"htb": "sch_htb", "tbf": "sch_tbf", "netem": "sch_netem", "u32": "cls_u32"}
+
+
+def choose(options: RunOptions, keeper: Path) -> tuple[str, ...]:
+    """The command. Raises MachineError if it is missing, or the kernel lacks what it needs."""
+    if options.datapath == "kernel":
+        tcald = compiled_programs.find("tcald")
+        lacking = kernel_lacks(tcald, keeper)
+        if lacking:
+            reasons = "; ".join(f"{name}: {why}" for name, why in lacking.items())
+            raise MachineError(
+                f"the kernel's datapath does not work here: {reasons}", kernel_remedy(lacking)
+            )
+        return (str(tcald),)
+    share = ("--cpu-share", str(options.hosts)) if options.hosts > 1 else ()
+    threads = ("--engine-threads", str(options.engine_threads)) if options.engine_threads else ()
+    spoofing = ("--allow-spoofing",) if options.allow_spoofing and not options.hosts else ()
+    # In real time no two runs have the same packets at the same nanosecond.
+    virtual = ("--virtual-time", "--digest-times") if options.time == VIRTUAL else ()
+    return (str(compiled_programs.find("pktd")), *share, *threads, *spoofing, *virtual)
+
+
+def check(plan: Plan, options: RunOptions) -> None:
+    """Raises RunError for what cannot be carried out, such as more hosts than one machine is good
+    for, UnfitError if the plan has what the datapath would refuse in the middle of the run."""
+    if options.hosts > MAX_LOCAL_HOSTS:
+        raise RunError(
+            f"a run cannot have {options.hosts} local hosts", f"give --hosts 1 to {MAX_LOCAL_HOSTS}"
+        )
+    refused = capabilities.refusal(plan, options.backend)
+    if refused:
+        raise RunError(refused, "leave it out")
+    kernel = options.datapath == "kernel"
+    end = {} if options.until_ns is None else {"end_ns": options.until_ns}
+    found = misfit(plan, "kernel" if kernel else "user", options.start_at_ns, **end)
+    if found is None:
+        return
+    seconds = found.at_ns / 1e9
+    message = f"{found} with {'the kernel' if kernel else 'any datapath'}, at {seconds:g} s"
+    remedy = "lower it"
+    if found.what.startswith("the jitter of the path"):
+        remedy = f"lower the jitter of {found.link}, or use --datapath user"
+    raise UnfitError(found, message, remedy)
+
+
+def kernel_remedy(lacking: dict[str, str]) -> str:
+    """What to do about it: mostly modules are not loaded, or not there."""
+    modules = [MODULES[name] for name in lacking if name in MODULES]
+    load = f"; or load what is missing as root: modprobe -a {' '.join(modules)}" if modules else ""
+    return f"use --datapath user, which needs none of it{load}"
+
+
+def kernel_lacks(tcald: Path, keeper: Path) -> dict[str, str]:
+    """What is missing and why, found out by tcald, which adds all of it in a throw-away namespace.
+
+    Empty if the kernel has everything.
+    """
+    caller = environment.inherited(os.environ)
+    try:
+        done = namespaces.probe(keeper, [str(tcald), "--probe"], caller, PROBE_SECONDS)
+    except RunError as error:
+        return {"the probe": error.message}
+    return kernelprobe.lacks(done)

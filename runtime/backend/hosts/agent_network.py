@@ -1,0 +1,424 @@
+"""The network of a run over several hosts (docs/agent.md): on each an agent that reads the plan and
+a datapath that shapes what the host's own instances send.
+
+The driver makes the instances and is the coordinator: it tells agents which ports instances have,
+and they do the rest by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from runtime.backend.base import Change, Counters, Effect, Held, RunContext
+from runtime.backend.hosts.acknowledged import HostSteps, Said
+from runtime.backend.hosts.agent_state import AgentState, bind_request
+from runtime.backend.hosts.hosts import (
+    AgentReport,
+    Hosts,
+    InstanceReport,
+    NetworkHandle,
+)
+from runtime.backend.hosts.restarts import AgentRestarts
+from runtime.backend.hosts.samples import HostSamples
+from runtime.coordinator.agent_link import AgentError, LostError
+from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
+from runtime.coordinator.placement import NO_HOST
+from runtime.errors import RunError
+from runtime.judge.pulse import Pulse
+from runtime.options import VIRTUAL
+from runtime.probing.echo_prober import Heard
+from runtime.rundir.line_files import LineFile
+from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
+from runtime.system.scheduling import prefer
+
+PROCESS_EVENTS = ("join", "leave", "crash", "pause", "resume")
+LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
+NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end
+BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
+Value = TypeVar("Value")
+
+
+def sum_up(datapaths: Iterable[Mapping[str, int]]) -> dict[str, str]:
+    """Counters of all datapaths as those of one: times of lateness and loads are the largest."""
+    found: dict[str, int] = {}
+    for counters in datapaths:
+        for name, value in counters.items():
+            before = found.get(name, 0)
+            largest = name.startswith("late_") or name in LARGEST
+            found[name] = max(before, value) if largest else before + value
+    return {name: str(value) for name, value in found.items()}
+
+
+def _fields(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in message.items() if name != "say"}
+
+
+class AgentNetwork:
+    """See runtime.backend.base. Hosts are numbers from 0."""
+
+    def __init__(self, context: RunContext, hosts: Hosts) -> None:
+        plan, options = context.plan, context.options
+        self._options = options
+        self._plan = plan
+        self._schedule = context.schedule
+        self._record = context.record
+        self._notice = context.notice
+        self._on_effect = context.on_effect
+        self._hosts = hosts
+        self._names = tuple([host.name for host in hosts.agents])
+        self._placement = hosts.placement.hosts
+        self._experiment = AgreedExperiment(context.run_id, plan.digest, hosts.placement, options)
+        self._told = AgentState()
+        self._steps = HostSteps(self._names, self._effect)
+        self._samples: HostSamples | None = None
+        self._digests = options.time == VIRTUAL and options.datapath != "kernel"
+        self._beside: set[asyncio.Task[None]] = set()
+        self._lives: set[tuple[int, int, str]] = set()  # step, node, what: that agents have said
+        self._echoes: Mapping[int, list[list[object]]] = {}  # that agents send, by host
+        self._heard: Heard | None = None
+        self._reason = RunError("nothing has failed")
+        self._t0_ns = 0
+        self._in_force = False  # the network of the first step, before T0
+        self.before_start: Callable[[], Awaitable[None]] | None = None  # all is wired by then
+        self.facts: dict[str, Any] = {}
+        self.fault: RunError | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ports = hosts.attaching(
+            NetworkHandle(self._told, self._insist, self._fail, self._elapsed)
+        )
+        self._coordinator = Coordinator(
+            hosts.agents,
+            hosts.key,
+            self._said,
+            self._lost,
+            lambda _host, text: context.notice(text),
+            options.clock_budget_ns,
+        )
+        self._restarts = AgentRestarts(
+            hosts.parts, self._coordinator, self._resume, self._changed, self._fail
+        )
+
+    # -- the start ------------------------------------------------------------------------------
+
+    @property
+    def pids(self) -> list[int]:
+        return [pid for host in self._hosts.parts for pid in host.pids]
+
+    @property
+    def t0_ns(self) -> int:
+        """0 before it is known."""
+        return self._t0_ns
+
+    async def start(self) -> None:
+        await self._unless_ended(self._coordinator.connect(self._hosts.connect_seconds))
+        found = await self._unless_ended(self._coordinator.prepare(self._experiment))
+        instances: list[list[str]] = [[] for _ in self._names]
+        for node, host in zip(self._plan.topology.nodes, self._placement, strict=True):
+            if host != NO_HOST:
+                instances[host].append(node.name)
+        self.facts["hosts"] = [
+            {
+                "name": self._names[host],
+                "address": self._hosts.agents[host].address,
+                "instances": instances[host],
+                "datapath": facts.get("datapath"),
+            }
+            for host, facts in enumerate(found)
+        ]
+
+    async def _unless_ended(self, action: Awaitable[Value]) -> Value:
+        """The result of what waits for agents, or an error that says which process has ended."""
+        work = asyncio.ensure_future(action)
+        either: list[asyncio.Future[Any]] = [work]
+        for host in self._hosts.parts:
+            either += [host.datapath.ended, host.agent.ended]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        for host in self._hosts.parts:
+            error = host.ended()
+            if error is not None:
+                work.cancel()
+                raise error
+        return await work
+
+    async def put_in_force(self, bound: Mapping[int, int]) -> None:
+        await self._bind(bound)
+        await self.open()
+        self._in_force = True
+
+    async def _bind(self, bound: Mapping[int, int]) -> None:
+        self._told.stage(bind_request(0, bound))
+        await self._coordinator.broadcast(self._told.coming[0], BIND_SECONDS)
+        await self._hosts.wire(bound)
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        if not self._in_force:
+            await self._bind(bound)
+        if self.before_start is not None:
+            await self.before_start()
+        grid_ns = READY_GRID_NS if self._in_force else START_GRID_NS
+        moment = partial(first_moment, self._options, grid_ns=grid_ns)
+        self._t0_ns = await self._coordinator.start(moment)
+        self._restarts.watch()
+        for number, fact in self._coordinator.lost.items():
+            self._restarts.lost(number, fact)
+        for facts, clock in zip(self.facts["hosts"], self._coordinator.offsets(), strict=True):
+            facts["clock"] = clock["last"]
+        return self._t0_ns
+
+    async def open(self) -> None:
+        """Puts the network of the first step in force on all hosts, before the start."""
+        await self._coordinator.broadcast({"do": "open"}, BIND_SECONDS)
+
+    def sampler(self, file: LineFile, _pulse: Pulse) -> Counters:
+        """Agents say by themselves how late they were."""
+        names, clock = self._names, self._schedule.clock
+        self._samples = HostSamples(file, clock, names, digests=self._digests)
+        return self._samples
+
+    async def echo(self, rows: Mapping[int, list[list[object]]], heard: Heard) -> None:
+        """Has agents send echoes to the end (docs/agent.md), by host. RunError."""
+        self._echoes, self._heard = rows, heard
+        for host in sorted(rows):
+            await self._insist(host, {"do": "echo", "echoes": rows[host]})
+
+    def _echoed(self, host: int, rows: Sequence[tuple[int, int, int | None]]) -> None:
+        own = {row[0] for row in self._echoes.get(host, ())}
+        if self._heard is not None:
+            self._heard([(row[0], row[1], row[2]) for row in rows if row[0] in own])
+
+    def elapsed_ns(self, host: int, unix_ns: int) -> tuple[int, int] | None:
+        """A time of a host's wall clock since T0, and within which bound; None before T0."""
+        found = self._coordinator.here_ns(host, unix_ns) if self._t0_ns else None
+        return None if found is None else (found[0] - self._t0_ns, found[1])
+
+    # -- instances ------------------------------------------------------------------------------
+
+    def _elapsed(self) -> int:
+        return time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
+
+    async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
+        """Asks an agent, and asks again when it is back if it is lost meanwhile. LostError where
+        nobody brings it back: before the start and at the end."""
+        while True:
+            try:
+                return await self._coordinator.request(host, request)
+            except LostError as error:
+                if not self._t0_ns or self._restarts.ending:
+                    raise
+                self._restarts.lost(host, error.message)
+                await self._restarts.there(host)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    async def stage(self, change: Change) -> Held:
+        """Agents come to the step by themselves; they are told what the plan does not say."""
+        leaving = set(change.leaving)
+        unbind = set(change.gone) - leaving
+        if change.bound:
+            self._steps.block(change.number)
+        if change.bound or unbind or leaving:
+            told = bind_request(change.number, change.bound, unbind, leaving)
+            self._told.stage(told)
+            await self._coordinator.broadcast(told, everyone=False)
+        if change.bound:
+            self._beside_this(self._wire_in_time(change))
+        return {node: frozenset() for node in leaving}
+
+    async def _wire_in_time(self, change: Change) -> None:
+        """At the step's time, since the life before may have its network until then."""
+        due_ns = self._t0_ns + change.step.due_ns
+        while (left := due_ns - time.monotonic_ns()) > 0:
+            await asyncio.sleep(left / 1e9)
+        await self._hosts.wire(change.bound)
+        self._steps.unblock(change.number)
+
+    def _beside_this(self, action: Coroutine[Any, Any, None]) -> None:
+        """Does something whose failure ends the run."""
+        task = asyncio.get_running_loop().create_task(action)
+        self._beside.add(task)
+        task.add_done_callback(self._done_beside)
+
+    def _done_beside(self, task: asyncio.Task[None]) -> None:
+        self._beside.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._fail(error if isinstance(error, RunError) else RunError(repr(error)))
+
+    def _effect(self, number: int, effect: Effect) -> None:
+        self._told.effect(number)
+        self._on_effect(number, effect)
+
+    async def cut(self, node: int, _links: frozenset[int]) -> bool:
+        self._told.cut(node)
+        try:
+            await self._coordinator.broadcast({"do": "cut", "nodes": [node]}, everyone=False)
+        except AgentError as error:
+            self._fail(error)
+            return False
+        return True
+
+    # -- what agents say ------------------------------------------------------------------------
+
+    def _said(self, host: int, message: Mapping[str, Any]) -> None:
+        kind = message["say"]
+        if kind == "applied":
+            self._applied(host, message)
+        elif kind == "sample" and self._samples is not None:
+            digests = message.get("digests", [])
+            self._samples.take(host, message["elapsed_ns"], message["pairs"], digests)
+        elif kind == "life":
+            life = InstanceReport(**_fields(message))
+            self._lives.add((life.step, life.node, life.what))
+            self._if_its_own(host, life.node, lambda: self._hosts.lived(host, life))
+        elif kind == "report":
+            report = AgentReport(**_fields(message))
+            self._if_its_own(host, report.node, lambda: self._hosts.reported(host, report))
+        elif kind == "echoes":
+            self._echoed(host, message["rows"])
+        elif kind == "notice":
+            self._notice(f"{self._names[host]}: {message['text']}")
+        elif kind == "failed":
+            self._fail(RunError(f"the agent of {self._names[host]} failed: {message['text']}"))
+
+    def _if_its_own(self, host: int, node: int, act: Callable[[], None]) -> None:
+        if node < len(self._placement) and self._placement[node] == host:
+            act()
+        else:
+            name = self._names[host]
+            self._fail(RunError(f"the agent of {name} speaks for node {node}, which is not its"))
+
+    def _applied(self, host: int, message: Mapping[str, Any]) -> None:
+        said = Said(message["elapsed_ns"], message["late"])
+        if not self._steps.applied(host, message["step"], said):
+            self._record(
+                {
+                    "kind": "late",
+                    "target": self._names[host],
+                    "step": message["step"],
+                    "applied_ns": message["elapsed_ns"],
+                }
+            )
+
+    def _lost(self, host: int, reason: str) -> None:
+        if self._t0_ns:
+            self._restarts.lost(host, reason)
+
+    def _changed(self, host: int, reason: str) -> None:
+        """It was noticed that an agent is gone (why), or has it back ('')."""
+        if reason:
+            self._steps.lost(host)
+            self._told.lost(host)
+        else:
+            self._steps.back(host)
+        kind = "agent_lost" if reason else "agent_back"
+        elapsed = time.monotonic_ns() - self._t0_ns
+        record: dict[str, object] = {
+            "kind": kind,
+            "target": self._names[host],
+            "applied_ns": elapsed,
+        }
+        self._record({**record, "reason": reason} if reason else record)
+        name = self._names[host]
+        self._notice(f"lost the agent of {name}: {reason}" if reason else f"{name} is back")
+        if not reason:
+            prefer(*self._hosts.parts[host].pids)
+            self._beside_this(self._tell_again(host))
+
+    def _resume(self, host: int) -> dict[str, object]:
+        """What a new agent of a host needs to know beside the plan."""
+        applied = self._steps.done(host)
+        orders = self._unsaid(host, applied)
+        return {**self._told.resume(self._placement, host), "applied": applied, "orders": orders}
+
+    def _unsaid(self, host: int, applied: int) -> list[list[object]]:
+        """Process events of a host's applied steps of which its agent has not said a `life`: what
+        took longer than its step ended with the agent."""
+        own = {
+            self._plan.topology.nodes[node].name: node
+            for node in self._told.lives
+            if self._placement[node] == host
+        }
+        schedule = self._schedule
+        found: list[list[object]] = []
+        for step in range(applied if own else 0):
+            asked = [("join", name) for name in sorted(schedule.present)] if step == 0 else []
+            asked += [(event.kind, event.target) for event in schedule.steps[step].events]
+            for what, name in asked:
+                if what in PROCESS_EVENTS and name in own:
+                    life = (step, own[name], what)
+                    found += [] if life in self._lives else [list(life)]
+        return found
+
+    async def _tell_again(self, host: int) -> None:
+        """What was said while the agent was not there."""
+        for request in self._told.back(host):
+            await self._insist(host, request)
+        if self._echoes.get(host):
+            try:
+                await self._insist(host, {"do": "echo", "echoes": self._echoes[host]})
+            except LostError:
+                raise
+            except AgentError as error:  # a run goes on without them
+                name = self._names[host]
+                self._notice(f"paths from {name} are not measured any more: {error.message}")
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def waiting_for(self) -> list[str]:
+        return self._steps.waiting_for()
+
+    def _fail(self, error: RunError) -> None:
+        if not self.closed.done():
+            self._reason = error
+            self.closed.set_result(None)
+
+    async def why(self) -> RunError:
+        """A datapath that has ended explains more than what its agent makes of it, which may have
+        noticed it first."""
+        datapaths = [host.datapath.ended for host in self._hosts.parts]
+        await asyncio.wait(datapaths, timeout=NOTICED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        ends = (host.ended(agent=False) for host in self._hosts.parts)
+        return next((error for error in ends if error is not None), self._reason)
+
+    async def lost(self) -> dict[str, str]:
+        overflowed = self._hosts.overflowed()
+        return {} if overflowed is None else {"drop_device": str(overflowed)}
+
+    async def end(self) -> dict[str, Any]:
+        for task in self._beside:
+            task.cancel()
+        self._restarts.stop()
+        counters, told = await self._stop_agents()
+        self.fault = await self._hosts.end(told)
+        overflowed = self._hosts.overflowed()
+        if overflowed is not None:
+            counters["totals"]["drop_device"] = str(overflowed)
+        return {**counters, "refused": self._hosts.refused()}
+
+    async def _stop_agents(self) -> tuple[dict[str, Any], Collection[int]]:
+        """Their last words: counters by host, and the clocks as they were to the end. And who
+        has said any."""
+        stopped = await self._coordinator.stop()
+        await self._coordinator.close()
+        clocks = self._coordinator.offsets()
+        for host, facts in enumerate(self.facts.setdefault("hosts", [])):
+            clock = clocks[host]
+            facts["clock"] = clock["last"] or facts.get("clock")
+            facts["drift_ppb"] = clock["drift_ppb"]
+            facts["drift_bound_ppb"] = clock["drift_bound_ppb"]
+            facts["largest_bound_ns"] = clock["largest_bound_ns"]
+            facts["away_ns"] = clock["away_ns"]
+        counters: list[dict[str, Any]] = [
+            {"name": name, **stopped.answers.get(host, {"missing": stopped.missing.get(host, "")})}
+            for host, name in enumerate(self._names)
+        ]
+        for one in counters:  # the datapath tells them as text
+            told = one.get("datapath", {})
+            one["datapath"] = {k: int(v) for k, v in told.items() if str(v).isdecimal()}
+        totals = sum_up(one["datapath"] for one in counters)
+        found = {"hosts": self.facts["hosts"], "counters": counters, "totals": totals}
+        return found, stopped.answers.keys()

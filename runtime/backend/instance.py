@@ -1,0 +1,168 @@
+"""What the runner of the timeline, and `inspect`, ask of an instance, whoever starts and ends its
+program: the nursery of this machine (runtime.backend.local.instances), or the agent of its host.
+
+Times are ns of this process's CLOCK_MONOTONIC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from compiler.plan.types import Node
+from runtime.errors import RunError
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramEnd:
+    """How a program ended by itself: by `status`, or by `signal` (then status is -1)."""
+
+    status: int
+    signal: int
+
+    @property
+    def well(self) -> bool:
+        return self.status == 0
+
+
+class Incarnation(Protocol):
+    """One incarnation of an instance: `port` is where it is attached."""
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def pid(self) -> int:
+        """A process in its namespaces, as this process counts them; 0 if it is elsewhere."""
+
+    @property
+    def gone(self) -> asyncio.Future[None]:
+        """Done when every process of it is dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """How a join went: when it was carried out, when the program ran, or why it did not."""
+
+    at_ns: int
+    started_ns: int | None = None  # None for an instance without a program, too
+    error: str = ""
+    unheard: bool = False  # nobody there could be asked: the program may be able to start
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """When an instance was asked to leave, and who is leaving if anybody was there."""
+
+    at_ns: int
+    incarnation: Incarnation | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command in an instance ended: `status` as a shell says it (128 + N: by signal N), None
+    if it took too long; and the last lines of its output if that went nowhere else."""
+
+    status: int | None
+    lines: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str:
+        return self.lines[-1] if self.lines else ""
+
+
+class UnreachableError(RunError):
+    """Nobody can say how a command ended, or whether it began: what carries it there is away."""
+
+
+class CommandRunner(Protocol):
+    """How commands of the run's own are run in an instance."""
+
+    def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """A command of the plan as it is run here: variables of the run, programs beside it."""
+
+    async def run(
+        self,
+        incarnation: Incarnation,
+        argv: Sequence[str],
+        *,
+        logged: bool,
+        seconds: float | None = None,
+    ) -> Ran:
+        """Runs a command in this life, as its program would run, to its end, or for so many seconds
+        at most; then, and when it is cancelled, it is killed. Its output goes to the instance's log
+        if that is asked for. RunError if it cannot be started."""
+
+
+class ServiceCommands(CommandRunner, Protocol):
+    """What an instance's service says of it beside its program, and how that is done inside."""
+
+    setup: tuple[str, ...]  # argv, to be run once before the first start; empty: nothing
+    ready: tuple[str, ...]  # () or ('none',): at once; ('tcp:PORT',); else an argv
+    ready_timeout_ns: int
+
+    async def connect(self, incarnation: Incarnation, port: int) -> str:
+        """Tries a TCP connection to the instance's own address from inside. Why there is none,
+        '' if it was accepted."""
+
+    def mark(self, text: str) -> None:
+        """Writes a line of the run's own into the instance's log."""
+
+
+class Instance(Protocol):
+    """One instance through all its lives. `state` is 'up', 'cut' or 'down', as the timeline has it;
+    whoever follows that sets it, and `start_error`. The rest is of the present life."""
+
+    node: Node
+    state: str
+    commands: ServiceCommands | None  # None: whoever starts its program sees to setup and readiness
+    runner: CommandRunner | None  # of commands of the run's own; None: nobody runs them there
+    start_error: str  # why its program was not started
+    ended: ProgramEnd | None  # its program ended by itself
+    started: bool  # its program was
+    killed: bool  # all of it died, unasked
+    paused: bool  # the timeline has stopped its processes; whoever follows that sets it, too
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """Of the program; empty if there is none."""
+
+    @property
+    def present(self) -> Incarnation | None: ...
+
+    def prepare(self) -> asyncio.Future[Any]:
+        """Begins to make the next life; the future is done when it is made, or cannot be."""
+
+    async def next_incarnation(self) -> Incarnation:
+        """The oldest prepared one, made now if there is none. RunError."""
+
+    def hold(self, incarnation: Incarnation, gate: int) -> None:
+        """Has its program wait until the pipe `gate` reads end of file. RunError.
+
+        Only for an instance that was never there: nothing of a life before can be in the way.
+        """
+
+    async def join(self, incarnation: Incarnation, opened_ns: int) -> Joined:
+        """Starts its program, once all processes of the life before are dead. `opened_ns` is when
+        its gate was opened, if it was held."""
+
+    async def arrive(self, incarnation: Incarnation) -> int:
+        """Takes this life as the present one, its program not started. Returns when that was. Only
+        where there are `commands`, as `start`."""
+
+    async def start(self, incarnation: Incarnation) -> Joined:
+        """Starts the program of a life that has arrived."""
+
+    async def leave(self) -> Left:
+        """SIGTERM now, SIGKILL after the grace."""
+
+    async def pause(self) -> int:
+        """Stops all of its processes. Returns when that was."""
+
+    async def resume(self) -> int:
+        """Lets them go on. Returns when that was."""
+
+    async def crash(self) -> int:
+        """SIGKILL to all of it now. Returns when that was."""

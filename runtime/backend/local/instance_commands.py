@@ -1,0 +1,175 @@
+"""What is done inside an instance beside its program: setup, readiness checks, and lines of the
+run's own in its log.
+
+Commands enter as `tstorm exec` does, so they have the program's user, directory, variables and
+network; whatever ends the instance ends them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from compiler.plan.types import Node
+from runtime.backend.instance import Incarnation, Ran
+from runtime.backend.local import enter_instance
+from runtime.backend.local.nursery import Holder
+from runtime.backend.local.spaces import in_thread
+from runtime.errors import RunError
+from runtime.rundir import held_directory
+from runtime.rundir.logmarks import line
+from runtime.system import process_limits
+
+CONNECT_SECONDS = 1.0  # within an instance an answer takes no time, or does not come
+_SAID_BYTES = 4096
+_SAID_LINES = 10
+_CLONE_NEWNET = 0x40000000
+
+
+class _Incarnation(Protocol):
+    @property
+    def holder(self) -> Holder: ...
+
+
+class InstanceCommands:
+    """See runtime.backend.instance (ServiceCommands). `place`: how to enter the instance
+    (entering.command), with its `environment`; `resolved`: see Commands; `keeper`: path of
+    tstorm-ns."""
+
+    def __init__(
+        self,
+        node: Node,
+        setup: tuple[str, ...],
+        ready: tuple[str, ...],
+        ready_timeout_ns: int,
+        resolved: Callable[[Sequence[str]], tuple[str, ...]],
+        keeper: str,
+        place: Callable[[], Mapping[str, Any]],
+        log: Path,
+    ) -> None:
+        self.setup = resolved(setup)
+        self.ready = resolved(ready)
+        self._resolved = resolved
+        self.ready_timeout_ns = ready_timeout_ns
+        self._node = node
+        self._keeper = keeper
+        self._place = place
+        self._log = log
+
+    def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
+        return self._resolved(argv)
+
+    async def run(
+        self,
+        incarnation: Incarnation,
+        argv: Sequence[str],
+        *,
+        logged: bool,
+        seconds: float | None = None,
+    ) -> Ran:
+        output = self._open_log() if logged else os.memfd_create("output", os.MFD_CLOEXEC)
+        try:
+            process = self._start(_holder(incarnation), argv, output)
+            try:
+                status = await asyncio.wait_for(_status(process), seconds)
+            except TimeoutError:
+                status = None
+            return Ran(status, () if logged else _last_lines(output))
+        finally:
+            os.close(output)
+
+    def _start(self, holder: Holder, argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+        if not holder.alive():
+            raise RunError("the instance is dead")
+        place = self._place()
+        return process_limits.start(
+            "tstorm-ns",
+            enter_instance.command(self._keeper, place, holder.pidfd, argv),
+            env=place["environment"],
+            pass_fds=[holder.pidfd],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+    async def connect(self, incarnation: Incarnation, port: int) -> str:
+        """By IPv4, else by IPv6: a server may listen on one of them only."""
+        holder, loop = _holder(incarnation), asyncio.get_running_loop()
+        reasons = []
+        for family, address in self._addresses():
+            if not holder.alive():
+                return "the instance is dead"
+            try:
+                with in_thread(partial(_socket, holder.pidfd, family)) as connection:
+                    connection.setblocking(False)
+                    attempt = loop.sock_connect(connection, (address, port))
+                    await asyncio.wait_for(attempt, CONNECT_SECONDS)
+                return ""
+            except TimeoutError:
+                reasons.append(f"{address} port {port} does not answer")
+            except OSError as error:
+                reason = os.strerror(error.errno) if error.errno else str(error)
+                reasons.append(f"{address} port {port}: {reason}")
+        return reasons[0] if reasons else "the instance has no address"
+
+    def _addresses(self) -> list[tuple[socket.AddressFamily, str]]:
+        found = [(socket.AF_INET, self._node.ipv4), (socket.AF_INET6, self._node.ipv6)]
+        return [(family, address) for family, address in found if address]
+
+    def mark(self, text: str) -> None:
+        """Nothing if the log cannot be written: then the program says so, which is told."""
+        with suppress(OSError, RunError):
+            held = held_directory.HeldDirectory.hold(self._log.parent)
+            begun = held.has(self._log.name) and held.tail(self._log.name, 1) not in (b"", b"\n")
+            log = held.append_to(self._log.name)
+            try:
+                held_directory.write_all(log, line(text, cut=begun))
+            finally:
+                os.close(log)
+
+    def _open_log(self) -> int:
+        try:
+            return held_directory.append(self._log)
+        except OSError as error:
+            raise RunError(f"cannot write {self._log}: {error.strerror}") from error
+
+
+def _holder(incarnation: Incarnation) -> Holder:
+    made: _Incarnation = incarnation  # type: ignore[assignment]
+    return made.holder
+
+
+def _socket(pidfd: int, family: socket.AddressFamily) -> socket.socket:
+    """In the network namespace of that process; this thread is in it afterwards."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.setns(ctypes.c_int(pidfd), ctypes.c_int(_CLONE_NEWNET)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return socket.socket(family, socket.SOCK_STREAM)
+
+
+async def _status(process: subprocess.Popen[bytes]) -> int:
+    """With which it has ended. Whoever gives up waiting has it killed."""
+    try:
+        await enter_instance.ended(process)
+    finally:
+        process.kill()
+        code = process.wait()
+    return enter_instance.shell_status(code)
+
+
+def _last_lines(file: int) -> tuple[str, ...]:
+    """Of a command's output: the last ones that are not empty."""
+    end = os.lseek(file, 0, os.SEEK_END)
+    data = os.pread(file, _SAID_BYTES, max(end - _SAID_BYTES, 0))
+    lines = [one for one in data.decode(errors="replace").splitlines() if one.strip()]
+    return tuple(one.strip()[:200] for one in lines[-_SAID_LINES:])

@@ -1,0 +1,98 @@
+"""cpu= and mem= of instances, as control groups enforce them; in virtual time the number of their
+processes, too, since each is one of the machine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO
+
+from compiler.plan.types import Service
+from runtime.system import control_groups
+from runtime.system.inotify import WriteWatch
+
+PROCESSES = 2_000  # and threads, of an instance in virtual time
+_WORDS = {"cpu": "cpu=", "mem": "mem=", "pids": "a bound on processes"}
+
+
+class Limits:
+    """Of one run. `warn` hears once of what this machine does not enforce.
+
+    In virtual time no processor is limited, since computing takes no time or its own (--cpu), and
+    the groups have one name in all runs, since programs can read it.
+    """
+
+    def __init__(self, run_id: str, warn: Callable[[str], None], *, virtual: bool = False) -> None:
+        self._groups = control_groups.make("run" if virtual else run_id, pids=virtual)
+        self._warn = warn
+        self._virtual = virtual
+        self._said = False
+        self._told: dict[str, int] = {}  # kills by the kernel that are no news of an instance
+        self._full: dict[str, bool] = {}  # whether an instance was refused a process, as was told
+        self._watch: WriteWatch | None = None
+        self._events: BinaryIO | None = None  # the kernel tells of writes to files that are open
+
+    def put(self, pid: int, name: str, service: Service) -> None:
+        """A process, and all that it will start, gets no more than the service states."""
+        cpu_millis = 0 if self._virtual else service.cpu_millis
+        processes = PROCESSES if self._virtual else 0
+        if not cpu_millis and not service.mem_bytes and not processes:
+            return
+        if service.mem_bytes:
+            self._told[name] = self._groups.kills(name)  # of an earlier life
+        lacking = self._groups.limit(name, pid, cpu_millis, service.mem_bytes, processes)
+        if processes:
+            self._look_after(name)
+        if lacking and not self._said:
+            self._said = True
+            missing = {*lacking, *self._groups.missing}
+            words = " and ".join(word for what, word in _WORDS.items() if what in missing)
+            self._warn(f"{words} cannot be enforced on this machine: {control_groups.REMEDY}")
+
+    def _look_after(self, name: str) -> None:
+        """From now on it is told if it is refused a process."""
+        self._full.setdefault(name, False)
+        place = self._groups.pids
+        if self._watch is None and place is not None:
+            with suppress(OSError):  # then its programs alone are told
+                self._events = (place / control_groups.EVENTS).open("rb")
+                self._watch = _watch(place)
+                asyncio.get_running_loop().add_reader(self._watch, self._hear)
+
+    def _hear(self) -> None:
+        """The kernel has written to one of the run's own files: to that of all refusals, maybe."""
+        if self._watch is not None and self._watch.names() == set():
+            return
+        for name in [name for name, told in self._full.items() if not told]:
+            if self._groups.refused(name):
+                self._full[name] = True
+                self._warn(
+                    f"{name} has {PROCESSES:,} processes and threads, which is all that an instance"
+                    " may have in virtual time: more were refused"
+                )
+
+    def explain(self, name: str) -> str:
+        """To be said beside the end of its program."""
+        if name not in self._told:
+            return ""
+        told, self._told[name] = self._told.get(name, 0), self._groups.kills(name)
+        return "; it wanted more memory than its mem=" if self._told[name] > told else ""
+
+    def close(self) -> None:
+        if self._watch is not None:
+            asyncio.get_running_loop().remove_reader(self._watch)
+            self._watch.close()
+        if self._events is not None:
+            self._events.close()
+        self._groups.remove()
+
+
+def _watch(place: os.PathLike[str]) -> WriteWatch:
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return WriteWatch(descriptor)
+    finally:
+        os.close(descriptor)

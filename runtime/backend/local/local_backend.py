@@ -1,0 +1,319 @@
+"""The backend of this machine: a nursery makes the instances, each with namespaces of its own.
+
+Their network is one engine, or local hosts with an agent and a datapath each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service
+from runtime.backend.base import Entrance, RunContext, RunNetwork
+from runtime.backend.instance import ProgramEnd
+from runtime.backend.local import (
+    cpu_accounting,
+    environment,
+    failure_hints,
+    instance_filesystem,
+    nursery,
+    ownership,
+    privatefs,
+)
+from runtime.backend.local.image_root import ImageRoot, image_root
+from runtime.backend.local.instance_commands import InstanceCommands
+from runtime.backend.local.instance_filesystem import CommonFacts, Furnisher, Surroundings
+from runtime.backend.local.instance_limits import Limits
+from runtime.backend.local.instances import LocalInstance, Maker, OnReady
+from runtime.backend.local.nursery import Holder, Program
+from runtime.backend.onehost import hop_network as onehost
+from runtime.backend.runwords import replaced
+from runtime.errors import RunError, no_instance, unwritten
+from runtime.options import VIRTUAL
+from runtime.probing.echo_prober import Echo, Heard
+from runtime.rundir.etchosts import OwnHosts, addressed
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
+from runtime.schedule import first_incarnations
+from runtime.system import openfiles, userids
+from runtime.system.process_scope import namespace
+from runtime.system.rt_throttle import RESTS
+
+FS_HERE = "/run/tstorm/state/fs"  # of private files in the guest of virtual time
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """What only a run on this machine needs. Paths are absolute. It travels as its asdict()."""
+
+    engine: tuple[str, ...]  # argv of what carries packets: pktd or tcald
+    nursery: str  # path of tstorm-ns
+    start_directory: str  # where `tstorm run` was called
+    source_directory: str  # where programs named with a relative path are
+    environment: dict[str, str]  # what programs inherit from the caller
+    elsewhere: dict[str, str] = field(default_factory=dict)  # where some of those are now
+    images: dict[str, ImageRoot] = field(default_factory=dict)  # by service, of those that run one
+
+
+def settings(record: Mapping[str, Any]) -> LocalSettings:
+    images = {name: image_root(one) for name, one in record.get("images", {}).items()}
+    return LocalSettings(**{**record, "engine": tuple(record["engine"]), "images": images})
+
+
+class LocalBackend:
+    """See runtime.backend.base (Backend)."""
+
+    def __init__(self, given: LocalSettings, context: RunContext) -> None:
+        self._given = given
+        self._context = context
+        self._homes = HeldDirectory.hold(context.directory).enter(INSTANCES)
+        self._nursery: nursery.Nursery | None = None
+        self._maker: Maker | None = None
+        self.network: RunNetwork | None = None
+        self.instances: dict[str, LocalInstance] = {}
+        self._limits: Limits | None = None
+        self._surroundings: dict[str, Surroundings] = {}
+
+    async def start(self) -> RunNetwork:
+        given, context = self._given, self._context
+        self._nursery = nursery.start(Path(given.nursery), given.environment, context.log)
+        wanted = first_incarnations(context.schedule)
+        # After the nursery, so that programs keep the usual limit.
+        openfiles.raise_limit(len(wanted))
+        self.network = network = await self._make_network()
+        await network.start()
+        hosts_files = self._own_hosts(wanted)
+        self._maker = Maker(self._nursery, network.ports, self._on_ready, hosts_files.paths)
+        self._add_instances(self._maker, frozenset(wanted))
+        await self._make_incarnations()
+        return network
+
+    @property
+    def _on_ready(self) -> OnReady | None:
+        """mem= is a limit, and cpu= as well; with --cpu, what its programs compute takes time. In
+        virtual time each instance has one on processes."""
+        services, options = self._context.plan.topology.services, self._context.options
+        limits = None
+        virtual = options.time == VIRTUAL
+        if virtual or any(one.cpu_millis or one.mem_bytes for one in services):
+            limits = Limits(self._context.run_id, self._context.warn, virtual=virtual)
+        if limits is None and not options.cpu_ppb:
+            return None
+        self._limits = limits
+
+        def ready(holder: Holder, node: Node) -> None:
+            service = services[node.service]
+            if limits is not None:
+                limits.put(holder.pid, node.name, service)
+            if options.cpu_ppb:
+                cpu_accounting.charge(holder.pid, service.cpu_millis, node.name)
+
+        return ready
+
+    async def _make_network(self) -> RunNetwork:
+        given, context = self._given, self._context
+        if context.options.hosts == 0:
+            return await onehost.start(context, given.engine)
+        return self._make_hosts()
+
+    def _make_hosts(self) -> RunNetwork:
+        # Not above: most runs have no hosts, and in virtual time to import is what takes time.
+        from runtime.agent.process.hostprocess import Programs
+        from runtime.backend.hosts.agent_network import AgentNetwork
+        from runtime.backend.local import hosts_backend
+        from runtime.backend.local.local_hosts import LocalHosts
+        from runtime.rpc.secure import make_key
+
+        given, context = self._given, self._context
+        programs = Programs(
+            entry=given.nursery,
+            datapath=given.engine,
+            plan=context.directory / "plan",
+            key=make_key(),
+            log_name=context.log_name,
+            faults=context.options.faults,
+            turns_fd=RESTS.descriptor,
+        )
+        hosts = LocalHosts(context, hosts_backend.make(context.options.hosts), programs)
+        return AgentNetwork(context, hosts)
+
+    def _add_instances(self, maker: Maker, wanted: frozenset[str]) -> None:
+        """Those that are ever there, in the order of the topology."""
+        given, directory, plan = self._given, self._context.directory, self._context.plan
+        furnisher = self._furnisher()
+        for index, planned in enumerate(plan.topology.nodes):
+            if planned.service < 0 or planned.name not in wanted:
+                continue
+            node = addressed(plan.topology, planned)
+            service = plan.topology.services[node.service]
+            image = given.images.get(service.name)
+            if image is None and service.image and not service.exec:
+                service = instance_filesystem.idle(service)
+            self._make_home(node.name)
+            around = furnisher.around(service, node, image)
+            self._surroundings[node.name] = around
+            env = environment.variables(
+                given.environment,
+                service,
+                node,
+                directory,
+                plan.seed,
+                given.start_directory,
+                instance_filesystem.own(around, image),
+            )
+            program = environment.program(
+                directory, service, node, env, given.source_directory, given.elsewhere
+            )
+            if image is not None:
+                log = directory / LOGS / f"{node.name}.log"
+                program = Program(replaced(image.argv, env), env, Path(), log)
+            if program is not None:
+                program = replace(program, directory=Path(around.directory), owner=around.owner)
+            instance = LocalInstance(
+                index,
+                node,
+                env,
+                program,
+                maker,
+                self._program_ended,
+                self._killed,
+                self._context.on_overdue,
+                around.ending,
+                around.furniture,
+                self._context.stacks,
+            )
+            instance.runner = instance.commands = self._commands(instance, service)
+            self.instances[node.name] = instance
+
+    def _commands(self, instance: LocalInstance, service: Service) -> InstanceCommands:
+        """What the service does not say of readiness its image may say (ImageRoot)."""
+        given = self._given
+        image = given.images.get(service.name)
+        if image is not None:  # its commands are its own
+            ready = image.ready
+            resolved = partial(replaced, env=instance.environment)
+        else:
+            ready = service.ready
+            resolved = partial(
+                environment.resolved,
+                env=instance.environment,
+                source=given.source_directory,
+                elsewhere=given.elsewhere,
+            )
+        return InstanceCommands(
+            instance.node,
+            service.setup,
+            ready,
+            service.ready_timeout_ns or DEFAULT_READY_TIMEOUT_NS,
+            resolved,
+            given.nursery,
+            partial(self._place, instance),
+            self._context.directory / LOGS / f"{instance.name}.log",
+        )
+
+    def _furnisher(self) -> Furnisher:
+        context = self._context
+        virtual = context.options.time == VIRTUAL
+        facts = CommonFacts(
+            run=context.directory,
+            source=Path(self._given.source_directory),
+            contents=context.plan.attached.contents,
+            memory=Path(FS_HERE) if virtual else context.directory / MEMORY,
+            one_id=virtual or userids.only_one(),
+            remedy="" if virtual else f"For more: {userids.remedy()}",
+            in_memory=virtual,
+        )
+        return Furnisher(facts, context.warn)
+
+    def _own_hosts(self, names: Sequence[str]) -> OwnHosts:
+        try:
+            found = OwnHosts(self._homes, self._context.plan.topology, names)
+        except OSError as error:
+            raise unwritten(error) from error
+        if names and not found.paths:
+            self._context.warn(
+                f"with {len(names):,} instances /etc/hosts is one file: what one adds, all have"
+            )
+        return found
+
+    def _make_home(self, name: str) -> None:
+        try:
+            self._homes.make(name).make("tmp")
+        except OSError as error:
+            raise unwritten(error) from error
+
+    async def _make_incarnations(self) -> None:
+        tasks = [instance.prepare() for instance in self.instances.values()]
+        if tasks:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
+
+    # -- while it runs --------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> asyncio.Future[None]:
+        assert self._nursery is not None
+        return self._nursery.closed
+
+    async def why(self) -> RunError:
+        return RunError("the process that holds the instances (tstorm-ns nursery) ended")
+
+    def _program_ended(self, instance: LocalInstance, ended: ProgramEnd, asked: bool) -> None:
+        help_text = ""
+        if not asked and not ended.well and instance.program is not None:
+            help_text = environment.misplaced(instance.program, self._given.source_directory)
+            help_text += self._limits.explain(instance.name) if self._limits else ""
+            help_text += failure_hints.lack_of_numbers(instance.program.log)
+        self._context.on_ended(instance, ended, asked, help_text)
+
+    def _killed(self, instance: LocalInstance) -> None:
+        """Its first process is dead, and with it all others: nobody in the run wanted that."""
+        if not self.closed.done():  # else it died with the nursery, which is told once
+            self._context.on_killed(instance, "its first process (PID 1) is dead")
+
+    async def enter(self, instance: str) -> Entrance:
+        found = self.instances.get(instance)
+        if found is None:
+            raise no_instance(instance, sorted(self.instances))
+        if found.current is None:
+            raise RunError(f"instance {instance} is down now")
+        if found.killed:
+            raise RunError(f"instance {instance} was killed from outside the run")
+        return self._place(found), found.current.holder.pidfd
+
+    def namespace(self, instance: str) -> str:
+        incarnation = self.instances[instance].current
+        return "" if incarnation is None else f"/proc/{incarnation.holder.pid}/ns/net"
+
+    def _place(self, instance: LocalInstance) -> dict[str, object]:
+        """How a command gets into an instance (runtime.backend.local.enter_instance)."""
+        around = self._surroundings[instance.name]
+        return {
+            "environment": dict(instance.environment),
+            "directory": around.directory,
+            "user": around.user,
+            "user_namespace": namespace("user"),
+        }
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def echo(self, _echoes: Sequence[Echo], _heard: Heard) -> None:
+        raise RunError("on this machine probes are no echoes")
+
+    async def finish(self) -> dict[str, Any]:
+        if self.instances:
+            await asyncio.gather(*(instance.finish() for instance in self.instances.values()))
+        return {}
+
+    def close(self) -> None:
+        privatefs.end(self._context.directory / MEMORY)
+        if privatefs.in_user_namespace():
+            ownership.give_back(self._context.directory / INSTANCES)
+        for owned in (self._maker, self._nursery, self._limits):
+            if owned is not None:
+                owned.close()

@@ -1,0 +1,185 @@
+"""The network of a run on one machine: pktd with every link as a queue (docs/pktd.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runtime.backend.base import Change, Counters, Effect, Held, RunContext
+from runtime.backend.missing import Missing
+from runtime.backend.onehost import captures, fault_injection, staging
+from runtime.backend.onehost.link_holds import LinkHolds
+from runtime.backend.ports import EnginePorts
+from runtime.backend.refusals import Refusals
+from runtime.datapath import dialect, pktd
+from runtime.datapath.pktd import EngineError, EngineProcess
+from runtime.datapath.sampler import Sampler
+from runtime.errors import RunError
+from runtime.judge.pulse import Pulse
+from runtime.options import VIRTUAL
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import LineFile
+from runtime.schedule import READY_GRID_NS, START_GRID_NS, Step, first_moment
+from runtime.system import wallclock
+from runtime.system.interface import INTERFACE
+
+START_MARGIN_NS = 100_000_000  # from the last staged line to T0
+
+
+async def start(context: RunContext, argv: Sequence[str]) -> HopNetwork:
+    """With a pktd of its own. RunError."""
+    command, inherited = list(argv), []
+    if context.options.packets:
+        packets = captures.make(HeldDirectory.hold(context.directory))
+        command += captures.arguments(packets)
+        inherited.append(packets.descriptor)
+    try:
+        return HopNetwork(context, await pktd.start(command, context.log, inherited=inherited))
+    except EngineError as error:
+        raise RunError(error.message, f"its last words are in {context.log_name}") from error
+
+
+class HopNetwork:
+    """See backend/base.py."""
+
+    def __init__(self, context: RunContext, process: EngineProcess) -> None:
+        self._plan = plan = context.plan
+        self._schedule = context.schedule
+        self._options = context.options
+        self._process = process
+        self.engine = process.engine
+        self._log_name = context.log_name
+        self._refusals = Refusals(context.notice)
+        self._missing = Missing(context.record, context.notice)
+        self._holds = LinkHolds(plan.topology, context.schedule.start.links)
+        self._on_effect = context.on_effect
+        self._t0_ns = 0
+        self._in_force = False  # the network of the first step, before T0
+        self._captures = context.options.packets
+        self.facts: dict[str, Any] = {"engine": process.facts}
+        self.pids = [process.process.pid]
+        self.fault: RunError | None = None
+        self.closed = self.engine.closed
+        names = [node.name for node in plan.topology.nodes]
+        kind = context.options.ports
+        self.ports = EnginePorts(self.engine, kind, names, self._refusals, self._gone)
+        self._watching = asyncio.get_running_loop().create_task(self.ports.watch())
+        self._planting: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Its engine was started before."""
+
+    def _gone(self, instance: str) -> None:
+        elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
+        self._missing.tell(instance, INTERFACE, elapsed)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    async def put_in_force(self, bound: Mapping[int, int]) -> None:
+        await self.engine.stage(self._first_lines(bound))
+        await self.engine.commit([])
+        self._in_force = True
+
+    def _first_lines(self, bound: Mapping[int, int]) -> list[str]:
+        plan, schedule = self._plan, self._schedule
+        lines = list(staging.declaration_lines(plan.topology, schedule.start.links))
+        lines.extend(staging.route_lines(plan.route_groups(schedule.first, whole=True)))
+        lines.extend(dialect.attach_lines(bound))
+        return lines
+
+    async def begin(self, bound: Mapping[int, int]) -> int:
+        plan, schedule = self._plan, self._schedule
+        grid_ns = READY_GRID_NS if self._in_force else START_GRID_NS
+        if not self._in_force:
+            await self.engine.stage(self._first_lines(bound))
+        self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
+        earliest_ns = time.monotonic_ns() + START_MARGIN_NS
+        self._t0_ns = first_moment(self._options, earliest_ns, grid_ns)
+        await self.engine.call(f"epoch {self._t0_ns} unix={wallclock.unix_ns(self._t0_ns)}")
+        if self._captures:
+            await self.engine.stage(list(captures.lines(plan.topology)))
+        await self._commit([], 0, schedule.steps[0])
+        faults = fault_injection.plant(self.engine, self._options.faults, self._t0_ns)
+        self._planting = asyncio.get_running_loop().create_task(faults)
+        return self._t0_ns
+
+    def sampler(self, file: LineFile, pulse: Pulse) -> Counters:
+        digests = pktd.keeps_digests(self._process.facts)
+        rests = self._options.time == VIRTUAL
+        clock = self._schedule.clock
+        return Sampler(self.engine, file, clock, self._t0_ns, pulse, digests=digests, rests=rests)
+
+    async def stage(self, change: Change) -> Held:
+        step, gone = change.step, set(change.gone)
+        targets = {event.target for event in step.events}
+        leaving = set(change.leaving)
+        links, held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
+        links.extend(self._holds.back(change.bound, links))
+        lines = staging.delta_lines(links, self._plan.route_groups(step.epoch.index))
+        lines.extend(dialect.attach_lines(change.bound, gone - held.keys()))
+        if lines:
+            await self._commit(lines, change.number, step)
+        else:
+            due = (self._t0_ns + step.due_ns) / 1e9  # asyncio's clock is CLOCK_MONOTONIC in s
+            loop = asyncio.get_running_loop()
+            loop.call_at(due, lambda: self._on_effect(change.number, None))
+        return {node: frozenset(numbers) for node, numbers in held.items()}
+
+    async def cut(self, node: int, links: frozenset[int]) -> bool:
+        lines = [f"set {link} up=0" for link in sorted(links)]
+        try:
+            await self.engine.commit([*lines, f"unbind {node}"])
+        except EngineError:
+            return False  # the engine is gone: `closed` says so
+        return True
+
+    async def _commit(self, lines: Sequence[str], number: int, step: Step) -> None:
+        """The step may have taken effect before this returns."""
+
+        def applied(at_ns: int) -> None:
+            self._on_effect(number, Effect(at_ns - self._t0_ns))
+
+        await self.engine.commit(lines, self._t0_ns + step.due_ns, applied)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def waiting_for(self) -> list[str]:
+        return ["pktd"]
+
+    async def why(self) -> RunError:
+        return self._ended(await self._process.end())
+
+    def _ended(self, status: int) -> RunError:
+        return RunError(
+            f"the packet engine (pktd) ended during the run (status {status})",
+            f"its last words are in {self._log_name}",
+        )
+
+    async def lost(self) -> dict[str, str]:
+        try:
+            found = (await self.engine.call("stats engine")).values()
+        except EngineError:
+            return {}  # it is gone, which ends the run
+        return {name: count for name, count in found.items() if name.startswith("drop_")}
+
+    async def end(self) -> dict[str, Any]:
+        """A run that failed because of the engine ends without its totals."""
+        self._watching.cancel()
+        if self._planting is not None:
+            self._planting.cancel()
+        totals: dict[str, Any] = {}
+        try:
+            await self.ports.look()
+            totals["refused"] = self._refusals.record()
+            if self._captures:
+                totals["captures"] = captures.counts((await self.engine.call("captures")).values())
+            totals["totals"] = (await self.engine.call("stats engine")).values()
+        except EngineError as error:
+            self.fault = error
+        gone = self.closed.done()
+        status = await self._process.end()
+        if status and (gone or self.fault is None):  # else it was we who killed it
+            self.fault = self._ended(status)
+        return totals

@@ -1,0 +1,151 @@
+"""What a probe may meet on a path: the planned delay, and what queues and order may add to it.
+
+A queue can hold a probe up no longer than it takes to send what was offered to its link lately, nor
+longer than to send a full queue. Times are ns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.plan.properties import LinkState
+from runtime.certify.planned_paths import PlannedStretch, PlannedWay
+from runtime.certify.traffic import Traffic
+from runtime.probing.probe_intervals import HEAVY
+from runtime.thresholds import PPB_WHOLE
+
+PACKET_BYTES = 1500  # one that is being sent holds up the next one, however short the queue is
+SMALL_BYTES = 64  # of a packet, where only bytes are known: as many packets as there may be
+PROBE_BYTES = 128  # the longest probe, and what it is told apart by
+MOST_LOOK_BACK_NS = 60_000_000_000
+_KURTOSIS = {"normal": 3.0, "uniform": 1.8}
+HEAVY_KURTOSIS = 80.0  # of tables that end at 23 deviations
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedDelay:
+    """Of what one probe measures: one way, or there and back."""
+
+    delay_ns: int
+    jitter_ns: int  # as the plan composes it
+    deviation_ns: float  # standard deviation that it means
+    loss_ppb: int
+    heavy: bool  # some jitter has a long tail
+    kurtosis: float
+    mixed: bool  # jitters of several distributions on one path
+    cut: bool  # so much jitter that delays end at 0
+
+    @property
+    def loses_all(self) -> bool:
+        return self.loss_ppb >= PPB_WHOLE
+
+
+def ways(stretch: PlannedStretch, *, both: bool) -> tuple[PlannedWay, ...]:
+    """What a probe crosses; empty if there is no path."""
+    if stretch.there is None or (both and stretch.back is None):
+        return ()
+    return (stretch.there, stretch.back) if both and stretch.back else (stretch.there,)
+
+
+def expected(crossed: tuple[PlannedWay, ...]) -> ExpectedDelay:
+    passed, squares, spread = 1.0, 0, 0.0
+    kinds: set[str] = set()
+    cut = False
+    for way in crossed:
+        passed *= 1 - way.totals.loss_ppb / 1e9
+        squares += way.totals.jitter_ns**2
+        for state in way.states:
+            if state.jitter_ns:
+                kinds.add(state.distribution)
+                spread += _variance(state)
+                cut |= state.delay_ns < _reach(state)
+    heavy = not kinds.isdisjoint(HEAVY)
+    return ExpectedDelay(
+        delay_ns=sum(way.totals.delay_ns for way in crossed),
+        jitter_ns=math.isqrt(squares),
+        deviation_ns=math.sqrt(spread),
+        loss_ppb=round((1 - passed) * 1e9),
+        heavy=heavy,
+        kurtosis=HEAVY_KURTOSIS if heavy else max((_KURTOSIS[kind] for kind in kinds), default=3.0),
+        mixed=len(kinds) > 1,
+        cut=cut,
+    )
+
+
+def _variance(state: LinkState) -> float:
+    return float(state.jitter_ns**2) / (3 if state.distribution == "uniform" else 1)
+
+
+def _reach(state: LinkState) -> float:
+    """How far below its delay a packet may be early (docs/pktd.md, delay and jitter)."""
+    factors = {"normal": 3.7, "uniform": 1.0, "pareto": 0.62, "paretonormal": 2.0}
+    return state.jitter_ns * factors[state.distribution]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """`most_ns` that queues may add; whether one may have been full; whether packets were so close
+    to each other that keeping their order adds to jitter (which it does to the kernel's only)."""
+
+    most_ns: int
+    may_drop: bool
+    crowded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What may hold a probe up on a link: how long it takes to send a full queue and a packet that
+    is being sent (0: it has no rate). `jitter_ns`: of a link that draws it for each packet."""
+
+    link: int
+    rate_bps: int
+    queue_bytes: int
+    drain_ns: int
+    jitter_ns: int
+
+
+def queues(crossed: tuple[PlannedWay, ...], *, draws: bool) -> tuple[Queue, ...]:
+    """Of the links at which something may happen to a probe. `draws`: they draw jitter for each
+    packet, as netem does."""
+    found = []
+    for link, state in _links(crossed):
+        drain_ns = 0
+        if state.rate_bps:
+            drain_ns = (state.queue_bytes + PACKET_BYTES) * 8 * 10**9 // state.rate_bps
+        jitter_ns = state.jitter_ns if draws else 0
+        if state.rate_bps or jitter_ns:
+            rate_bps = state.rate_bps or 0
+            found.append(Queue(link, rate_bps, state.queue_bytes, drain_ns, jitter_ns))
+    return tuple(found)
+
+
+_NO_WAIT = Wait(0, may_drop=False, crowded=False)
+
+
+def wait(traffic: Traffic, met: tuple[Queue, ...], sent_ns: int, until_ns: int) -> Wait:
+    """Of a probe that was on its way from `sent_ns` to `until_ns`."""
+    most_ns, may_drop, crowded = 0, False, False
+    told_ns, within = traffic.told_by(until_ns), traffic.links.within
+    for queue in met:
+        if queue.rate_bps:
+            begin_ns = max(sent_ns - min(queue.drain_ns, MOST_LOOK_BACK_NS), 0)
+            offered = within(queue.link, begin_ns, told_ns)
+            most_ns += min(offered * 8 * 10**9 // queue.rate_bps, queue.drain_ns)
+            may_drop |= offered > max(queue.queue_bytes, PROBE_BYTES)
+        if queue.jitter_ns:
+            crowded |= _density(traffic, queue.link, sent_ns) * 4 * queue.jitter_ns > 0.2
+    return Wait(most_ns, may_drop, crowded) if most_ns or may_drop or crowded else _NO_WAIT
+
+
+def _density(traffic: Traffic, link: int, at_ns: int) -> float:
+    """Packets a ns on a link around a moment, beside the probe itself."""
+    span_ns = traffic.links.bucket_ns
+    count = traffic.links.within(link, at_ns - span_ns, at_ns + span_ns) - PROBE_BYTES
+    return max(count, 0) / SMALL_BYTES / (4 * span_ns)
+
+
+def _links(crossed: tuple[PlannedWay, ...]) -> Iterator[tuple[int, LinkState]]:
+    for way in crossed:
+        yield from zip(way.links, way.states, strict=True)

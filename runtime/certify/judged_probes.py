@@ -1,0 +1,205 @@
+"""Probes of probes.jsonl, each in the stretch of its pair in which it was under way.
+
+One that was under way when something changed for its pair says nothing of either side and is left
+out. Probes that met the same planned network are a group, in whatever stretch they were sent.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from runtime.certify.expected_delay import (
+    ExpectedDelay,
+    Queue,
+    Wait,
+    expected,
+    queues,
+    wait,
+    ways,
+)
+from runtime.certify.planned_paths import Pair, Planned, PlannedStretch
+from runtime.certify.probing_ends import ProbingEnds
+from runtime.certify.traffic import Traffic
+from runtime.errors import RunError
+from runtime.json_schema import REMEDY
+from runtime.probing.probe_record import LOST_NS
+from runtime.rundir.runfiles import PROBES
+from runtime.schedule import PlanClock
+
+GUARD_NS = 30_000_000  # from a change until everything is taken to be in force
+ROUND_TRIP = "round-trip"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedProbe:
+    """`tells_loss`: it would have been told of, whether it had arrived or not."""
+
+    sent_ns: int
+    delay_ns: int | None  # None: lost
+    wait: Wait
+    tells_loss: bool
+
+
+@dataclass(slots=True)
+class Visit:
+    """A stretch of a pair and the probes that were under way in it alone."""
+
+    pair: int  # position in the header
+    stretch: PlannedStretch
+    expected: ExpectedDelay | None  # None: no path
+    queues: tuple[Queue, ...]  # on its way
+    probes: list[JudgedProbe] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """`visits` by pair and time. `sent_ns`: of each pair all probes that were told of, ascending,
+    also those that were under way at a change."""
+
+    visits: list[Visit]
+    sent_ns: list[list[int]]
+    large: list[Visit]  # the same stretches, with the probes that were as large as packets can be
+    most_ns: list[int]  # of each pair, what its way is planned to take at most
+
+
+class JudgedHeader:
+    """The first line of probes.jsonl. RunError for instances that are none of the plan's."""
+
+    def __init__(self, record: Mapping[str, Any], numbers: Mapping[str, int]) -> None:
+        self.names: list[tuple[str, str]] = []
+        self.pairs: list[Pair] = []
+        for ends in record["pairs"]:
+            if len(ends) != 2 or ends[0] == ends[1] or not set(ends) <= numbers.keys():
+                raise RunError(
+                    f"{PROBES} has a pair that is none of this plan: {ends!r:.80}", REMEDY
+                )
+            self.names.append((ends[0], ends[1]))
+            self.pairs.append((numbers[ends[0]], numbers[ends[1]]))
+        self.measure = str(record["measure"])
+        self.both = self.measure == ROUND_TRIP
+        self.of = int(record["of"])  # pairs of instances of the run
+        self.not_probed = {(ends[0], ends[1]) for ends in record.get("not_probed", ())}
+        self.intervals_ns: list[int] = list(record["intervals_ns"])
+        self.large = [number for number in record.get("large", ()) if number < len(self.pairs)]
+        self.comparable = self.both or record["clock"] == "one"
+
+    def name(self, pair: int) -> str:
+        return "{} to {}".format(*self.names[pair])
+
+
+def meet(
+    header: JudgedHeader,
+    records: Iterable[Mapping[str, Any]],
+    planned: Planned,
+    traffic: Traffic,
+    clock: PlanClock,
+    lives: ProbingEnds,
+    *,
+    draws: bool,
+) -> Met:
+    """`draws`: see queues. RunError for a pair that the header does not have."""
+    stretches = [planned.stretches[pair] for pair in header.pairs]
+    most_ns = [_longest_ns(one, both=header.both) for one in stretches]
+    visits = [_visits(number, one, header, draws) for number, one in enumerate(stretches)]
+    small = _Placing(header.pairs, visits, most_ns, traffic, lives)
+    large = _Placing(header.pairs, _without_probes(visits), most_ns, traffic, lives)
+    for record in records:
+        for row in record["probes"]:
+            small.place(row, clock)
+        for row in record.get("large", ()):
+            large.place(row, clock)
+    return Met(small.done(), small.sent_ns, large.done(), most_ns)
+
+
+class _Placing:
+    """Puts probes of one size into the stretches in which they were under way. `visits`, without
+    probes so far, and `most_ns` are of each pair."""
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        visits: Sequence[Sequence[Visit]],
+        most_ns: Sequence[int],
+        traffic: Traffic,
+        lives: ProbingEnds,
+    ) -> None:
+        self._pairs, self._traffic, self._lives = pairs, traffic, lives
+        self._visits, self._most_ns = visits, most_ns
+        self._begins = [[visit.stretch.begin_ns for visit in rows] for rows in visits]
+        self.sent_ns: list[list[int]] = [[] for _ in pairs]
+
+    def place(self, row: Sequence[Any], clock: PlanClock) -> None:
+        number, sent, delay = row
+        if number >= len(self._pairs):
+            raise RunError(f"{PROBES} has a probe that is none: {row!r:.80}", REMEDY)
+        at_ns = clock.due(sent)
+        self.sent_ns[number].append(at_ns)
+        position = bisect_right(self._begins[number], at_ns) - 1
+        if position >= 0:
+            known = self._lives.knows_loss(self._pairs[number], at_ns, self._most_ns[number])
+            _place(self._visits[number][position], at_ns, delay, self._traffic, known)
+
+    def done(self) -> list[Visit]:
+        whole = [visit for rows in self._visits for visit in rows]
+        for visit in whole:  # the lost ones are told last
+            visit.probes.sort(key=lambda probe: probe.sent_ns)
+        for times in self.sent_ns:
+            times.sort()
+        return whole
+
+
+def _without_probes(visits: Sequence[Sequence[Visit]]) -> list[list[Visit]]:
+    return [[replace(visit, probes=[]) for visit in rows] for rows in visits]
+
+
+def _longest_ns(stretches: Iterable[PlannedStretch], *, both: bool) -> int:
+    """What the way of a pair is planned to take at most: of all links that it ever has, the sum
+    (docs/probes.md, How exact)."""
+    most_ns: dict[int, int] = {}
+    for stretch in stretches:
+        for way in ways(stretch, both=both):
+            for link, state in zip(way.links, way.states, strict=True):
+                slowest_ns = state.delay_ns + 4 * state.jitter_ns
+                most_ns[link] = max(most_ns.get(link, 0), slowest_ns)
+    return sum(most_ns.values())
+
+
+def _visits(
+    number: int, stretches: Sequence[PlannedStretch], header: JudgedHeader, draws: bool
+) -> list[Visit]:
+    found = []
+    for stretch in stretches:
+        crossed = ways(stretch, both=header.both)
+        there = expected(crossed) if crossed else None
+        found.append(Visit(number, stretch, there, queues(crossed, draws=draws)))
+    return found
+
+
+def _place(
+    visit: Visit, sent_ns: int, delay_ns: int | None, traffic: Traffic, knows_loss: bool
+) -> None:
+    """A probe that a queue may have held up until something changed says nothing of loss: with a
+    link that goes down goes what waits there, and it is told as lost after LOST_NS whatever it
+    waits for. One that was lost says nothing at all then."""
+    stretch, there = visit.stretch, visit.expected
+    planned_ns = there.delay_ns if there else 0
+    until_ns = sent_ns + (planned_ns if delay_ns is None else delay_ns)
+    if sent_ns < stretch.begin_ns + GUARD_NS or until_ns + GUARD_NS > stretch.end_ns:
+        return
+    met = wait(traffic, visit.queues, sent_ns, until_ns)
+    latest_ns = sent_ns + planned_ns + met.most_ns + GUARD_NS
+    in_time = latest_ns <= stretch.end_ns and met.most_ns < LOST_NS
+    if in_time or delay_ns is not None:
+        visit.probes.append(JudgedProbe(sent_ns, delay_ns, met, knows_loss and in_time))
+
+
+def grouped(found: Sequence[Visit]) -> list[list[Visit]]:
+    """Of one pair each, with the same planned network."""
+    groups: dict[tuple[int, ExpectedDelay | None, bool], list[Visit]] = {}
+    for visit in found:
+        key = visit.pair, visit.expected, visit.stretch.ends_up
+        groups.setdefault(key, []).append(visit)
+    return list(groups.values())

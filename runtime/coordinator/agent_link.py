@@ -1,0 +1,184 @@
+"""The coordinator's link to one agent: connects, asks, measures the clock, notices the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.coordinator import says
+from runtime.coordinator.clocks import (
+    EXCHANGES,
+    ClockError,
+    ClockExchange,
+    ClockRecord,
+    Offset,
+    measured,
+)
+from runtime.errors import RunError
+from runtime.rpc import endpoint, secure
+from runtime.rpc.calls import Answer, Asker, RefusedError, Request
+from runtime.rpc.secure import ChannelError
+
+RETRY_SECONDS = 0.05
+ANSWER_SECONDS = 10.0  # for what an agent does at once; slower is lost
+TIME_SECONDS = 5.0  # for a look at its clock: so long a hang may go unnoticed
+
+OnSay = Callable[[int, dict[str, Any]], None]
+OnLost = Callable[[int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where an agent listens."""
+
+    name: str
+    address: str
+    port: int = 7474
+
+    def __str__(self) -> str:
+        return f"{self.name} ({endpoint.text((self.address, self.port))})"
+
+
+class AgentError(RunError):
+    """An agent refuses something, or says what makes no sense. `host` is its number."""
+
+    def __init__(self, host: int, message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.host = host
+
+
+class LostError(AgentError):
+    """An agent is not there: never connected, ended, cut off, or silent."""
+
+
+class AgentLink:
+    """One host of a run. `identity` tells agents' processes apart ('' before the first)."""
+
+    def __init__(self, number: int, host: Host, on_say: OnSay, on_lost: OnLost) -> None:
+        self.number = number
+        self.host = host
+        self.identity = ""
+        self.clock = ClockRecord()
+        self.wall_ns: int | None = None  # its wall clock less its own, when it was asked last
+        self.lost = "not connected"  # why nothing can be asked, '' while it can
+        self._on_say = on_say
+        self._on_lost = on_lost
+        self._asker: Asker | None = None
+        self._closed = asyncio.Event()
+        self._closed.set()
+        self.leaving = False  # the end of the connection is expected: not a loss
+
+    async def connect(self, key: bytes, deadline: float, *, shut: bool = False) -> bool:
+        """Tries until `deadline` (of the loop's clock). Whether the process is another than before.
+
+        A link that is `shut` only measures clocks until open(): the agent does not know yet what
+        the others do. Raises LostError with the last reason.
+        """
+        loop = asyncio.get_running_loop()
+        if self._asker is not None:  # half of the connection may be gone, and nobody knows yet
+            self._asker.channel.give_up("another connection takes its place", "replaced")
+            await self._closed.wait()
+        reason, remedy = "no answer in time", ""
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    found = await secure.connect(self.host.address, self.host.port, key)
+                break
+            except TimeoutError:
+                pass  # the reason of the attempt before says more
+            except ChannelError as error:
+                reason, remedy = error.message, error.remedy
+            if loop.time() + RETRY_SECONDS >= deadline:
+                raise LostError(self.number, f"{self.host.name}: {reason}", remedy)
+            await asyncio.sleep(RETRY_SECONDS)
+        other = found.identity != self.identity
+        if other:
+            self.clock.restart()
+        self.identity, self.leaving = found.identity, False
+        self.lost = "it has not been resumed yet" if shut else ""
+        asker = Asker(found.channel, self._said)
+        self._asker = asker
+        self._closed.clear()
+        found.channel.closed.add_done_callback(lambda closed: self._over(asker, closed.result()))
+        return other
+
+    def open(self) -> None:
+        """Ends what connect(shut=True) began."""
+        if self._asker is not None:
+            self.lost = ""
+
+    def _over(self, asker: Asker, reason: str) -> None:
+        if asker is not self._asker:
+            return
+        self.lost = reason
+        self._asker = None
+        self._closed.set()
+        if not self.leaving:
+            self._on_lost(self.number, reason)
+
+    def _said(self, message: dict[str, Any]) -> None:
+        wrong = says.fault(message)
+        if wrong:
+            self._distrust(wrong)
+        else:
+            self._on_say(self.number, message)
+
+    def _distrust(self, reason: str) -> None:
+        if self._asker is not None:
+            self._asker.channel.give_up(reason, "bad_messages")
+
+    async def ask(
+        self, request: Mapping[str, object] | Request, seconds: float = ANSWER_SECONDS
+    ) -> dict[str, Any]:
+        """The answer. Raises AgentError, a LostError if the agent is gone or silent."""
+        if self.lost:
+            raise LostError(self.number, f"{self.host} is lost: {self.lost}")
+        return (await self._ask(request, seconds)).value
+
+    async def _ask(self, asked: Mapping[str, object] | Request, seconds: float) -> Answer:
+        asker = self._asker
+        request = asked if isinstance(asked, Request) else Request.of(asked)
+        if asker is None:
+            raise LostError(self.number, f"{self.host} is lost: {self.lost}")
+        try:
+            return await asker.ask(request, seconds)
+        except RefusedError as error:
+            what = f"{self.host.name} cannot {request.what}: {error.message}"
+            raise AgentError(self.number, what, error.remedy) from error
+        except ChannelError as error:
+            reason = asker.channel.reason or error.message
+            raise LostError(self.number, f"{self.host.name} is lost: {reason}") from error
+
+    async def drained(self) -> None:
+        """Until what was sent takes no memory of this process any more."""
+        if self._asker is not None:
+            await self._asker.channel.drained()
+
+    async def measure(self, exchanges: int = EXCHANGES) -> Offset:
+        """Measures the agent's clock, and keeps it in `clock`. Raises LostError."""
+        offset = measured([await self._exchange() for _ in range(exchanges)])
+        self.clock.add(offset)
+        return offset
+
+    async def _exchange(self) -> ClockExchange:
+        answer = await self._ask({"do": "time"}, TIME_SECONDS)
+        t2, t3 = answer.value.get("t2"), answer.value.get("t3")
+        wall = answer.value.get("wall")
+        self.wall_ns = wall if type(wall) is int else None
+        try:
+            if type(t2) is not int or type(t3) is not int:
+                raise ClockError("its times are no whole numbers")
+            return ClockExchange(answer.asked_ns, t2, t3, answer.answered_ns)
+        except ClockError as error:
+            self._distrust(f"its clock makes no sense: {error}")
+            message = f"{self.host.name} is lost: its clock makes no sense: {error}"
+            raise LostError(self.number, message) from error
+
+    async def close(self) -> None:
+        """Goodbye; waits for the end of the connection."""
+        self.leaving = True
+        if self._asker is not None:
+            await self._asker.close()
+        await self._closed.wait()

@@ -1,0 +1,93 @@
+"""`expect exit`: the program of each instance ended by itself with this status, at its last end.
+
+What the timeline ended (leave, crash) says nothing: nobody knows what the program would have done.
+Neither does one that still ran when a run ended before its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compiler.plan.expectations import PlannedExpectation
+from runtime.expectations.figure_words import moment
+from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured, worst
+from runtime.expectations.run_evidence import RunEvidence
+from runtime.expectations.window import MeasuredWindow
+from runtime.rundir.eventlog import how_ended
+
+_LIVES_BEGIN, _LIVES_END = ("join", "start"), ("leave", "crash")
+
+
+def judge(expectation: PlannedExpectation, records: RunEvidence, _seen: MeasuredWindow) -> Finding:
+    names = [records.name(node) for node in expectation.nodes]
+    ends = _last_ends(names, records)
+    found = [_of_instance(expectation, records, name, ends[name]) for name in names]
+    return worst(found, expectation.op) if found else not_measured("it names no instance")
+
+
+def _last_ends(names: list[str], records: RunEvidence) -> dict[str, Mapping[str, Any] | None]:
+    """By instance: the record of its program's last end, of a life that the timeline ended, or of a
+    start after which it still ran; None if it never ran."""
+    found: dict[str, Mapping[str, Any] | None] = dict.fromkeys(names)
+    for record in records.events:
+        name, kind = str(record.get("target", "")), record.get("kind")
+        if name not in found:
+            continue
+        before = found[name]
+        if kind in _LIVES_BEGIN and "started_ns" in record:
+            if before is None or before.get("applied_ns", 0) <= record["started_ns"]:
+                found[name] = record
+        elif _is_end(record, before):
+            found[name] = record
+    return found
+
+
+def _is_end(record: Mapping[str, Any], before: Mapping[str, Any] | None) -> bool:
+    if record.get("kind") in ("exit", "killed"):
+        return not record.get("asked")
+    ran = before is not None and before["kind"] in _LIVES_BEGIN
+    return ran and record.get("kind") in _LIVES_END
+
+
+def _of_instance(
+    expectation: PlannedExpectation,
+    records: RunEvidence,
+    name: str,
+    last: Mapping[str, Any] | None,
+) -> Finding:
+    wanted = f"status {expectation.value} is expected"
+    if last is None:
+        return not_measured(f"the program of {name} never ran", name)
+    at_ns = records.clock.plan_time(max(int(last.get("applied_ns", 0)), 0))
+    kind = last["kind"]
+    if kind in _LIVES_END:
+        return not_measured(f"the timeline ended {name} ({kind}) at {moment(at_ns)}", name)
+    if kind in _LIVES_BEGIN:
+        covered = records.covered
+        if covered.to_ns < covered.plan_end_ns or not covered.ended_well:
+            why = f"the run ended at {moment(covered.to_ns)}, before its plan"
+            return not_measured(f"the program of {name} still ran: {why}", name)
+        at_ns = records.covered.to_ns
+        text = f"the program of {name} still ran at the end of the run, where {wanted}"
+        return _failed(name, text, None, expectation.value, at_ns)
+    if kind == "killed" or "error" in last:
+        how = f"could not start: {last['error']}" if "error" in last else "was killed from outside"
+        text = f"the program of {name} {how}, where {wanted}"
+        return _failed(name, text, None, expectation.value, at_ns)
+    return _ended(expectation, name, last, at_ns)
+
+
+def _ended(
+    expectation: PlannedExpectation, name: str, last: Mapping[str, Any], at_ns: int
+) -> Finding:
+    text = f"the program of {name} ended by itself with {how_ended(last)} at {moment(at_ns)}"
+    status = None if last["signal"] else int(last["status"])
+    if status == expectation.value:
+        return Finding(PASSED, text, status, status, at_ns=at_ns, subject=name)
+    text += f", where status {expectation.value} is expected"
+    return _failed(name, text, status, expectation.value, at_ns)
+
+
+def _failed(name: str, text: str, status: int | None, wanted: int, at_ns: int) -> Finding:
+    return Finding(FAILED, text, status, wanted, at_ns=at_ns, subject=name)

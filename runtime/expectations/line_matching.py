@@ -1,0 +1,98 @@
+"""Finds lines that have a regular expression in them, within a bounded time.
+
+The expression comes with a plan and the lines from programs, so both may be anybody's, and there
+are expressions that take years for one line. So a process of its own matches (matcher.py), which is
+killed if a batch takes it longer than BATCH_SECONDS, or all of them WHOLE_SECONDS. A plain text is
+looked for here. In a line that is cut an expression may mean what is not there (`$`): no match
+there counts, but that of a plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from runtime.errors import RunError
+from runtime.results.loglines import LogRecord
+from runtime.system import process_limits
+
+BATCH_LINES = 500
+BATCH_SECONDS, WHOLE_SECONDS = 10.0, 120.0
+_PROGRAM = Path(__file__).with_name("matcher.py")
+_ANSWER_BYTES = 1 << 16
+_SPECIAL = frozenset(r"\.^$*+?{}[]|()")  # a pattern without them is a plain text
+
+
+class TooLongError(Exception):
+    """The expression took too long."""
+
+
+def matching(pattern: str, lines: Iterable[LogRecord]) -> Iterator[LogRecord]:
+    """Those that have it in them, in their order. TooLongError; RunError if no process can be
+    started."""
+    if _SPECIAL.isdisjoint(pattern):
+        yield from (line for line in lines if pattern in line.text)
+        return
+    source = (line for line in lines if not line.cut)
+    with _Matcher(pattern) as matcher:
+        while batch := list(islice(source, BATCH_LINES)):
+            found = matcher.find([line.text for line in batch])
+            yield from (batch[number] for number in found)
+
+
+class _Matcher:
+    def __init__(self, pattern: str) -> None:
+        self._left_s = WHOLE_SECONDS
+        self._process = process_limits.start(
+            "the search in logs",
+            [sys.executable, "-I", "-S", str(_PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._send(json.dumps({"pattern": pattern}).encode() + b"\n")
+
+    def __enter__(self) -> _Matcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def find(self, texts: list[str]) -> list[int]:
+        data = json.dumps(texts).encode()
+        began = time.monotonic()
+        self._send(b"%d\n" % len(data) + data)
+        answer = self._answer(began + min(BATCH_SECONDS, self._left_s))
+        self._left_s -= time.monotonic() - began
+        found: list[int] = json.loads(answer)
+        return found
+
+    def _send(self, data: bytes) -> None:
+        """It reads all before it begins, so this never waits for a match."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise RunError("the search in logs ended before it had an answer") from None
+
+    def _answer(self, deadline: float) -> bytes:
+        assert self._process.stdout is not None
+        found, descriptor = b"", self._process.stdout.fileno()
+        while not found.endswith(b"\n"):
+            left_s = max(deadline - time.monotonic(), 0)
+            if not select.select([descriptor], [], [], left_s)[0]:
+                raise TooLongError
+            data = os.read(descriptor, _ANSWER_BYTES)
+            if not data:
+                raise RunError("the search in logs ended before it had an answer")
+            found += data
+        return found

@@ -1,0 +1,199 @@
+"""What the judges of expectations may look at: the plan and what its run has left.
+
+Everything comes from a run directory, which may be anybody's; what has no right shape was refused
+by its reader. Times of probes and counters are real ns since the start of the run, as in
+runtime.certify; those of expectations are plan time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.reader import Plan
+from runtime.certify.certificate import Evidence
+from runtime.certify.judged_probes import JudgedProbe, Visit
+from runtime.certify.planned_paths import Pair, PlannedStretch
+from runtime.expectations.counted import Counted, counted
+from runtime.expectations.window import Covered
+from runtime.options import COMPLETED, LOCAL, VIRTUAL
+from runtime.probing.probe_record import why_not
+from runtime.results.loglines import LogRecord, Merger
+from runtime.rundir import logmarks
+from runtime.rundir.eventlog import read_events
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import read_lines
+from runtime.rundir.runfiles import EVENTS, SAMPLES
+from runtime.schedule import PlanClock, Schedule
+
+
+class RunEvidence:
+    """`summary`: of the run, with its outcome and verdict."""
+
+    def __init__(
+        self,
+        directory: HeldDirectory,
+        plan: Plan,
+        schedule: Schedule,
+        evidence: Evidence,
+        summary: Mapping[str, Any],
+    ) -> None:
+        self.directory = directory
+        self.schedule = schedule
+        self.evidence = evidence
+        self.verdict: Mapping[str, Any] = summary["verdict"]
+        self.ended_well = summary["outcome"] == COMPLETED
+        self._plan = plan
+
+    # -- who, and when --------------------------------------------------------------------------
+
+    @property
+    def clock(self) -> PlanClock:
+        return self.schedule.clock
+
+    @property
+    def is_virtual(self) -> bool:
+        return self.schedule.options.time == VIRTUAL
+
+    def number(self, expectation: PlannedExpectation) -> int:
+        """Its position in the plan."""
+        numbered = enumerate(self._plan.expectations)  # one in a loop is there more than once
+        return next(number for number, one in numbered if one is expectation)
+
+    def name(self, node: int) -> str:
+        return self._plan.topology.nodes[node].name
+
+    def pair_name(self, pair: Pair) -> str:
+        return f"{self.name(pair[0])} -> {self.name(pair[1])}"
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """Of events.jsonl, in order of completion."""
+        return list(read_events(self.directory)) if self.directory.has(EVENTS) else []
+
+    @cached_property
+    def covered(self) -> Covered:
+        from_ns = self.schedule.options.start_at_ns
+        return Covered(from_ns, self._reached_ns(), self._plan.end_ns, self.ended_well)
+
+    def _reached_ns(self) -> int:
+        """When the run ended; of one that did not end as it should, what it has recorded last."""
+        quits = [one for one in self.events if one.get("kind") == "quit" and "seq" not in one]
+        if quits:
+            return int(quits[0]["planned_ns"])
+        if self.ended_well:
+            return self.schedule.end_ns
+        last = [int(one["applied_ns"]) for one in self.events if "applied_ns" in one]
+        last += [visit.probes[-1].sent_ns for visit in self.evidence.met if visit.probes]
+        last_ns = max((*last, self._last_sample_ns), default=0)
+        reached_ns = self.clock.plan_time(max(last_ns, 0))
+        return min(reached_ns, self.schedule.end_ns)
+
+    # -- probes ---------------------------------------------------------------------------------
+
+    @property
+    def round_trips(self) -> bool:
+        """Whether probes go there and back, so that one that is lost may be lost on either way."""
+        header = self.evidence.header
+        return header is not None and header.both
+
+    def why_no_probes(self, pair: Pair) -> str:
+        """Why nothing is known of this pair; '' if it was probed."""
+        header = self.evidence.header
+        if header is None:
+            return why_not(self.schedule.options) or "there were no probes"
+        if pair in self._visits:
+            return ""
+        name = self.pair_name(pair)
+        if (self.name(pair[0]), self.name(pair[1])) in header.not_probed:
+            return f"{name} is not probed: the rate of its links is too small for probes"
+        if len(header.pairs) < header.of:
+            return f"{name} is not probed: {len(header.pairs):,} of {header.of:,} pairs are"
+        return f"{name} is not probed: it never has a path"
+
+    def interval_ns(self, pair: Pair) -> int:
+        """Between two probes of a pair, of the run's own time; 0 if that is not known."""
+        header = self.evidence.header
+        if header is None or pair not in header.pairs:
+            return 0
+        number = header.pairs.index(pair)
+        return header.intervals_ns[number] if number < len(header.intervals_ns) else 0
+
+    @cached_property
+    def _visits(self) -> dict[Pair, list[Visit]]:
+        header = self.evidence.header
+        found: dict[Pair, list[Visit]] = defaultdict(list)
+        if header is not None:
+            for visit in self.evidence.met:
+                found[header.pairs[visit.pair]].append(visit)
+        return dict(found)
+
+    def visits(self, pair: Pair) -> Sequence[Visit]:
+        """Stretches in which nothing changed for the pair, with the probes under way in each."""
+        return self._visits.get(pair, ())
+
+    def probes(self, pair: Pair, from_ns: int, to_ns: int) -> list[tuple[Visit, JudgedProbe]]:
+        """Sent within (plan time), in order; without those that were under way when something
+        changed for the pair."""
+        low, high = self.clock.due(from_ns), self.clock.due(to_ns)
+        return [
+            (visit, probe)
+            for visit in self.visits(pair)
+            if visit.stretch.end_ns > low and visit.stretch.begin_ns <= high
+            for probe in visit.probes
+            if low <= probe.sent_ns <= high
+        ]
+
+    # -- logs -----------------------------------------------------------------------------------
+
+    @cached_property
+    def logs(self) -> Merger:
+        """RunError."""
+        return Merger(self.directory)
+
+    @cached_property
+    def _logged(self) -> frozenset[str]:
+        return frozenset(self.logs.instances())
+
+    def why_log_incomplete(self, instance: str) -> str:
+        """Why lines of it may be missing; '' if none is."""
+        if self.schedule.options.backend == LOCAL:
+            return self.logs.why_incomplete(instance)
+        if instance not in self._logged:
+            return f"there is no log of {instance}"
+        told = self.evidence.logs_incomplete
+        if told is None:
+            return f"nobody has said that the log of {instance} was read to its end"
+        why = told.get(instance, "")
+        return f"lines may be missing in the log of {instance}: {why}" if why else ""
+
+    def log(self, instance: str) -> Iterator[LogRecord]:
+        """Lines of its program, in order; none if it has no log. RunError."""
+        if instance in self._logged:
+            for line in self.logs.lines(instance):
+                if logmarks.parse(line.text) is None:
+                    yield line
+
+    # -- counters -------------------------------------------------------------------------------
+
+    def stretches(self, pair: Pair) -> Sequence[PlannedStretch]:
+        planned = self.evidence.planned
+        return () if planned is None else planned.stretches.get(pair, ())
+
+    def delivered(self, pair: Pair) -> Counted:
+        return self._counted.get(pair) or Counted()
+
+    @cached_property
+    def _counted(self) -> dict[Pair, Counted]:
+        pairs = {pair for one in self._plan.expectations for pair in one.pairs}
+        return counted(self._samples(), pairs)
+
+    @cached_property
+    def _last_sample_ns(self) -> int:
+        return max((int(one.get("elapsed_ns", 0)) for one in self._samples()), default=0)
+
+    def _samples(self) -> Iterator[dict[str, Any]]:
+        return read_lines(self.directory, SAMPLES) if self.directory.has(SAMPLES) else iter(())

@@ -1,0 +1,275 @@
+"""JSON that others may have written: read within bounds, and of the shape that is needed.
+
+A shape is plain data, so that a new key is one line in a table (runtime/rundir/runfiles.py):
+
+    {"name": TEXT, "message?": TEXT}   an object with these keys; one with `?` may be missing
+    [INTEGER]                          a list of such values
+    Each(INTEGER)                      an object of any keys with such values
+    OneOf(INTEGER, NOTHING)            either
+
+Keys that a shape does not name are left alone: nothing is done with them. Refused everywhere are
+numbers of more than 64 bits and what is no number, more than MAX_DEPTH brackets within each other,
+and documents of more values than their bytes explain (memory).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from reprlib import repr as shortly
+from typing import Any, NoReturn
+
+from runtime.errors import RunError
+
+MAX_INTEGER = (1 << 64) - 1
+MAX_DEPTH = 32
+MAX_VALUES = 8_000_000  # of one document: less than 1 GB of memory
+REMEDY = "it was edited or damaged: run the experiment again"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKind:
+    """A value that is no container. `name` completes "must be"."""
+
+    name: str
+    fits: Callable[[Any], bool]
+    type_: type | None = None  # all values of this type fit, and no others
+
+
+Form = Mapping[
+    str, ValueKind
+]  # of a message: its fields; one whose name ends with `?` may be missing
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    inner: Any
+
+
+class OneOf(tuple[Any, ...]):
+    """Kinds of which a value must be one."""
+
+    __slots__ = ()
+
+    def __new__(cls, *kinds: ValueKind) -> OneOf:
+        return super().__new__(cls, kinds)
+
+
+_NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+MAX_DIGITS = 40
+
+
+def is_numeral(value: object) -> bool:
+    """Whether it is a text that is a decimal number, and a finite one as a float."""
+    if type(value) is not str or len(value) > MAX_DIGITS or not _NUMERAL.fullmatch(value):
+        return False
+    return math.isfinite(float(value))
+
+
+NUMERAL = ValueKind("a decimal number as a text", is_numeral)
+TEXT = ValueKind("a text", lambda value: type(value) is str, str)
+INTEGER = ValueKind("an integer", lambda value: type(value) is int, int)
+COUNT = ValueKind("an integer of 0 or more", lambda value: type(value) is int and value >= 0)
+FLAG = ValueKind("true or false", lambda value: type(value) is bool)
+NOTHING = ValueKind("null", lambda value: value is None)
+SCALAR = ValueKind("a text or number", lambda value: type(value) in (str, int, float, bool))
+
+
+def _integer(text: str) -> int:
+    if len(text) < 20:
+        return int(text)
+    value = int(text) if len(text) <= 21 else MAX_INTEGER + 1
+    if abs(value) > MAX_INTEGER:
+        raise ValueError(f"the number {text[:40]} is too large")
+    return value
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return value
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_no_number)
+# For documents without a number of so many digits that it could be too large: much faster.
+_PLAIN_DECODER = json.JSONDecoder(parse_float=_real, parse_constant=_no_number)
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_MANY_DIGITS = b"0" * 20
+_ALIKE = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))
+
+
+def parse(data: bytes, place: str) -> Any:
+    """One document. `place` names it in the RunError."""
+    if len(data) > MAX_VALUES and len(data) - len(data.translate(None, b"[{,")) > MAX_VALUES:
+        raise RunError(f"{place} holds more than {MAX_VALUES:,} values", REMEDY)
+    try:
+        long = _MANY_DIGITS in data.translate(_AS_ZEROS)
+        value = (_DECODER if long else _PLAIN_DECODER).decode(data.decode("utf-8"))
+    except RecursionError:
+        raise _too_deep(place) from None
+    except ValueError as error:
+        raise RunError(f"{place} is damaged: {error}", REMEDY) from error
+    if not _is_surely_shallow(data) and not _shallow(value):
+        raise _too_deep(place)
+    return value
+
+
+def _too_deep(place: str) -> RunError:
+    return RunError(f"{place} is damaged: it is nested too deeply", REMEDY)
+
+
+def _is_surely_shallow(data: bytes) -> bool:
+    """By its brackets alone, of a document in which no text holds any. Much faster than to look."""
+    if b"\\" in data:
+        return False
+    left = data.translate(_ALIKE, _NO_BRACKETS).replace(b'""', b"")
+    for _ in range(MAX_DEPTH):
+        left = left.replace(b"[]", b"")
+    return not left
+
+
+def _shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return True
+    return False
+
+
+class Shape:
+    """A shape that is checked often: `fits` says whether, `_check` what does not, and where."""
+
+    __slots__ = ("fits", "spec")
+
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+        self.fits = _compiled(spec)
+
+
+def check(value: Any, shape: Shape, place: str) -> None:
+    """RunError if `value` has not the shape; it names the first value that is wrong."""
+    if shape.fits(value):
+        return
+    try:
+        _check(value, shape.spec, "")
+    except _MisfitError as misfit:
+        raise RunError(f"{place}: {misfit}", REMEDY) from None
+    raise AssertionError("the two ways to check do not agree")
+
+
+def _compiled(spec: Any) -> Callable[[Any], bool]:
+    if isinstance(spec, ValueKind):
+        return spec.fits
+    if isinstance(spec, OneOf):
+        tests = [kind.fits for kind in spec]
+        return lambda value: any(test(value) for test in tests)
+    if isinstance(spec, list):
+        inner = spec[0]
+        if isinstance(inner, list) and (kind := _type_of(inner[0])):
+            return partial(_is_table_of, kind)
+        if kind := _type_of(inner):
+            return partial(_is_list_of, kind)
+        item = _compiled(inner)
+        return lambda value: type(value) is list and all(map(item, value))
+    if isinstance(spec, Each):
+        inner = _compiled(spec.inner)
+        return lambda value: type(value) is dict and all(map(inner, value.values()))
+    return _compiled_object(spec)
+
+
+def _type_of(spec: Any) -> type | None:
+    return spec.type_ if isinstance(spec, ValueKind) else None
+
+
+def _is_list_of(wanted: type, value: Any) -> bool:
+    return type(value) is list and {wanted}.issuperset(map(type, value))
+
+
+def _is_table_of(wanted: type, value: Any) -> bool:
+    inside = chain.from_iterable
+    return _is_list_of(list, value) and {wanted}.issuperset(map(type, inside(value)))
+
+
+def _compiled_object(spec: dict[str, Any]) -> Callable[[Any], bool]:
+    needed = [(key, _compiled(inner)) for key, inner in spec.items() if not key.endswith("?")]
+    others = [(key[:-1], _compiled(inner)) for key, inner in spec.items() if key.endswith("?")]
+
+    def fits(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for key, test in needed:
+            if key not in value or not test(value[key]):
+                return False
+        return all(test(value[key]) for key, test in others if key in value)
+
+    return fits
+
+
+class _MisfitError(Exception):
+    """What does not fit where: a path of keys, and the fault."""
+
+
+def _check(value: Any, shape: Any, where: str) -> None:
+    if isinstance(shape, ValueKind):
+        if not shape.fits(value):
+            _misfit(where, shape.name, value)
+    elif isinstance(shape, OneOf):
+        if not any(kind.fits(value) for kind in shape):
+            _misfit(where, " or ".join(kind.name for kind in shape), value)
+    elif isinstance(shape, list):
+        if type(value) is not list:
+            _misfit(where, "a list", value)
+        for number, item in enumerate(value):
+            _check(item, shape[0], f"{where}[{number}]")
+    elif type(value) is not dict:
+        _misfit(where, "an object", value)
+    elif isinstance(shape, Each):
+        for key, item in value.items():
+            _check(item, shape.inner, f"{where}.{key:.40}")
+    else:
+        _check_fields(value, shape, where)
+
+
+def _check_fields(value: dict[str, Any], shape: dict[str, Any], where: str) -> None:
+    for key, inner in shape.items():
+        name = key.removesuffix("?")
+        if name in value:
+            _check(value[name], inner, f"{where}.{name}")
+        elif name == key:
+            raise _MisfitError(f"{where}.{name}".lstrip(".") + " is missing")
+
+
+def _misfit(where: str, wanted: str, value: Any) -> NoReturn:
+    raise _MisfitError(f"{where.lstrip('.') or 'it'} must be {wanted}, not {shortly(value)}")
+
+
+def message_fault(message: Mapping[str, Any], forms: Mapping[str, Form], speaker: str) -> str:
+    """What is wrong with `{"say": KIND, ...}`, '' if it has exactly the fields of its kind."""
+    kind = message["say"]
+    form = forms.get(kind) if isinstance(kind, str) else None
+    if form is None:
+        return f"it sent {kind!r:.40}, which is no message of {speaker}"
+    needed = {"say", *(name for name in form if not name.endswith("?"))}
+    known = {"say": TEXT, **{name.removesuffix("?"): right for name, right in form.items()}}
+    wrong = sorted((needed - message.keys()) | (message.keys() - known.keys()))
+    if not wrong:
+        wrong = [name for name in message if not known[name].fits(message[name])]
+    return f"its `{kind}` has a wrong {wrong[0]!r:.40}" if wrong else ""

@@ -1,0 +1,71 @@
+"""The network of the plan through time: nodes, links, and what each epoch changes.
+
+Input: the plan in the run directory. Output: columns for a page, in plan time. At most MOST_NODES
+nodes and MOST_LINKS links are drawn, and MOST_CHANGES changes listed; the plan has the rest.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from compiler.plan.properties import NUMBERS
+from compiler.plan.reader import Plan, read_plan
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.runfiles import PLAN
+
+MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
+# Of the state of a link, in this order.
+FIELDS = ("up", *(row.field for row in NUMBERS))
+
+
+def read(directory: HeldDirectory) -> Plan:
+    """PlanError, OSError."""
+    held = directory.enter(PLAN)
+    return read_plan(Path(f"/proc/self/fd/{held.descriptor}"), lazy=True)
+
+
+def record(plan: Plan, end_ns: int | None, notes: list[str]) -> dict[str, Any]:
+    """Of all nodes and links; without changes if there are more than a page draws. `end_ns`: of a
+    run that ended early."""
+    topology = plan.topology
+    services = topology.services
+    found: dict[str, Any] = {
+        "nodes": [node.name for node in topology.nodes],
+        "services": [node.service for node in topology.nodes],
+        "service_names": [service.name for service in services],
+        "links": [link.name for link in topology.links],
+        "ends": [[link.src, link.dst] for link in topology.links],
+        "fields": list(FIELDS),
+        "epochs": [],
+    }
+    if len(topology.nodes) > MOST_NODES or len(topology.links) > MOST_LINKS:
+        notes.append(
+            f"the network is not drawn: it has {len(topology.nodes)} nodes and"
+            f" {len(topology.links)} links, and a page draws {MOST_NODES} and {MOST_LINKS}"
+        )
+        return found
+    found["epochs"] = _epochs(plan, end_ns, notes)
+    return found
+
+
+def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    changes = 0
+    for epoch in plan.epochs:
+        if end_ns is not None and epoch.at_ns > end_ns:
+            break
+        changes += len(epoch.nodes) + len(epoch.links)
+        if found and changes > MOST_CHANGES:
+            notes.append(
+                f"the network is shown until {epoch.at_ns / 1e9:.3f} s: its plan has more than"
+                f" {MOST_CHANGES} changes"
+            )
+            break
+        links = [
+            [link, *(int(getattr(state, name)) for name in FIELDS)] for link, state in epoch.links
+        ]
+        found.append(
+            {"at_ns": epoch.at_ns, "nodes": [list(one) for one in epoch.nodes], "links": links}
+        )
+    return found

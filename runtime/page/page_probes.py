@@ -1,0 +1,88 @@
+"""probes.jsonl as series: how long packets took between pairs, how many were lost, and how the
+delays of each pair are distributed.
+
+Input: the lines of the file, whole or in part, and the grid. A bucket has the mean of its probes
+and the smallest and largest. The distribution is told by percentiles of all probes of the run, or
+of the first MOST_KEPT of a pair.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runtime.page.grid import TimeGrid, packed, percentiles
+
+NUMBERS = 5  # of each bucket
+MOST_KEPT = 20_000  # delays of a pair
+PERMILLE = (
+    *range(0, 1000, 10),
+    *range(991, 1001),
+)  # of the distribution: each percent, and the tail more closely
+MOST_DELAY_NS = (1 << 63) - 1
+
+
+class Probes:
+    """`pairs` are those of the header that are shown."""
+
+    def __init__(
+        self, grid: TimeGrid, header: Mapping[str, Any], most_pairs: int, pace: int
+    ) -> None:
+        self._grid, self._pace = grid, pace
+        self.measure = str(header["measure"])
+        named: list[list[str]] = header["pairs"]
+        self.pairs = [(src, dst) for src, dst in named[:most_pairs]]
+        self.left_out = len(named) - len(self.pairs)
+        self.of = int(header["of"])
+        self.not_probed = len(header.get("not_probed", ()))
+        self.intervals_ns: Sequence[int] = header["intervals_ns"]
+        self._buckets: list[dict[int, list[int]]] = [{} for _ in self.pairs]
+        self._delays = [array("q") for _ in self.pairs]
+        self.sent = [0] * len(self.pairs)
+        self.lost = [0] * len(self.pairs)
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        for pair, sent_ns, delay_ns in record.get("probes", ()):
+            if pair >= len(self.pairs):
+                continue
+            found = self._buckets[pair].setdefault(
+                self._grid.bucket(sent_ns), [0, MOST_DELAY_NS, 0, 0, 0]
+            )
+            self.sent[pair] += 1
+            if delay_ns is None:
+                found[4] += 1
+                self.lost[pair] += 1
+                continue
+            delay = min(delay_ns, MOST_DELAY_NS)
+            found[0] += delay
+            found[1] = min(found[1], delay)
+            found[2] = max(found[2], delay)
+            found[3] += 1
+            if len(self._delays[pair]) < MOST_KEPT:
+                self._delays[pair].append(delay)
+
+    def cut(self) -> int:
+        """Of how many pairs only the first delays are in the distribution."""
+        return sum(sent - lost > MOST_KEPT for sent, lost in zip(self.sent, self.lost, strict=True))
+
+    def record(self, pair: int) -> dict[str, Any]:
+        buckets, count = self._buckets[pair], self._grid.count
+        there = {at: one for at, one in buckets.items() if one[3]}
+        found = {
+            "mean": packed({at: one[0] // one[3] for at, one in there.items()}, count),
+            "got": packed({at: one[3] for at, one in there.items()}, count),
+            "lost": packed({at: one[4] for at, one in buckets.items() if one[4]}, count),
+            "sent": self.sent[pair],
+            "missing": self.lost[pair],
+            "interval_ns": self._interval(pair),
+            "cdf": percentiles(sorted(self._delays[pair]), PERMILLE, 1000),
+        }
+        if any(one[3] > 1 for one in there.values()):
+            found["lo"] = packed({at: one[1] for at, one in there.items()}, count)
+            found["hi"] = packed({at: one[2] for at, one in there.items()}, count)
+        return found
+
+    def _interval(self, pair: int) -> int:
+        """Plan time, as the grid is."""
+        return self.intervals_ns[pair] * self._pace if pair < len(self.intervals_ns) else 0

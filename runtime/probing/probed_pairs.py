@@ -1,0 +1,163 @@
+"""Which pairs of instances are probed: all that are connected at some time where they are few, else
+those that expectations name, and a sample that the plan's seed draws. Where not all find room,
+those of expectations come first.
+
+The sample has every instance and every link that routes use at the start, as far as MOST_PAIRS are
+enough for that: first pairs in which nobody is twice, then a pair for each link that none of them
+uses, then pairs that make of each end a beginning as well, then any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from compiler.plan.expectations import LOSS, RTT, UNREACHABLE
+from compiler.plan.reader import Plan
+from runtime.options import VIRTUAL
+from runtime.probing import probe_draws, probe_intervals
+from runtime.probing.ways import ConnectedPair, Pair, Ways
+from runtime.schedule import Schedule, first_incarnations
+
+MOST_PAIRS, FEWEST_PAIRS = 200, 12  # the latter of a run that is too short for more
+_SPARE = 100  # more than that are followed, since some may never be connected
+_TRIES = 2_000  # links for which a pair is looked for, and pairs that are drawn
+_ORDER, _ANY = 0x6F72646572, 0x616E79  # `order`, `any`: of draws
+
+
+@dataclass(frozen=True, slots=True)
+class PairChoice:
+    """`ways` in the order of their importance; `of`: how many pairs of instances there ever are;
+    `sampled`: not all of them were looked at."""
+
+    ways: tuple[ConnectedPair, ...]
+    of: int
+    sampled: bool
+    least_bps: dict[int, int]  # smallest rate of each link that has one
+
+
+def most_pairs(schedule: Schedule) -> int:
+    """So many that each can have enough probes."""
+    if schedule.options.time == VIRTUAL:
+        return MOST_PAIRS
+    each_ns = probe_intervals.least(schedule.link_states()) * probe_intervals.CLOSEST_NS
+    return max(FEWEST_PAIRS, min(MOST_PAIRS, schedule.end_due_ns // each_ns))
+
+
+def choose(plan: Plan, schedule: Schedule, most: int) -> PairChoice:
+    """The pairs to be probed in this run: `most`, or as many as expectations name. PlanError."""
+    index = {node.name: number for number, node in enumerate(plan.topology.nodes)}
+    there = sorted(index[name] for name in first_incarnations(schedule))
+    of = len(there) * (len(there) - 1)
+    ways = Ways(plan, schedule)
+    expected = _expected(plan, frozenset(there), MOST_PAIRS)
+    most = max(most, len(expected))
+    if of <= most:
+        pairs = [(src, dst) for src in there for dst in there if src != dst]
+    else:
+        pairs = _sample(plan, ways, there, most)
+    found = ways.follow(dict.fromkeys([*expected, *pairs]))
+    return PairChoice(tuple(found[:most]), of, of > most, ways.least_bps)
+
+
+def wanted(plan: Plan) -> list[Pair]:
+    """Pairs of which expectations say something that probes tell, as they are there."""
+    kinds = (RTT, LOSS, UNREACHABLE)
+    pairs = (pair for one in plan.expectations if one.kind in kinds for pair in one.pairs)
+    return list(dict.fromkeys(pairs))
+
+
+def _expected(plan: Plan, there: frozenset[int], most: int) -> list[Pair]:
+    """Of which expectations say what probes tell: both ways, since round trips are composed."""
+    wanted: dict[Pair, None] = {}
+    for one in plan.expectations:
+        for src, dst in one.pairs if one.kind in (RTT, LOSS, UNREACHABLE) else ():
+            if len(wanted) >= most or not {src, dst} <= there:
+                continue
+            wanted[src, dst] = None
+            if one.kind == RTT:
+                wanted[dst, src] = None
+    return list(wanted)
+
+
+def _sample(plan: Plan, ways: Ways, there: Sequence[int], most: int) -> list[Pair]:
+    order = probe_draws.shuffled(there, plan.seed ^ _ORDER)
+    circle = [*pairwise(order), (order[-1], order[0])]
+    once, others = circle[::2], circle[1::2]
+    found = ways.follow(once[:most])
+    used = {link for way in found for link in way.links}
+    for way in ways.follow(others[:most]):
+        used |= way.links
+    wanted: dict[Pair, None] = dict.fromkeys(once)
+    wanted.update(dict.fromkeys(_covering(plan, ways, used, most)))
+    wanted.update(dict.fromkeys(others))
+    for src, dst in _any(plan.seed, there):
+        if len(wanted) >= most + _SPARE:
+            break
+        wanted[src, dst] = None
+    return list(wanted)[: most + _SPARE]
+
+
+def _any(seed: int, there: Sequence[int]) -> Iterator[Pair]:
+    for number in range(_TRIES):
+        src, dst = (
+            there[probe_draws.below(seed ^ _ANY, 2 * number + side, len(there))] for side in (0, 1)
+        )
+        if src != dst:
+            yield src, dst
+
+
+def _covering(plan: Plan, ways: Ways, used: set[int], most: int) -> Iterator[Pair]:
+    """Pairs that use links which are not used yet; `used` grows."""
+    core, topology = plan.core, plan.topology
+    missing = [
+        link
+        for link in range(len(topology.links))
+        if link not in used and core.is_core_link(topology, link)
+    ]
+    count = 0
+    for link in missing[:_TRIES]:
+        if link in used or count == most:
+            continue
+        pair = _through(plan, ways, link)
+        if pair is None:
+            continue
+        for way in ways.follow([pair]):
+            used |= way.links
+            count += 1
+            yield pair
+
+
+def _through(plan: Plan, ways: Ways, link: int) -> Pair | None:
+    """Two instances whose packets pass this link of the core, if there are any, as it is in the
+    epoch that was followed last."""
+    core, ends = plan.core, plan.topology.links[link]
+    row, width = core.row_of[ends.src], len(core.columns)
+    choice = core.out[row].index(link) + 1
+    for column, value in enumerate(ways.table[row * width : (row + 1) * width]):
+        if value != choice:
+            continue
+        src = _upstream(plan, ways, ends.src, column)
+        if src is not None:
+            return src, core.behind[column][0]
+    return None
+
+
+def _upstream(plan: Plan, ways: Ways, node: int, column: int) -> int | None:
+    """An instance whose packets for this column come to this node of the core."""
+    core, width = plan.core, len(plan.core.columns)
+    into: dict[int, list[int]] = {}
+    for row, out in enumerate(core.out):
+        choice = ways.table[row * width + column]
+        if 0 < choice <= len(out):
+            into.setdefault(plan.topology.links[out[choice - 1]].dst, []).append(core.rows[row])
+    queue, seen = [node], {node}
+    for one in queue:
+        behind = core.behind[core.column_of[one]] if core.column_of[one] >= 0 else []
+        if behind and core.columns[column] != one:
+            return behind[0]
+        fresh = [before for before in into.get(one, []) if before not in seen]
+        seen.update(fresh)
+        queue.extend(fresh)
+    return None

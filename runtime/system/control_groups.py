@@ -1,0 +1,182 @@
+"""Control groups that limit what processes use: of version 2 where the controllers are there, else
+of version 1 (cgroups(7)). An ordinary user can make some where they are delegated.
+
+All of a run's groups are in one, `tstorm-RUN`, below the innermost group of ours that can hold it:
+what limits us goes on limiting them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.system import cgroups
+
+PREFIX = "tstorm-"
+_PERIOD_US = 100_000
+_LEAST_QUOTA_US = 1000  # the kernel takes no less
+EVENTS = "pids.events"
+_CONTROLLERS, _PIDS = ("cpu", "memory"), "pids"
+_MOUNT = Path("sys/fs/cgroup")
+_TRIES, _PAUSE_S = 20, 0.05  # the last process of a group may just be dying
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroups:
+    """A run's groups of each controller: the same directory again and again in version 2."""
+
+    cpu: Path | None
+    memory: Path | None
+    pids: Path | None = None
+
+    @property
+    def _places(self) -> set[Path]:
+        return {place for place in (self.cpu, self.memory, self.pids) if place is not None}
+
+    @property
+    def missing(self) -> set[str]:
+        """Of 'cpu' and 'mem', what no process can be limited in."""
+        found = {"cpu": self.cpu, "mem": self.memory}
+        return {what for what, place in found.items() if place is None}
+
+    def limit(
+        self, name: str, pid: int, cpu_millis: int, mem_bytes: int, processes: int = 0
+    ) -> list[str]:
+        """Puts a process into a group of this name with these limits (0: none). Returns what of
+        them, 'cpu', 'mem' or 'pids', cannot be enforced."""
+        lacking = []
+        for what, place, value in (
+            ("cpu", self.cpu, cpu_millis),
+            ("mem", self.memory, mem_bytes),
+            ("pids", self.pids, processes),
+        ):
+            if value and (place is None or not _limit(place / name, what, value, pid)):
+                lacking.append(what)
+        return lacking
+
+    def kills(self, name: str) -> int:
+        """How many processes of this group the kernel has killed, since they wanted more memory."""
+        if self.memory is None:
+            return 0
+        here = self.memory / name
+        files = (here / "memory.events", here / "memory.oom_control")
+        return max(cgroups.counter(file, "oom_kill") or 0 for file in files)
+
+    def refused(self, name: str) -> int:
+        """How often this group was refused one more process."""
+        return 0 if self.pids is None else cgroups.counter(self.pids / name / EVENTS, "max") or 0
+
+    def remove(self) -> None:
+        """Once their processes are dead."""
+        for place in self._places:
+            _remove(place)
+
+
+def make(run_id: str, root: Path = cgroups.ROOT, *, pids: bool = False) -> ControlGroups:
+    """Groups of a run; without those that cannot be had here. `pids`: of numbers of processes,
+    too."""
+    found: dict[str, Path | None] = {}
+    for controller in (*_CONTROLLERS, *([_PIDS] if pids else [])):
+        places = list(cgroups.own(controller, root))
+        legacy = [place for place in places if _is_legacy(place, root)]
+        found[controller] = _make(f"{PREFIX}{run_id}", controller, legacy or places)
+    return ControlGroups(found["cpu"], found["memory"], found.get(_PIDS))
+
+
+def _is_legacy(place: Path, root: Path) -> bool:
+    """Of version 1: below a mount with the controller's name."""
+    below = place.relative_to(root / _MOUNT).parts
+    return bool(below) and below[0] in _CONTROLLERS and not (place / "cgroup.controllers").exists()
+
+
+def _make(name: str, controller: str, places: list[Path]) -> Path | None:
+    for place in places:
+        group = place / name
+        try:
+            group.mkdir(exist_ok=True)
+        except OSError:
+            continue
+        if _has(group, controller):
+            return group
+        with suppress(OSError):
+            group.rmdir()
+    return None
+
+
+def _has(group: Path, controller: str) -> bool:
+    """Whether groups in it can be limited, after having asked for that."""
+    if not (group / "cgroup.controllers").exists():
+        return (group / "cgroup.procs").exists()  # version 1
+    with suppress(OSError):
+        if controller not in (group / "cgroup.controllers").read_text().split():
+            _enable(group.parent, controller)
+        _enable(group, controller)
+        return True
+    return False
+
+
+def _enable(group: Path, controller: str) -> None:
+    (group / "cgroup.subtree_control").write_text(f"+{controller}")
+
+
+def _limit(group: Path, what: str, value: int, pid: int) -> bool:
+    try:
+        group.mkdir(exist_ok=True)
+        for name, text in _settings(group, what, value):
+            (group / name).write_text(text)
+        (group / "cgroup.procs").write_text(str(pid))
+    except OSError:
+        return False
+    with suppress(OSError):  # without it the rest would go to the swap space
+        swap = group / "memory.swap.max"
+        if what == "mem" and swap.exists():
+            swap.write_text("0")
+    return True
+
+
+def _settings(group: Path, what: str, value: int) -> Iterator[tuple[str, str]]:
+    if what == "mem":
+        new = (group / "memory.max").exists()
+        yield ("memory.max" if new else "memory.limit_in_bytes", str(value))
+        return
+    if what == _PIDS:
+        yield ("pids.max", str(value))
+        return
+    quota = max(value * _PERIOD_US // 1000, _LEAST_QUOTA_US)
+    if (group / "cpu.max").exists():
+        yield ("cpu.max", f"{quota} {_PERIOD_US}")
+    else:
+        yield ("cpu.cfs_period_us", str(_PERIOD_US))
+        yield ("cpu.cfs_quota_us", str(quota))
+
+
+def _remove(place: Path) -> None:
+    for _ in range(_TRIES):
+        with suppress(OSError):
+            for one in place.iterdir():
+                if one.is_dir():
+                    one.rmdir()
+            place.rmdir()
+            return
+        if not place.exists():
+            return
+        time.sleep(_PAUSE_S)
+
+
+def remove_left(run_id: str, root: Path = cgroups.ROOT) -> None:
+    """Removes groups that a run has left which was killed."""
+    wanted = f"{PREFIX}{run_id}"
+    for folder, names, _ in os.walk(root / _MOUNT):
+        if wanted in names:
+            names.remove(wanted)
+            _remove(Path(folder, wanted))
+
+
+REMEDY = (
+    "run as root, or as a user to whom control groups are delegated: `systemd-run --user --scope"
+    " tstorm run …` where systemd has the controllers cpu and memory delegated"
+)

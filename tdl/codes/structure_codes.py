@@ -1,0 +1,226 @@
+"""Codes TS01xx: declarations, and TS03xx: the timeline."""
+
+from __future__ import annotations
+
+from tdl.codes.code import Code
+from tdl.codes.loop_codes import LOOPS
+
+DECLARATIONS = (
+    Code(
+        "TS0101",
+        "declared twice",
+        "A name belongs to one service or bridge of the experiment.",
+        "bridge s1\nbridge s1",
+    ),
+    Code(
+        "TS0102",
+        "link to something undeclared",
+        "Both ends of a link must be declared as a service or a bridge, anywhere in the file.",
+        "service a\nlink a--s1",
+    ),
+    Code(
+        "TS0103",
+        "service without a link",
+        "A service that has no link can reach nothing. Give it a link, or remove it.",
+        "service a",
+    ),
+    Code(
+        "TS0104",
+        "rate of zero",
+        "A link of rate zero carries nothing. `at T a--b leave` cuts a link, and what waits there "
+        "is dropped. Where it is to wait, write a rate that is nearly none, such as `up=1Kb`, and "
+        "a `queue=` that holds it. Without a rate a link is unlimited.",
+        "link a--b up=0Mb",
+    ),
+    Code(
+        "TS0105",
+        "jitter greater than latency",
+        "Delay cannot be negative, so jitter (the standard deviation) may not be greater than "
+        "latency. Raise the latency or lower the jitter.",
+        "link a--b latency=5ms jitter=6ms",
+    ),
+    Code(
+        "TS0106",
+        "loss outside 0..1",
+        "Loss is a probability: `0.01` or `1%`, at most `1` or `100%`.",
+        "link a--b loss=5",
+    ),
+    Code(
+        "TS0107",
+        "link from something to itself",
+        "The two ends of a link differ. `link pg--pg` links each two instances of the service "
+        "`pg`; a bridge is one element.",
+        "bridge s1\nlink s1--s1",
+    ),
+    Code(
+        "TS0108",
+        "second link between the same two elements",
+        "Two elements have at most one link, because packets between them take one way at a time: "
+        "give it the rate of all of them. A second way, over a bridge, is used while the first is "
+        "down. A link of a service is a link of each of its instances: `a--s1` and `a.0--s1` are "
+        "two for `a.0`.",
+        "bridges s1 s2\nlink s1--s2\nlink s2--s1",
+    ),
+    Code(
+        "TS0109",
+        "setting given twice",
+        "bootstrapper, seed, routing, network, `start when` and `quit when` are given once in a "
+        "file.",
+        "seed 1\nseed 2",
+    ),
+    Code(
+        "TS0110",
+        "'symmetric' contradicts the rates",
+        "`symmetric` copies `up` to `down`: it needs `up=` and excludes `down=`.",
+        "link a--b down=5Mb symmetric",
+    ),
+    Code(
+        "TS0111",
+        "command line cannot be split",
+        "exec=, setup= and ready= are split into words as a shell would, but no shell runs them. "
+        "Quotes inside must be closed, and there must be at least one word.",
+        'service a exec="sh -c \'x"',
+    ),
+    Code(
+        "TS0112",
+        "too many instances",
+        "An experiment has at most 65,000 instances, because of its address range, 65,535 nodes "
+        "and 1,048,574 link directions. Its table of routes has a row for each bridge and a column "
+        "for each bridge with instances; an instance with several links, or linked to another, is "
+        "a row and a column of its own. It has at most 67,108,864 cells.",
+        "service a replicas=70000\nbridge s1\nlink a--s1",
+    ),
+    Code(
+        "TS0113",
+        "not at least one",
+        "replicas, cpu, mem, queue, grace and ready-timeout are greater than zero.",
+        "service a replicas=0",
+    ),
+    Code(
+        "TS0114",
+        "port outside 1..65535",
+        "TCP and UDP ports go from 1 to 65535.",
+        "service a port=70000",
+    ),
+    Code(
+        "TS0115",
+        "unknown distribution",
+        "dist= is normal, uniform, pareto or paretonormal.",
+        "link a--b latency=5 jitter=1 dist=gauss",
+    ),
+    Code(
+        "TS0116",
+        "unknown routing",
+        "`routing delay` (the default) takes the path of least delay, `routing hops` the one of "
+        "fewest links.",
+        "routing latency",
+    ),
+    Code(
+        "TS0117",
+        "not an environment variable",
+        "env= is a list of `NAME:value` separated by `;`. Quote a value with spaces.",
+        "service a env=PORT=80",
+    ),
+    Code(
+        "TS0118",
+        "not an image",
+        "An image is a reference such as `nginx:1.27` or `registry.example/app@sha256:…`, without "
+        "spaces.",
+        'service a img="my image"',
+    ),
+    Code(
+        "TS0119",
+        "one direction of a link without the other",
+        "`link a--b` declares both directions. `link a->b` declares the one, with `up=` as its "
+        "rate, and `link b->a` has to declare the other.",
+        "service a\nbridge s1\nlink a->s1 latency=16ms",
+    ),
+    # TS0120 is spent: links of single instances were an error once.
+    Code(
+        "TS0121",
+        "environment variable given twice",
+        "Each name occurs once in env=.",
+        "service a env=A:1;A:2",
+    ),
+    Code(
+        "TS0122",
+        "entrypoint without a program",
+        "entrypoint= is the whole program that an instance starts on a cluster, instead of the "
+        "image's own. Its first word is the program's name or path. Without entrypoint= the "
+        "image's own program runs.",
+        "service a entrypoint=[]",
+    ),
+    Code(
+        "TS0123",
+        "instance without a link",
+        "`link server--s1` links every instance of `server`, `link server.0--s1` that one only. "
+        "Where a service has links of single instances and none of its own, every instance needs "
+        "one, also those that joins add.",
+        "service a replicas=2\nbridge s1\nlink a.0--s1",
+    ),
+    *LOOPS,
+)
+
+TIMELINE = (
+    Code(
+        "TS0301",
+        "interval ends before it begins",
+        "In `from T1 to T2`, T2 is later than T1.",
+        "from 5s to 5s a churn 2",
+    ),
+    Code(
+        "TS0302",
+        "not enough legal targets",
+        "The statement asks for more instances than are in the right state at that time.",
+        "service a replicas=2\nbridge s1\nlink a--s1\nat 5s a leave 3",
+    ),
+    Code(
+        "TS0303",
+        "joining more than the declared replicas",
+        "replicas= was given, so no more can join. Raise it, or leave it out.",
+        "service a replicas=2\nbridge s1\nlink a--s1\nat 5s a join 3",
+    ),
+    Code(
+        "TS0304",
+        "open end without quit",
+        "A churn or flap without an end goes on until `at T quit`, which is missing.",
+        "service a replicas=2\nbridge s1\nlink a--s1\nchurn a 1",
+    ),
+    Code(
+        "TS0305",
+        "more than one quit",
+        "The experiment ends once.",
+        "at 5s quit\nat 6s quit",
+    ),
+    Code(
+        "TS0306",
+        "heal without partition",
+        "Nothing is partitioned at that time.",
+        "bridges s1 s2\nlink s1--s2\nat 5s heal",
+    ),
+    Code(
+        "TS0307",
+        "element is not in the right state",
+        "The named element cannot do this now: it is already (or not) joined or connected.",
+        "service a\nbridge s1\nlink a--s1\nat 5s a.0 leave\nat 6s a.0 crash",
+    ),
+    Code(
+        "TS0308",
+        "only churn and flap can go on without an end",
+        "Other actions need `at T` or `from T1 to T2`.",
+        "from 5s a leave",
+    ),
+    Code(
+        "TS0309",
+        "too many events",
+        "The statement expands to more events than an experiment can hold.",
+        "",
+    ),
+    Code(
+        "TS0310",
+        "two background loads at once",
+        "A link carries one background load at a time; end the first one before the second.",
+        "bridges s1 s2\nlink s1--s2 up=9Mb symmetric\nfrom 1s to 9s s1--s2 background 1Mb\n"
+        "from 2s to 5s s1->s2 background 2Mb",
+    ),
+)

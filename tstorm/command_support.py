@@ -1,0 +1,176 @@
+"""What the commands that touch runs share: errors, options, and carrying a plan out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tstorm import output
+from tstorm.exit_codes import CommandError
+from tstorm.loading import STDIN, plan_errors_shown
+from tstorm.options.cluster import only_in_cluster
+
+if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
+    from runtime.driver.progress import Progress, Reporter
+    from runtime.options import RunOptions, RunPlaces, RunResult
+    from tstorm.loading import PlanToRun
+
+
+@contextmanager
+def errors_shown() -> Iterator[None]:
+    """Turns a RunError or PlanError inside into the command's end, with its own exit code."""
+    from runtime.errors import RunError
+
+    try:
+        with plan_errors_shown():
+            yield
+    except RunError as error:
+        remedy = f"\nhint: {output.visible(error.remedy)}" if error.remedy else ""
+        said = output.visible(error.message)
+        raise CommandError(f"error: {said}{remedy}", error.exit_code) from error
+
+
+def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> RunOptions:
+    """What the command line says (`asked`: by option, what was said), else what the manifest of an
+    earlier run says, else defaults."""
+    from runtime.options import DEFAULTS, K8S, OF_VIRTUAL_TIME, REAL, VIRTUAL, decode
+
+    before = decode(recorded["options"], "options") if recorded else DEFAULTS
+    changes = dict(asked)
+    if asked.get("backend", before.backend) != before.backend or asked.get("hosts") == 0:
+        # elsewhere or hop-exact, whatever the recorded run was
+        elsewhere = {"faults": {}, "datapath": DEFAULTS.datapath, "hosts": 0, "nodes": ""}
+        changes = {**elsewhere, **asked}
+    if asked.get("backend") == K8S and "time" not in asked:
+        changes["time"] = REAL  # a cluster has no other
+    if asked.get("backend") == K8S and "images" not in asked:
+        changes["images"] = DEFAULTS.images
+    if (asked.get("backend") == K8S or asked.get("hosts")) and "packets" not in asked:
+        changes["packets"] = False  # no process sees them there; who asks for them is told
+    one_thread = {"backend": K8S, "time": VIRTUAL, "datapath": "kernel"}
+    if any(changes.get(name, getattr(before, name)) == value for name, value in one_thread.items()):
+        changes.setdefault("engine_threads", DEFAULTS.engine_threads)
+    in_cluster = changes.get("backend", before.backend) == K8S
+    hosts = in_cluster or changes.get("hosts", before.hosts)
+    if not hosts and (asked.get("clock_budget_ns") or asked.get("on_agent_loss")):
+        raise click.UsageError(
+            "--clock-budget and --on-agent-loss are for runs with --hosts or --backend k8s."
+        )
+    if changes.get("time", before.time) != VIRTUAL:
+        for name, option in OF_VIRTUAL_TIME.items():
+            if name in asked:
+                raise click.UsageError(f"{option} is for --time virtual.")
+        changes["cpu_ppb"] = DEFAULTS.cpu_ppb  # whatever the recorded run charged
+    if asked.get("max_lateness_ns") == 0:
+        raise click.UsageError("nothing is ever exactly on time: give --max-lateness 1ms or more.")
+    if not hosts and asked.get("datapath") == "kernel":
+        raise click.UsageError(
+            "--datapath kernel shapes whole paths, which takes agents: add --hosts 1 or more, or "
+            "--backend k8s."
+        )
+    return replace(before, **changes)
+
+
+def places_of(source: str, out: str | None, name: str) -> RunPlaces:
+    """Where the files of a run of `source` are. `name`: what it is called after."""
+    from runtime.options import RunPlaces
+
+    start, beside = directories(source)
+    return RunPlaces(
+        Path(out) if out else None,
+        name,
+        start,
+        beside,
+        kept_programs(source),
+        recorded_digests(source),
+    )
+
+
+def kept_programs(source: str) -> str:
+    """Where the run at `source` has copies of what it ran; '' if it is no run."""
+    from runtime.rundir.runfiles import PROGRAMS
+    from tstorm.loading import is_run
+
+    return str(Path(source).absolute() / PROGRAMS) if is_run(source) else ""
+
+
+def recorded_run(source: str) -> dict[str, Any] | None:
+    """What the run at `source` recorded about itself; None if it is no run."""
+    from runtime.rundir import rundir
+    from tstorm.loading import is_run
+
+    return rundir.recorded(source).manifest() if is_run(source) else None
+
+
+def directories(source: str) -> tuple[str, str]:
+    """Where a run is called, and where its relative programs are: for a recorded run as it was
+    then; else here, and where the TDL file or the plan directory is."""
+    here = str(Path.cwd())
+    beside = here if source == STDIN else str(Path(source).parent.absolute())
+    known = recorded_run(source) or {}
+    found = (known.get("start_directory"), known.get("source_directory"))
+    first, second = (one if isinstance(one, str) and one.startswith("/") else "" for one in found)
+    return first or here, second or beside
+
+
+def recorded_digests(source: str) -> dict[str, str]:
+    """What the images of a recorded run on this machine were; {} if `source` is none."""
+    from runtime.options import LOCAL, decode
+
+    known = recorded_run(source) or {}
+    found = known.get("images")
+    if not isinstance(found, dict) or decode(known["options"], "options").backend != LOCAL:
+        return {}  # a cluster has other digests of them
+    return {str(name): digest for name, digest in found.items() if isinstance(digest, str)}
+
+
+def carry_out(
+    found: PlanToRun,
+    options: RunOptions,
+    places: RunPlaces,
+    cluster: Mapping[str, Any],
+    *,
+    quiet: bool,
+) -> RunResult:
+    """Runs the plan where the options say, with progress on stderr. `cluster`: what was said of one
+    and is no option of the run."""
+    from runtime.errors import UnfitError
+    from tstorm import datapath_errors, display
+
+    run = _runner(found, options, cluster)
+
+    with display.reporter(quiet) as show:
+
+        def relay(record: Progress) -> None:
+            with output.kept_going(sys.stderr):
+                show(record)
+
+        try:
+            return run(found.plan, options, places, relay)
+        except UnfitError as error:
+            raise datapath_errors.shown(error, found.source_name, found.plan) from error
+
+
+def _runner(
+    found: PlanToRun, options: RunOptions, cluster: Mapping[str, Any]
+) -> Callable[[Plan, RunOptions, RunPlaces, Reporter], RunResult]:
+    """What carries it out. Usage errors, and RunError for a cluster that cannot be reached."""
+    from runtime.options import K8S
+
+    if options.backend == K8S:
+        from tstorm.k8s import choosing, clusterrun
+
+        place = choosing.place(found.plan, options, choosing.ClusterAsked(**cluster))
+        return partial(clusterrun.run, cluster=place)
+    from runtime.launch.launch import run
+
+    only_in_cluster(cluster)
+    return run

@@ -1,0 +1,159 @@
+"""What a run has measured that runs are compared by. Input: a run directory, as foreign data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.plan.reader import read_plan
+from runtime.errors import RunError
+from runtime.json_schema import (
+    COUNT,
+    INTEGER,
+    NOTHING,
+    TEXT,
+    OneOf,
+    Shape,
+    check,
+)
+from runtime.judge.verdict import UNKNOWN, VALID
+from runtime.options import COMPLETED, RunOptions, decode
+from runtime.probing import probe_record
+from runtime.rundir.eventlog import read_events
+from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import EVENTS, MANIFEST, PLAN, SUMMARY
+from runtime.schedule import PlanClock, Schedule
+from tstorm.comparing import intervals, roundtrips
+from tstorm.comparing.metrics import Metric, MetricKind
+
+P99 = 0.99
+_EXPECTATIONS = Shape(
+    [
+        {
+            "text": TEXT,
+            "state": TEXT,
+            "figure?": OneOf(INTEGER, NOTHING),
+            "unit?": TEXT,
+            "kind?": TEXT,
+            "at_ns?": OneOf(INTEGER, NOTHING),
+        }
+    ]
+)
+_VERDICT = Shape({"state": TEXT})
+_BYTES = Shape([{"delivered_bytes?": COUNT}])
+_UNITS = ("ns", "bps", "ppb", "")
+_PASSED, _FAILED, _NOT_MEASURED = "passed", "failed", "not_measured"
+_HAPPENED = ("log", "run")  # expectations that come true at a moment
+
+
+@dataclass(slots=True)
+class RunMetrics:
+    """Of one run. `values` has a figure for each metric; of some there is more: `samples` are what
+    a quantile is of, `counts` what a share is of (so many, of how many). `ended_ns` is plan time:
+    where its timeline ended, or how far it came; None: nobody knows."""
+
+    verdict: str
+    seed: int
+    outcome: str = COMPLETED
+    ended_ns: int | None = None
+    values: dict[Metric, float] = field(default_factory=dict)
+    samples: dict[Metric, list[int]] = field(default_factory=dict)
+    counts: dict[Metric, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it came to its end: else it has figures of a part of the timeline."""
+        return self.outcome == COMPLETED
+
+
+def of(directory: RunDirectory) -> RunMetrics:
+    """RunError if it has no summary, or something is damaged; PlanError if its plan is."""
+    manifest, summary = directory.manifest(), directory.summary()
+    place = str(directory / SUMMARY)
+    if not summary or "outcome" not in manifest:
+        raise RunError(f"the run in {directory.path} has not ended", "run it again")
+    verdict = summary.get("verdict", {"state": UNKNOWN})
+    check(verdict, _VERDICT, f"{place}: verdict")
+    found = RunMetrics(verdict["state"], int(manifest["seed"]), manifest["outcome"])
+    options = decode(manifest["options"], f"{directory / MANIFEST}: options")
+    found.values[Metric(MetricKind.VERDICT)] = float(verdict["state"] != VALID)
+    for failure in summary.get("failures", ()):
+        found.values[Metric(MetricKind.PROGRAM, failure["target"])] = 1.0
+    found.values.update(_expectations(summary, place))
+    for one in summary.get("figures", ()):
+        if one["value"] is not None:
+            own = Metric(MetricKind.OWN, f"{one['name']} of {one['instance']}")
+            found.values[own] = float(one["value"])
+    last_ns = _probes(directory, found, options.pace)
+    clock = PlanClock(options.start_at_ns, options.pace)
+    lasted_ns = _lasted_ns(directory, options, clock.due(last_ns), whole=found.is_whole)
+    if lasted_ns > 0:
+        found.ended_ns = clock.plan_time(lasted_ns)
+        found.values.update(_throughput(summary, place, lasted_ns))
+    return found
+
+
+def _expectations(summary: Mapping[str, Any], place: str) -> Iterator[tuple[Metric, float]]:
+    """A text that stands twice, or for several pairs, failed if one of them did."""
+    rows = summary.get("expectations", [])
+    check(rows, _EXPECTATIONS, f"{place}: expectations")
+    failed: dict[str, bool] = {}
+    for row in rows:
+        if row["state"] != _NOT_MEASURED:
+            failed[row["text"]] = failed.get(row["text"], False) or row["state"] == _FAILED
+        unit = row.get("unit", "")
+        if row.get("figure") is not None and unit in _UNITS:
+            yield Metric(MetricKind.FIGURE, row["text"], unit), float(row["figure"])
+        if (
+            row.get("kind") in _HAPPENED
+            and row["state"] == _PASSED
+            and row.get("at_ns") is not None
+        ):
+            yield Metric(MetricKind.MOMENT, row["text"], "ns"), float(row["at_ns"])
+    yield from ((Metric(MetricKind.EXPECTATION, text), float(bad)) for text, bad in failed.items())
+
+
+def _lasted_ns(directory: RunDirectory, options: RunOptions, last_ns: int, *, whole: bool) -> int:
+    """How long its timeline went on, of the run's own time: to the `quit` of the plan or of its
+    programs (`quit when`), else to the planned end. Of a run that did not come to that, to what it
+    has recorded last before its programs were ended, or to `last_ns`."""
+    for row in read_events(directory) if directory.has(EVENTS) else ():
+        if row.get("kind") == "quit":
+            return int(row["applied_ns"])
+        if not row.get("asked"):
+            last_ns = max(last_ns, row.get("applied_ns", 0))
+    if not whole:
+        return last_ns
+    return Schedule(read_plan(directory.path / PLAN, lazy=True), options).end_due_ns
+
+
+def _throughput(
+    summary: Mapping[str, Any], place: str, lasted_ns: int
+) -> Iterator[tuple[Metric, float]]:
+    """What arrived of each pair, over the whole run."""
+    pairs = summary["pairs"]
+    check(pairs, _BYTES, f"{place}: pairs")
+    for row in pairs:
+        if "delivered_bytes" in row:
+            metric = Metric(MetricKind.THROUGHPUT, f"{row['src']} -> {row['dst']}", "bps")
+            yield metric, row["delivered_bytes"] * 8 * 10**9 / lasted_ns
+
+
+def _probes(directory: RunDirectory, found: RunMetrics, pace: int) -> int:
+    """When the last one was sent, plan time; 0 if there is none."""
+    recorded = probe_record.read(directory)
+    if recorded is None:
+        return 0
+    probed = roundtrips.gather(recorded, pace)
+    for (one, other), trips in probed.round_trips.items():
+        ordered = sorted(trips)
+        for kind, part in ((MetricKind.RTT_MEDIAN, 0.5), (MetricKind.RTT_P99, P99)):
+            metric = Metric(kind, f"{one} <-> {other}", "ns")
+            found.values[metric] = intervals.quantile(ordered, part)
+            found.samples[metric] = ordered
+    for (source, target), (lost, whole) in probed.lost.items():
+        metric = Metric(MetricKind.LOSS, f"{source} -> {target}", "ppb")
+        found.values[metric] = lost * 10**9 / whole
+        found.counts[metric] = (lost, whole)
+    return probed.last_ns

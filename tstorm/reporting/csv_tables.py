@@ -1,0 +1,135 @@
+"""A run as tables over time, for spreadsheets, pandas and gnuplot: CSV (RFC 4180, with \\n).
+
+Input: the facts of a run. Output: tables, each with its columns and its rows. Times are plan time
+in ns since time 0, but `due_ns`, `applied_ns` and `lag_ns`, which are the run's own, as in
+events.jsonl. An empty cell is what is not known. Rows are made one by one: a run's samples may be
+larger than memory.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+from runtime.errors import RunError
+from runtime.json_schema import REMEDY
+from runtime.probing import probe_record
+from runtime.rundir.line_files import read_lines
+from runtime.rundir.runfiles import MEASURED_FIGURES, PLANNED_FIGURES, PROBE_COUNTS, SAMPLES
+from tstorm.output import to_json, visible
+from tstorm.reporting.run_facts import RunFacts
+
+Row = Sequence[object]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    columns: tuple[str, ...]
+    rows: Callable[[RunFacts], Iterator[Row]]  # RunError for what is damaged
+
+
+_EVENT = ("seq", "planned_ns", "due_ns", "applied_ns", "lag_ns", "kind", "target")
+_FIGURE = ("name", "instance", "value", "message")
+_MEASURED = (*PROBE_COUNTS, *MEASURED_FIGURES)
+_LINK = (
+    *("pkts", "bytes", "out_pkts", "out_bytes", "drop_queue", "drop_loss", "drop_down"),
+    *("backlog_bytes", "backlog_pkts"),
+)
+_PAIR = (
+    *("offered_pkts", "offered_bytes", "delivered_pkts", "delivered_bytes"),
+    *("drop_queue", "drop_loss", "drop_down", "drop_route"),
+)
+
+
+def _paths(facts: RunFacts) -> Iterator[Row]:
+    for path in facts.paths:
+        planned, measured = path["planned"] or {}, path["measured"] or {}
+        yield (
+            *(path["from"], path["to"], path["epoch"]["from_ns"], path["epoch"]["to_ns"]),
+            path["measure"],
+            *(planned.get(name) for name in PLANNED_FIGURES),
+            *(measured.get(name) for name in _MEASURED),
+        )
+
+
+def _events(facts: RunFacts) -> Iterator[Row]:
+    for event in facts.events():
+        yield (*(event.get(name) for name in _EVENT), to_json(event.get("args", {})))
+
+
+def _figures(facts: RunFacts) -> Iterator[Row]:
+    for one in facts.summary.get("figures", ()):
+        yield tuple(one[name] for name in _FIGURE)
+
+
+def _probes(facts: RunFacts) -> Iterator[Row]:
+    found = probe_record.read(facts.directory)
+    if found is None:
+        return
+    for pair, sent_ns, delay_ns in found.probes:
+        src, dst = found.header.pairs[pair]
+        yield sent_ns, src, dst, found.header.measure, delay_ns, int(delay_ns is None)
+
+
+def _links(facts: RunFacts) -> Iterator[Row]:
+    names = [link.name for link in facts.plan.topology.links]
+    return _counters(facts, "links", ("link",), names, _LINK)
+
+
+def _pairs(facts: RunFacts) -> Iterator[Row]:
+    names = [node.name for node in facts.plan.topology.nodes]
+    return _counters(facts, "pairs", ("src", "dst"), names, _PAIR)
+
+
+def _counters(
+    facts: RunFacts, kind: str, keys: Sequence[str], names: Sequence[str], values: Sequence[str]
+) -> Iterator[Row]:
+    """Cumulative counters, a row each time that they had moved."""
+    if not facts.directory.has(SAMPLES):
+        return
+    columns: Sequence[str] = ()
+    for sample in read_lines(facts.directory, SAMPLES):
+        if "columns" in sample:
+            columns = sample["columns"][kind]
+            continue
+        at_ns = sample.get("at_ns")
+        for row in sample[kind]:
+            one = dict(zip(columns, row, strict=False))
+            numbers = [one.get(key, -1) for key in keys]
+            if len(row) != len(columns) or not all(0 <= at < len(names) for at in numbers):
+                raise RunError(f"{SAMPLES} has a row that is none of this plan: {row[:9]}", REMEDY)
+            known = at_ns if type(at_ns) is int else None
+            yield (known, *(names[at] for at in numbers), *(one.get(name) for name in values))
+
+
+TABLES: Mapping[str, CsvTable] = {
+    "paths": CsvTable(
+        (
+            *("from", "to", "from_ns", "to_ns", "measure"),
+            *(f"planned_{name}" for name in PLANNED_FIGURES),
+            *(f"measured_{name}" for name in _MEASURED),
+        ),
+        _paths,
+    ),
+    "pairs": CsvTable(("at_ns", "from", "to", *_PAIR), _pairs),
+    "links": CsvTable(("at_ns", "link", *_LINK), _links),
+    "probes": CsvTable(("sent_ns", "from", "to", "measure", "delay_ns", "lost"), _probes),
+    "figures": CsvTable(_FIGURE, _figures),
+    "events": CsvTable((*_EVENT, "args"), _events),
+}
+
+
+def encoded(table: CsvTable, facts: RunFacts) -> Iterator[bytes]:
+    """A line each, the names of the columns first. RunError."""
+    yield line(table.columns)
+    yield from map(line, table.rows(facts))
+
+
+def line(row: Row) -> bytes:
+    """Text is on one line, without what would do something to a terminal."""
+    buffer = StringIO()
+    cells = [visible(value) if isinstance(value, str) else value for value in row]
+    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    return buffer.getvalue().encode("utf-8")

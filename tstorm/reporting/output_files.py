@@ -1,0 +1,88 @@
+"""Where a report or picture is written: a file or a folder, whole or not at all.
+
+A file takes the place of a regular file that is there. A folder of tables replaces an empty one or
+one that holds nothing but such tables, which are known by their names and first lines. Nothing
+else is replaced: no device, no pipe, no folder of somebody's files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from compiler.plan import outdir, scratch
+from tstorm.exit_codes import CommandError
+
+STDOUT = "-"
+_IN_MEMORY = 1 << 20  # of what goes to standard output; more waits on the disk
+_CHUNK = 1 << 16
+
+
+def put_file(target: str, pieces: Iterable[bytes]) -> None:
+    """CommandError, or whatever making the pieces raises: then what was there is still there."""
+    with _writing(target):
+        place = Path(os.path.realpath(target))
+        if place.is_dir():
+            raise CommandError(f"error: {target} is a directory; name a file")
+        if place.exists() and not place.is_file():
+            raise CommandError(f"error: {target} is not a regular file; use '-o -' and a pipe")
+        with scratch.directory(place.parent, place.name) as fresh:
+            draft = fresh / place.name
+            with draft.open("wb") as file:
+                file.writelines(pieces)
+            draft.replace(place)
+
+
+def put_folder(
+    target: str, files: Mapping[str, Iterable[bytes]], heads: Mapping[str, bytes]
+) -> None:
+    """`heads`: the first line of each file that may be replaced, by its name. CommandError."""
+
+    def stranger(directory: Path) -> str:
+        if not directory.is_dir():
+            return "is a file; give the name of a folder, or --table NAME for one table"
+        for path in sorted(directory.iterdir()):
+            if not _is_ours(path, heads):
+                return f"holds {path.name!r}, which is no table of this command"
+        return ""
+
+    with _writing(target):
+        place = Path(os.path.realpath(target))
+        refusal = outdir.refusal(place, stranger)
+        if refusal:
+            raise CommandError(f"error: {target} {refusal}\nhint: choose another -o")
+        outdir.put(place, files)
+
+
+def put_stdout(pieces: Iterable[bytes]) -> None:
+    """Nothing is written before all of it is there."""
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+        for piece in pieces:
+            file.write(piece)
+        file.seek(0)
+        while chunk := file.read(_CHUNK):
+            click.echo(chunk, nl=False)
+    sys.stdout.flush()
+
+
+def _is_ours(path: Path, heads: Mapping[str, bytes]) -> bool:
+    head = heads.get(path.name)
+    if head is None or path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(head)) == head
+
+
+@contextmanager
+def _writing(target: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CommandError(f"error: writing {target}: {reason}") from error

@@ -1,0 +1,224 @@
+"""What a pair of instances met over time, from the records of a finished run.
+
+rtt          of each probe from the first to the second, and the probe the other way that was sent
+             nearest to it: the sum of their delays, null if one of the two was lost
+delay        of each probe from the first to the second; null: lost
+loss         lost probes of those that were sent in a second of plan time
+throughput   IP bytes that the network has delivered from the first to the second since the sample
+             before
+
+Times are plan time in ns. Input: probes.jsonl (docs/probes.md) and samples.jsonl.
+"""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compiler.plan.reader import Plan
+from runtime.datapath.sampler import PAIR_COLUMNS
+from runtime.json_schema import COUNT, Shape, check
+from runtime.probing import probe_record
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import read_lines
+from runtime.rundir.runfiles import SAMPLES
+from tstorm.testing.experiment_errors import ExperimentError
+from tstorm.testing.request import nanoseconds
+
+__tracebackhide__ = True  # pytest shows the test, not how this was found out
+Pair = tuple[str, str]
+Point = tuple[int, int | None]
+_SECOND = 10**9
+_BITS_NS = 8 * _SECOND
+_UNITS = {"rtt": "ns", "delay": "ns", "loss": "ppb", "throughput": "bps"}
+WHATS = tuple(_UNITS)
+_COUNTER = "delivered_bytes"
+_TIMES = Shape({"at_ns": COUNT, "elapsed_ns": COUNT})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Series:
+    """Values by time; `unit` is ns, bps or ppb. A value is None where a probe was lost."""
+
+    what: str
+    pair: Pair
+    unit: str
+    times_ns: tuple[int, ...]
+    values: tuple[int | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        """Short, since pytest shows it several times where an assertion fails."""
+        found = self.measured
+        span = f" from {min(found)} to {max(found)} {self.unit}" if found else ""
+        lost = f", {len(self) - len(found)} lost" if len(found) < len(self) else ""
+        return f"<Series {self.what} {_told(self.pair)}: {len(self)} values{span}{lost}>"
+
+    def between(self, start: str | int, end: str | int) -> Series:
+        """The part from `start` on and before `end`, such as "5s" and "10s"."""
+        low, high = nanoseconds(start), nanoseconds(end)
+        first, after = bisect_left(self.times_ns, low), bisect_left(self.times_ns, high)
+        part = slice(first, after)
+        return replace(self, times_ns=self.times_ns[part], values=self.values[part])
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """The values without those that were lost."""
+        return tuple(value for value in self.values if value is not None)
+
+    def least(self) -> int:
+        return min(self._some())
+
+    def most(self) -> int:
+        return max(self._some())
+
+    def median(self) -> int:
+        return statistics.median_low(self._some())
+
+    def mean(self) -> int:
+        found = self._some()
+        return sum(found) // len(found)
+
+    def _some(self) -> tuple[int, ...]:
+        found = self.measured
+        if not found:
+            lost = f", {len(self)} were lost" if len(self) else ""
+            raise ExperimentError(f"nothing of {self.what} {_told(self.pair)} was measured{lost}")
+        return found
+
+
+def read(directory: HeldDirectory, plan: Plan, pair: Pair, what: str) -> Series:
+    """RunError for damaged files."""
+    if what not in _UNITS:
+        raise ValueError(f"there is no series {what!r}; there are {', '.join(WHATS)}")
+    names = [node.name for node in plan.topology.nodes if node.service >= 0]
+    for name in pair:
+        if name not in names:
+            there = ", ".join(names[:20])
+            raise ExperimentError(f"the experiment has no instance {name!r}; it has {there}")
+    if what == "throughput":
+        points: Sequence[Point] = _throughput(directory, plan, pair)
+    else:
+        points = _of_probes(directory, pair, what)
+    ordered = sorted(points, key=lambda point: point[0])
+    times, values = tuple(at for at, _ in ordered), tuple(value for _, value in ordered)
+    return Series(what, pair, _UNITS[what], times, values)
+
+
+def _told(pair: Pair) -> str:
+    return f"{pair[0]} -> {pair[1]}"
+
+
+# -- probes ----------------------------------------------------------------------------------------
+
+
+def _of_probes(directory: HeldDirectory, pair: Pair, what: str) -> Sequence[Point]:
+    found = probe_record.read(directory)
+    if found is None:
+        raise ExperimentError(f"{directory.path} has no probes: run without --no-probes")
+    header = found.header
+    back = (pair[1], pair[0])
+    there = {ends: number for number, ends in enumerate(header.pairs)}
+    composed = what == "rtt" and header.measure == probe_record.ONE_WAY
+    if what == "delay" and header.measure != probe_record.ONE_WAY:
+        raise ExperimentError(f"{directory.path} has round trips only: ask for what='rtt'")
+    for ends in (pair, back) if composed else (pair,):
+        if ends not in there:
+            raise ExperimentError(_unprobed(ends, header))
+    wanted = {there[ends]: ends for ends in (pair, back) if ends in there}
+    sent: dict[Pair, list[Point]] = {pair: [], back: []}
+    for probe in found.probes:
+        if probe.pair in wanted:
+            sent[wanted[probe.pair]].append((probe.sent_at_ns, probe.delay_ns))
+    ways = [sorted(sent[ends], key=lambda point: point[0]) for ends in (pair, back)]
+    if what == "loss":
+        return _shares(ways[0])
+    return list(_sums(*ways)) if composed else ways[0]
+
+
+def _unprobed(ends: Pair, header: probe_record.ProbesHeader) -> str:
+    probed = ", ".join(map(_told, header.pairs[:10])) or "none"
+    return (
+        f"{_told(ends)} was not probed: {len(header.pairs)} of {header.of} pairs were ({probed});"
+        " docs/probes.md says which"
+    )
+
+
+def _sums(there: Sequence[Point], back: Sequence[Point]) -> Iterator[Point]:
+    """Each probe with the one back that was sent nearest to it."""
+    times = [at for at, _ in back]
+    for at, delay in there:
+        after = bisect_left(times, at)
+        near = min(
+            back[max(after - 1, 0) : after + 1], key=lambda one: abs(one[0] - at), default=None
+        )
+        answer = near[1] if near else None
+        yield at, None if delay is None or answer is None else delay + answer
+
+
+def _shares(sent: Sequence[Point]) -> list[Point]:
+    """Lost ones of each second in which there were any, in parts per billion."""
+    counts: dict[int, list[int]] = {}
+    for at, delay in sent:
+        count = counts.setdefault(at // _SECOND, [0, 0])
+        count[0] += 1
+        count[1] += delay is None
+    return [(second * _SECOND, lost * 10**9 // all_) for second, (all_, lost) in counts.items()]
+
+
+# -- counters --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """`row` is the pair's, as far as it has moved."""
+
+    at_ns: int
+    elapsed_ns: int
+    row_bytes: int | None
+
+
+def _throughput(directory: HeldDirectory, plan: Plan, pair: Pair) -> list[Point]:
+    numbers = {node.name: number for number, node in enumerate(plan.topology.nodes)}
+    ends = numbers[pair[0]], numbers[pair[1]]
+    by_host: dict[str, list[_Sample]] = {}
+    if directory.has(SAMPLES):
+        for host, sample in _samples(read_lines(directory, SAMPLES), ends):
+            by_host.setdefault(host, []).append(sample)
+    for samples in by_host.values():  # over hosts the sender's counts a pair
+        if any(sample.row_bytes is not None for sample in samples):
+            return list(_rates(samples))
+    return []
+
+
+def _samples(
+    lines: Iterable[dict[str, Any]], ends: tuple[int, int]
+) -> Iterator[tuple[str, _Sample]]:
+    """RunError for one without its times."""
+    column = len(PAIR_COLUMNS)
+    for line in lines:
+        if "columns" in line:
+            names = line["columns"]["pairs"]
+            column = names.index(_COUNTER) if _COUNTER in names else column
+            continue
+        check(line, _TIMES, SAMPLES)
+        rows = (row for row in line["pairs"] if tuple(row[:2]) == ends and len(row) > column)
+        row = next(rows, None)
+        sample = _Sample(line["at_ns"], line["elapsed_ns"], row[column] if row else None)
+        yield str(line.get("host", "")), sample
+
+
+def _rates(samples: Sequence[_Sample]) -> Iterator[Point]:
+    """Of the pair's host: a sample without the pair says that nothing has moved."""
+    before_ns = counted = 0
+    for sample in samples:
+        took_ns = sample.elapsed_ns - before_ns
+        now = counted if sample.row_bytes is None else sample.row_bytes
+        if took_ns > 0:
+            yield sample.at_ns, max(now - counted, 0) * _BITS_NS // took_ns
+        before_ns, counted = sample.elapsed_ns, now
