@@ -133,7 +133,7 @@ PREPARE_COST_NS = 30_000_000
 class Preparation:
     """A later incarnation and when to begin making it, real ns since the start."""
 
-    step: int  # position in Timeline.steps
+    step: int  # position in Schedule.steps
     name: str
     begin_ns: int
 

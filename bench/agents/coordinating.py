@@ -42,7 +42,7 @@ async def coordinate(plan: Plan, key: bytes, ports: Sequence[int]) -> Record:
         run_id="bench",
         directory=Path("/nowhere"),
         plan=plan,
-        timeline=timeline,
+        schedule=timeline,
         options=options,
         log=io.BytesIO(),
         log_name="nowhere",

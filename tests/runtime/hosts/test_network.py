@@ -47,7 +47,7 @@ class Run:
             run_id="run1",
             directory=Path("/nowhere"),
             plan=self.plan,
-            timeline=self.timeline,
+            schedule=self.timeline,
             options=RunOptions(hosts=2),
             log=io.BytesIO(),
             log_name="nowhere",
