@@ -89,8 +89,12 @@ class Driver:
         except OSError as error:
             raise unwritten(error) from error
         self.ends = ProgramEnds(
-            *(self.plan.topology.services, config.options, held, self._memory),
-            *(self.report, lambda: self.timeline_runner),
+            self.plan.topology.services,
+            config.options,
+            held,
+            self._memory,
+            self.report,
+            lambda: self.timeline_runner,
         )
         self.backend = make_backend(self._context(log))
         self.timeline_runner: TimelineRunner = TimelineRunner(
@@ -112,7 +116,7 @@ class Driver:
             self._unprobed,
         )
         self.expected_runs = ExpectedRuns(
-            *(self.plan, self.schedule, self.backend.instances, self.timeline_runner.book)
+            self.plan, self.schedule, self.backend.instances, self.timeline_runner.book
         )
         self.pulse = Pulse(DRIVER, self._stalled)
         step_ns = config.options.faults.get("driver", {}).get("clock_step_ns", 0)

@@ -68,7 +68,10 @@ def results(
     schedule = until_its_end(directory, plan, schedule)
     delay_ns, virtual = smallest_delay(schedule), options.time == VIRTUAL
     judge = Judge(
-        *(delay_ns, options.max_lateness_ns, virtual, options.cpu_ppb),
+        delay_ns,
+        options.max_lateness_ns,
+        virtual,
+        options.cpu_ppb,
         thresholds=options.thresholds,
     )
     outcome, message = str(final["outcome"]), str(final["message"])

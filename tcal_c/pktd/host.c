@@ -24,7 +24,7 @@ static void host_describe(void *context, struct text *out) {
              " steering=%s",
              VERSION, h->loop->may_fifo ? "fifo" : "other", h->program >= 0 ? "bpf" : "read",
              h->loop->is_locked, (unsigned long long)counter_get(&h->loop->pace.spin_ns),
-             digests[h->loop->engine->transit.digests], 1 + h->loop->hands.count,
+             digests[h->loop->engine->transit.digests], 1 + h->loop->io_threads.count,
              h->loop->steers.may ? "auto" : "off");
 }
 
@@ -242,7 +242,7 @@ static uint64_t data_cpu_ns(const struct loop *loop) {
     if (pthread_getcpuclockid(loop->thread, &id) || clock_gettime(id, &t)) {
         return 0;
     }
-    return clock_ns(&t) + hands_cpu_ns(&loop->hands);
+    return clock_ns(&t) + io_threads_cpu_ns(&loop->io_threads);
 }
 
 static bool host_is_gone(void *context, uint32_t number) {
@@ -278,7 +278,7 @@ static void host_engine_stats(void *context, struct text *out) {
              (unsigned long long)counter_get(&loop->longest_slice_ns),
              (unsigned long long)counter_get(&loop->load.coalesced_frames),
              (unsigned long long)counter_get(&loop->load.coalesced_max_ns));
-    text_add(out, " handed_frames=%llu", (unsigned long long)counter_get(&loop->hands.frames));
+    text_add(out, " handed_frames=%llu", (unsigned long long)counter_get(&loop->io_threads.frames));
     text_add(out, " steered=%llu steered_ns=%llu steered_ports=%llu steered_refused=%llu",
              (unsigned long long)counter_get(&loop->steers.steer.times),
              (unsigned long long)counter_get(&loop->steers.steer.on_ns),

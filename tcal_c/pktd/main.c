@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
         {.name = "digest-times", .flag = &options.times, .value = true},
         {.name = "virtual-time", .flag = &options.is_virtual, .value = true},
         {.name = "pool-bytes", .number = &options.pool_bytes, .low = 4u << 20, .high = INT64_MAX},
-        {.name = "engine-threads", .number = &threads, .low = 1, .high = HANDS_LIMIT + 1},
+        {.name = "engine-threads", .number = &threads, .low = 1, .high = IO_THREADS_LIMIT + 1},
         {.name = "always-threads", .flag = &options.always_threads, .value = true},
         {.name = "cpu-share", .number = &sharers, .low = 1, .high = SHARERS_MAX},
         {.name = NULL}};

@@ -59,7 +59,7 @@ def command(
     find = which.finder(folder_of(file))
     in_cluster = backend == K8S
     machines = Machines(
-        *(budget_bps, underlay_ns), kubernetes=in_cluster, find=None if in_cluster else find
+        budget_bps, underlay_ns, kubernetes=in_cluster, find=None if in_cluster else find
     )
     raw = read_source(file)
     found = compile_text(

@@ -49,7 +49,7 @@ void test_digests(void);
 void test_captures(void);
 void test_arrivals(void);
 void test_load(void);
-void test_hands(void);
+void test_io_threads(void);
 void test_waiting(void);
 void test_steer(void);
 void test_steering(void);

@@ -51,14 +51,14 @@ static bool is_measured(struct loop *loop, uint64_t sent) {
     return true;
 }
 
-/* The write of a port that is a hand's now. */
+/* The write of a port that is an I/O thread's now. */
 bool due_hand_over(void *context, uint32_t number, uint64_t at_ns, const struct leaving *leaving,
                    const struct iovec *io, int count) {
     struct loop *loop = context;
     struct port *port = loop->port[number];
     uint64_t due_ns = at_ns - min_u64(pace_lead(&loop->pace), at_ns);
-    if (!loop->hands.are_given || !port ||
-        !hands_write(&loop->hands, port, due_ns, leaving, io, count)) {
+    if (!loop->io_threads.are_given || !port ||
+        !io_threads_write(&loop->io_threads, port, due_ns, leaving, io, count)) {
         return false;
     }
     load_sent(&loop->load, due_ns);

@@ -1,7 +1,7 @@
 /* What is due is done; then wait for the next due time or for a packet.
  *
- * This thread alone touches the engine's state, and the ports but for those that hands have the
- * turn at. It takes no locks and does not enter malloc.
+ * This thread alone touches the engine's state, and the ports but for those that I/O threads have
+ * the turn at. It takes no locks and does not enter malloc.
  */
 #include "loop.h"
 
@@ -28,8 +28,8 @@ static void take(struct loop *loop, const struct ready *ready) {
         messages_read(loop);
         return;
     }
-    if (loop->hands.count && ready->tag > HAND_TAG - loop->hands.count) {
-        turns_read(loop, &loop->hands.hand[HAND_TAG - ready->tag]);
+    if (loop->io_threads.count && ready->tag > IO_THREAD_TAG - loop->io_threads.count) {
+        turns_read(loop, &loop->io_threads.io_thread[IO_THREAD_TAG - ready->tag]);
         return;
     }
     /* A message before it in this round may have removed the port. */
@@ -61,7 +61,7 @@ static void *run(void *context) {
             take(loop, &ready[i]);
         }
     }
-    hands_recall(&loop->hands);
+    io_threads_recall(&loop->io_threads);
     return NULL;
 }
 
@@ -102,21 +102,21 @@ static int start_captures(struct loop *loop, const struct loop_options *options)
  * the loop itself is one. */
 static uint32_t choose_threads(const struct loop_options *options) {
     uint32_t threads = options->threads ? options->threads : cores() / 2 / options->sharers;
-    uint32_t most = options->threads ? HANDS_LIMIT + 1 : AUTO_THREADS;
-    uint64_t bearable = options->pool_bytes / THREAD_BYTES; /* empty frames that hands keep */
+    uint32_t most = options->threads ? IO_THREADS_LIMIT + 1 : AUTO_THREADS;
+    uint64_t bearable = options->pool_bytes / THREAD_BYTES; /* empty frames that I/O threads keep */
     threads = threads > most ? most : threads;
     threads = threads > bearable ? (uint32_t)bearable : threads;
     return threads < 1 || options->is_virtual ? 1 : threads;
 }
 
-static int start_hands(struct loop *loop, const struct loop_options *options) {
+static int start_io_threads(struct loop *loop, const struct loop_options *options) {
     uint32_t count = choose_threads(options) - 1;
     if (count == 0) {
         return 0;
     }
     loop->engine->hand_over = due_hand_over;
-    return hands_start(&loop->hands, count, options->always_threads, loop->engine, &loop->late,
-                       loop->wake);
+    return io_threads_start(&loop->io_threads, count, options->always_threads, loop->engine,
+                            &loop->late, loop->wake);
 }
 
 static int make_parts(struct loop *loop, const struct loop_options *options) {
@@ -143,7 +143,7 @@ static int make_parts(struct loop *loop, const struct loop_options *options) {
         pace_init(&loop->pace, clock_now(), options->sharers);
     }
     int error = options->captures < 0 ? 0 : start_captures(loop, options);
-    error = error ? error : start_hands(loop, options);
+    error = error ? error : start_io_threads(loop, options);
     return error ? error : wait_open(loop);
 }
 
@@ -175,7 +175,7 @@ void loop_stop(struct loop *loop) {
     if (loop->has_captures) {
         captures_stop(&loop->captures);
     }
-    hands_end(&loop->hands);
+    io_threads_end(&loop->io_threads);
     engine_free(loop->engine);
     free(loop->port);
     wait_close(loop);

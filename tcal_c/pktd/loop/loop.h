@@ -10,7 +10,7 @@
 #include "pktd/core/load.h"
 #include "pktd/core/pace.h"
 #include "pktd/steer/steer.h"
-#include "pktd/hands/hands.h"
+#include "pktd/io_threads/io_threads.h"
 #include "pktd/ports/port.h"
 #include "uring.h"
 
@@ -84,7 +84,7 @@ struct loop {
     struct load load;
     struct burden burden;
     struct histogram late;
-    struct hands hands;
+    struct io_threads io_threads;
     struct steers steers;
     int epoll;
     int wake;   /* eventfd: there are messages for the data thread */

@@ -140,13 +140,14 @@ void messages_read(struct loop *loop) {
     } else if (read(loop->wake, &count, sizeof count) < 0) {
         return;
     }
-    bool were_given = loop->hands.are_given;
+    bool were_given = loop->io_threads.are_given;
     for (struct message *m = take_all(&loop->inbox), *next; m; m = next) {
         next = m->next;
         handle(loop, m);
     }
-    if (were_given && !loop->hands.are_given) {
-        hands_give(&loop->hands); /* ports were removed, but there is as much to do as before */
+    if (were_given && !loop->io_threads.are_given) {
+        io_threads_give(
+            &loop->io_threads); /* ports were removed, but there is as much to do as before */
     }
 }
 

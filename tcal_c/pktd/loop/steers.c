@@ -19,7 +19,7 @@
 
 void steers_open(struct loop *loop, const struct loop_options *options) {
     struct steers *s = &loop->steers;
-    if (loop->is_virtual || loop->hands.count || options->sharers > 1 ||
+    if (loop->is_virtual || loop->io_threads.count || options->sharers > 1 ||
         sched_getaffinity(0, sizeof s->set, &s->set) || CPU_COUNT(&s->set) < 2) {
         return;
     }

@@ -34,7 +34,7 @@ int wait_open(struct loop *loop) {
     }
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     int error = loop->epoll < 0 ? -errno : watch(loop, loop->wake, WAKE_TAG);
-    return error ? error : hands_watch(&loop->hands, loop->epoll, HAND_TAG);
+    return error ? error : io_threads_watch(&loop->io_threads, loop->epoll, IO_THREAD_TAG);
 }
 
 void wait_close(struct loop *loop) {
@@ -45,16 +45,16 @@ void wait_close(struct loop *loop) {
     }
 }
 
-/* The port is looked at by way of the hand's set, which whoever has the turn looks at. */
-static int give_to_hand(struct loop *loop, struct port *port) {
+/* The port is looked at by way of the I/O thread's set, which whoever has the turn looks at. */
+static int give_to_io_thread(struct loop *loop, struct port *port) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = port};
-    int ports = hands_of(&loop->hands, port)->ports;
+    int ports = io_threads_of(&loop->io_threads, port)->ports;
     return epoll_ctl(ports, EPOLL_CTL_ADD, port->fd, &event) ? -errno : 0;
 }
 
 int wait_add(struct loop *loop, struct port *port) {
-    if (loop->hands.count) {
-        return give_to_hand(loop, port);
+    if (loop->io_threads.count) {
+        return give_to_io_thread(loop, port);
     }
     return loop->is_virtual ? virtual_add(loop, port) : watch(loop, port->fd, port->number);
 }
@@ -63,7 +63,8 @@ void wait_remove(struct loop *loop, struct port *port) {
     if (loop->is_virtual) {
         virtual_remove(loop, port);
     } else {
-        int epoll = loop->hands.count ? hands_of(&loop->hands, port)->ports : loop->epoll;
+        int epoll =
+            loop->io_threads.count ? io_threads_of(&loop->io_threads, port)->ports : loop->epoll;
         epoll_ctl(epoll, EPOLL_CTL_DEL, port->fd, NULL);
     }
 }
@@ -165,9 +166,9 @@ int loop_wait(struct loop *loop, struct ready *ready) {
     uint64_t due = min_u64(wait_next_due(loop), before + IDLE_SLEEP_NS);
     due = loop->burden.permille ? min_u64(due, loop->burden.next_ns) : due;
     uint64_t wait = pace_sleep(&loop->pace, before, due, load_tolerance(&loop->load));
-    wait = hands_may_sleep(&loop->hands) ? wait : 0;
+    wait = io_threads_may_sleep(&loop->io_threads) ? wait : 0;
     int count = wait_events(loop->epoll, ready, wait);
-    hands_woke(&loop->hands);
+    io_threads_woke(&loop->io_threads);
     uint64_t after = clock_now();
     if (wait) {
         pace_woke(&loop->pace, before, before + wait, after, count == 0);

@@ -8,7 +8,8 @@
 #define WAKE_TAG                                                                                   \
     UINT32_MAX /* of what is ready: messages; otherwise its low half is a port's number */
 
-#define HAND_TAG (UINT32_MAX - 1) /* of the ports of hand 0; downwards those of the others */
+#define IO_THREAD_TAG                                                                              \
+    (UINT32_MAX - 1) /* of the ports of I/O thread 0; downwards those of the others */
 
 /* What may be read; in virtual time, what has been read into the port's buffer. */
 struct ready {

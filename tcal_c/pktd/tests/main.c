@@ -6,13 +6,24 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } suites[] = {
-        {"structures", test_structures}, {"draws", test_draws},     {"queues", test_queues},
-        {"packets", test_packets},       {"links", test_links},     {"engine", test_engine},
-        {"protocol", test_protocol},     {"stages", test_stages},   {"paths", test_paths},
-        {"ports", test_ports},           {"digests", test_digests}, {"captures", test_captures},
-        {"arrivals", test_arrivals},     {"hands", test_hands},     {"load", test_load},
-        {"waiting", test_waiting},       {"steer", test_steer},     {"steering", test_steering}};
+    } suites[] = {{"structures", test_structures},
+                  {"draws", test_draws},
+                  {"queues", test_queues},
+                  {"packets", test_packets},
+                  {"links", test_links},
+                  {"engine", test_engine},
+                  {"protocol", test_protocol},
+                  {"stages", test_stages},
+                  {"paths", test_paths},
+                  {"ports", test_ports},
+                  {"digests", test_digests},
+                  {"captures", test_captures},
+                  {"arrivals", test_arrivals},
+                  {"io_threads", test_io_threads},
+                  {"load", test_load},
+                  {"waiting", test_waiting},
+                  {"steer", test_steer},
+                  {"steering", test_steering}};
     draw_init();
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         suites[i].run();

@@ -1,5 +1,5 @@
 /* Threads that read and write: the same packets in the same order with any number of them, also
- * while ports change hands. */
+ * while ports change I/O threads. */
 #include "ends.h"
 #include "common/tests/check.h"
 
@@ -75,11 +75,11 @@ static uint32_t read_directly(struct sim *sim, int set) {
 }
 
 static uint32_t take_inputs(struct sim *sim, uint32_t *gone) {
-    struct hand_input input;
+    struct io_thread_input input;
     uint32_t count = 0;
     bool lost;
-    for (uint32_t i = 0; i < hands.count; i++) {
-        while (hands_input(&hands, &hands.hand[i], &input, &lost)) {
+    for (uint32_t i = 0; i < io_threads.count; i++) {
+        while (io_threads_input(&io_threads, &io_threads.io_thread[i], &input, &lost)) {
             CHECK(!lost);
             if (input.frame) {
                 enter(sim, input.port, input.frame, input.bytes, input.at_ns);
@@ -93,25 +93,25 @@ static uint32_t take_inputs(struct sim *sim, uint32_t *gone) {
 }
 
 static uint32_t turn(struct sim *sim, int epoll, uint32_t *gone) {
-    hands_finish(&hands);
+    io_threads_finish(&io_threads);
     uint32_t count = take_inputs(sim, gone);
-    if (hands.are_given) {
+    if (io_threads.are_given) {
         return count;
     }
-    for (uint32_t i = 0; i < hands.count; i++) {
-        count += read_directly(sim, hands.hand[i].ports);
+    for (uint32_t i = 0; i < io_threads.count; i++) {
+        count += read_directly(sim, io_threads.io_thread[i].ports);
     }
-    return hands.count ? count : read_directly(sim, epoll);
+    return io_threads.count ? count : read_directly(sim, epoll);
 }
 
 /* Gives the ports away and takes them back, every now and then in the middle. */
 static void run_all(struct sim *sim, int epoll, uint32_t *gone) {
     for (uint32_t done = 0, rounds = 0; done < 2 * FRAMES; rounds++) {
         ends_feed();
-        if (hands.count && rounds % 7 == 0 && !hands.are_given) {
-            hands_give(&hands);
+        if (io_threads.count && rounds % 7 == 0 && !io_threads.are_given) {
+            io_threads_give(&io_threads);
         } else if (rounds % 64 == 63) {
-            hands_recall(&hands);
+            io_threads_recall(&io_threads);
             done += take_inputs(sim, gone);
         }
         done += turn(sim, epoll, gone);
@@ -120,18 +120,18 @@ static void run_all(struct sim *sim, int epoll, uint32_t *gone) {
     sim_run(sim, T0 + 2 * FRAMES * GAP_NS);
 }
 
-/* The ends go while hands have the turn. */
+/* The ends go while I/O threads have the turn. */
 static void close_ends(struct sim *sim, int epoll, uint32_t *gone) {
-    if (hands.count) {
-        hands_give(&hands);
+    if (io_threads.count) {
+        io_threads_give(&io_threads);
     }
     close(ends[0].peer);
     close(ends[1].peer);
-    while (hands.count && *gone < 2) {
+    while (io_threads.count && *gone < 2) {
         turn(sim, epoll, gone);
         sched_yield();
     }
-    hands_recall(&hands);
+    io_threads_recall(&io_threads);
     close(ends[0].port.fd);
     close(ends[1].port.fd);
 }
@@ -146,11 +146,11 @@ static struct outcome run_with(uint32_t count) {
     sim->engine->transit.digests = DIGESTS_TIMES;
     sim->engine->deliver = write_now;
     sim->engine->hand_over = count ? ends_hand_over : NULL;
-    CHECK_EQ(hands_start(&hands, count, false, sim->engine, &late, core), 0);
+    CHECK_EQ(io_threads_start(&io_threads, count, false, sim->engine, &late, core), 0);
     ends_open(epoll);
     run_all(sim, epoll, &gone);
     close_ends(sim, epoll, &gone);
-    CHECK_EQ(counter_get(&hands.frames) > 0, count > 0);
+    CHECK_EQ(counter_get(&io_threads.frames) > 0, count > 0);
     for (int i = 0; i < 4; i++) {
         o.written[i / 2] = ends[i / 2].written;
         o.hash[i / 2] = ends[i / 2].hash;
@@ -159,14 +159,14 @@ static struct outcome run_with(uint32_t count) {
     o.rx = counter_get(&sim->engine->count.rx);
     o.tx = counter_get(&sim->engine->count.tx);
     CHECK_EQ(counter_get(&sim->engine->transit.in_flight), 0);
-    hands_end(&hands);
+    io_threads_end(&io_threads);
     sim_free(sim);
     close(epoll);
     close(core);
     return o;
 }
 
-static void any_number_of_hands_does_the_same(void) {
+static void any_number_of_io_threads_does_the_same(void) {
     const struct outcome alone = run_with(0);
     CHECK(alone.written[0] > FRAMES / 2 && alone.digest[0] != 0 && alone.tx > 2 * FRAMES);
     for (uint32_t count = 1; count <= 3; count++) {
@@ -183,39 +183,39 @@ static void any_number_of_hands_does_the_same(void) {
 
 static void look(uint64_t *now_ns, uint64_t *cpu_ns, uint64_t *frames, uint64_t permille,
                  uint64_t rate) {
-    *now_ns += HANDS_LOOK_NS;
-    *cpu_ns += HANDS_LOOK_NS / 1000 * permille;
+    *now_ns += IO_THREADS_LOOK_NS;
+    *cpu_ns += IO_THREADS_LOOK_NS / 1000 * permille;
     *frames += rate / 100;
-    hands_look(&hands, *now_ns, *cpu_ns, *frames);
+    io_threads_look(&io_threads, *now_ns, *cpu_ns, *frames);
 }
 
-static void hands_help_while_there_is_much_to_do(void) {
+static void io_threads_help_while_there_is_much_to_do(void) {
     uint64_t now = T0, cpu = 0, frames = 0;
     int core = eventfd(0, EFD_NONBLOCK);
     struct sim *sim = sim_new(POOL);
-    CHECK_EQ(hands_start(&hands, 2, false, sim->engine, &late, core), 0);
+    CHECK_EQ(io_threads_start(&io_threads, 2, false, sim->engine, &late, core), 0);
     look(&now, &cpu, &frames, 900, 100000); /* nothing to compare with yet */
-    CHECK(!hands.are_given);
+    CHECK(!io_threads.are_given);
     look(&now, &cpu, &frames, 500, 100000);
-    CHECK(!hands.are_given);
+    CHECK(!io_threads.are_given);
     look(&now, &cpu, &frames, 700, 100000);
-    CHECK(hands.are_given);
+    CHECK(io_threads.are_given);
     for (int i = 0; i < 100; i++) {
         look(&now, &cpu, &frames, 50, 60000);
-        CHECK(hands.are_given);
+        CHECK(io_threads.are_given);
     }
     for (int i = 0; i < 19; i++) {
         look(&now, &cpu, &frames, 50, 40000);
-        CHECK(hands.are_given);
+        CHECK(io_threads.are_given);
     }
     look(&now, &cpu, &frames, 50, 60000); /* not one after the other */
     for (int i = 0; i < 19; i++) {
         look(&now, &cpu, &frames, 50, 40000);
-        CHECK(hands.are_given);
+        CHECK(io_threads.are_given);
     }
     look(&now, &cpu, &frames, 50, 40000);
-    CHECK(!hands.are_given);
-    hands_end(&hands);
+    CHECK(!io_threads.are_given);
+    io_threads_end(&io_threads);
     sim_free(sim);
     close(core);
 }
@@ -226,18 +226,18 @@ static void less_work_than_none_is_no_reason(void) {
     uint64_t now = T0, cpu = NS_PER_S, frames = 0;
     int core = eventfd(0, EFD_NONBLOCK);
     struct sim *sim = sim_new(POOL);
-    CHECK_EQ(hands_start(&hands, 2, false, sim->engine, &late, core), 0);
+    CHECK_EQ(io_threads_start(&io_threads, 2, false, sim->engine, &late, core), 0);
     look(&now, &cpu, &frames, 100, 100000);
     look(&now, &cpu, &frames, 100, 100000);
-    cpu -= 2 * HANDS_LOOK_NS;
+    cpu -= 2 * IO_THREADS_LOOK_NS;
     look(&now, &cpu, &frames, 100, 100000);
-    CHECK(!hands.are_given);
+    CHECK(!io_threads.are_given);
     look(&now, &cpu, &frames, 1000, 100000); /* this much was counted before */
-    CHECK(!hands.are_given);
+    CHECK(!io_threads.are_given);
     look(&now, &cpu, &frames, 1700, 100000);
-    CHECK(hands.are_given);
-    hands_recall(&hands);
-    hands_end(&hands);
+    CHECK(io_threads.are_given);
+    io_threads_recall(&io_threads);
+    io_threads_end(&io_threads);
     sim_free(sim);
     close(core);
 }
@@ -245,15 +245,15 @@ static void less_work_than_none_is_no_reason(void) {
 static void too_little_memory_is_said(void) {
     int core = eventfd(0, EFD_NONBLOCK);
     struct sim *sim = sim_new(2u << 20);
-    CHECK_EQ(hands_start(&hands, 2, false, sim->engine, &late, core), -ENOMEM);
-    hands_end(&hands);
+    CHECK_EQ(io_threads_start(&io_threads, 2, false, sim->engine, &late, core), -ENOMEM);
+    io_threads_end(&io_threads);
     sim_free(sim);
     close(core);
 }
 
-void test_hands(void) {
-    any_number_of_hands_does_the_same();
-    hands_help_while_there_is_much_to_do();
+void test_io_threads(void) {
+    any_number_of_io_threads_does_the_same();
+    io_threads_help_while_there_is_much_to_do();
     less_work_than_none_is_no_reason();
     too_little_memory_is_said();
 }

@@ -1,10 +1,10 @@
-/* Two ports whose devices are sockets, and hands that may have the turn at them. What is behind the
- * ports is touched without locks, so that a sanitizer sees it if two threads ever use a port at
- * once. */
+/* Two ports whose devices are sockets, and I/O threads that may have the turn at them. What is
+ * behind the ports is touched without locks, so that a sanitizer sees it if two threads ever use a
+ * port at once. */
 #ifndef TESTS_ENDS_H
 #define TESTS_ENDS_H
 
-#include "pktd/hands/hands.h"
+#include "pktd/io_threads/io_threads.h"
 #include "pktd/tests/sim.h"
 
 #define T0 1000000000ull /* when a sim begins */
@@ -32,7 +32,7 @@ struct end {
 };
 
 extern struct end ends[2];
-extern struct hands hands;
+extern struct io_threads io_threads;
 extern struct histogram late;
 
 /* What happens before a port is read; mostly NULL. */
@@ -42,7 +42,7 @@ extern void (*ends_before_read)(const struct port *port);
  */
 void ends_make(struct end *end, uint32_t number);
 
-/* In the hands' sets, or where there are none in `epoll`. */
+/* In the I/O threads' sets, or where there are none in `epoll`. */
 void ends_open(int epoll);
 
 /* Some of FRAMES packets that each port is to read, as many as there is room for. */

@@ -1,12 +1,13 @@
-/* A hand decides nothing: what it reads it puts into a queue for the core, and what the core puts
- * into another it writes, each port's frames in their order.
+/* An I/O thread decides nothing: what it reads it puts into a queue for the core, and what the core
+ * puts into another it writes, each port's frames in their order.
  *
- * Either the core or the hand has the turn: it alone reads the hand's ports and writes to them. The
- * core gives it and asks for it back; then the hand stops before the next port, and what it has not
- * written the core writes. A hand reads and writes only what there is room for; where there is none
- * it sleeps until the core has made some. The core waits for room in one place (see hands.c).
+ * Either the core or the I/O thread has the turn: it alone reads the I/O thread's ports and writes
+ * to them. The core gives it and asks for it back; then the I/O thread stops before the next port,
+ * and what it has not written the core writes. An I/O thread reads and writes only what there is
+ * room for; where there is none it sleeps until the core has made some. The core waits for room in
+ * one place (see io_threads.c).
  */
-#include "hand.h"
+#include "io_thread.h"
 
 #include "common/bell.h"
 #include "common/clock.h"
@@ -23,21 +24,21 @@
 #define READS_PER_PORT 16
 #define WRITES_PER_ROUND 64
 
-void hand_ring(struct hand *h) {
+void io_thread_ring(struct io_thread *h) {
     bell_ring(h->wake);
 }
 
 /* The other half of a sleep: either this finds who sleeps, or who falls asleep finds what was put.
  * (Of two exchanges the second sees what was done before the first.) */
-static void ring_core(struct hand *h) {
+static void ring_core(struct io_thread *h) {
     if (atomic_exchange_explicit(h->core_sleeps, false, memory_order_acq_rel)) {
         bell_ring(h->core);
     }
 }
 
-static bool write_one(struct hand *h) {
-    struct hand_job *job = spsc_first(&h->out);
-    struct hand_done *done = spsc_room(&h->done);
+static bool write_one(struct io_thread *h) {
+    struct io_thread_job *job = spsc_first(&h->out);
+    struct io_thread_done *done = spsc_room(&h->done);
     if (!job || !done) {
         return false;
     }
@@ -49,15 +50,15 @@ static bool write_one(struct hand *h) {
     }
     bool is_gone = atomic_load_explicit(&job->port->gone, memory_order_relaxed);
     uint64_t now_ns = clock_now();
-    *done = (struct hand_done){.leaving = job->leaving,
-                               .late_ns = now_ns > job->due_ns ? now_ns - job->due_ns : 0};
+    *done = (struct io_thread_done){.leaving = job->leaving,
+                                    .late_ns = now_ns > job->due_ns ? now_ns - job->due_ns : 0};
     done->error = is_gone ? -ENODEV : port_write(job->port, io, job->header_bytes ? 3 : 2);
     spsc_take(&h->out);
     spsc_put(&h->done);
     return true;
 }
 
-uint32_t hand_write(struct hand *h, uint32_t most) {
+uint32_t io_thread_write(struct io_thread *h, uint32_t most) {
     uint32_t count = 0;
     while (count < most && write_one(h)) {
         count++;
@@ -65,11 +66,11 @@ uint32_t hand_write(struct hand *h, uint32_t most) {
     return count;
 }
 
-static bool is_recalled(const struct hand *h) {
+static bool is_recalled(const struct io_thread *h) {
     return atomic_load_explicit(&h->recall, memory_order_relaxed);
 }
 
-static void take_stock(struct hand *h) {
+static void take_stock(struct io_thread *h) {
     struct frame **next;
     while ((next = spsc_first(&h->stock))) {
         struct frame *frame = *next;
@@ -81,12 +82,12 @@ static void take_stock(struct hand *h) {
 }
 
 /* The next frame is read into a large one, and those that are small go on in a small one. */
-static bool may_read(const struct hand *h) {
+static bool may_read(const struct io_thread *h) {
     return h->small && h->large && spsc_room(&h->in);
 }
 
-static struct frame *right_size(struct hand *h, size_t bytes) {
-    struct frame **list = bytes <= HAND_SMALL_BYTES ? &h->small : &h->large;
+static struct frame *right_size(struct io_thread *h, size_t bytes) {
+    struct frame **list = bytes <= IO_THREAD_SMALL_BYTES ? &h->small : &h->large;
     struct frame *frame = *list;
     if (list == &h->small) {
         memcpy(frame->data, h->large->data, bytes + VNET_BYTES);
@@ -95,20 +96,20 @@ static struct frame *right_size(struct hand *h, size_t bytes) {
     return frame;
 }
 
-static void put_input(struct hand *h, struct port *port, struct frame *frame,
+static void put_input(struct io_thread *h, struct port *port, struct frame *frame,
                       const struct port_frame *got) {
-    struct hand_input *input = spsc_room(&h->in);
-    *input = (struct hand_input){port, frame, got->bytes, got->at_ns};
+    struct io_thread_input *input = spsc_room(&h->in);
+    *input = (struct io_thread_input){port, frame, got->bytes, got->at_ns};
     spsc_put(&h->in);
 }
 
-static void tell_gone(struct hand *h, struct port *port) {
+static void tell_gone(struct io_thread *h, struct port *port) {
     epoll_ctl(h->ports, EPOLL_CTL_DEL, port->fd, NULL);
     put_input(h, port, NULL, &(struct port_frame){0});
 }
 
 /* One frame; 0 when there is none, 1, or -1 when there will be no more. */
-static int read_one(struct hand *h, struct port *port) {
+static int read_one(struct io_thread *h, struct port *port) {
     struct port_frame got;
     int result = port_read(port, h->large->data, FRAME_LIMIT + VNET_BYTES, &got);
     if (result < 0) {
@@ -121,7 +122,7 @@ static int read_one(struct hand *h, struct port *port) {
     return result;
 }
 
-static uint32_t read_port(struct hand *h, const struct epoll_event *event) {
+static uint32_t read_port(struct io_thread *h, const struct epoll_event *event) {
     struct port *port = event->data.ptr;
     uint32_t count = 0;
     int result = 1;
@@ -142,7 +143,7 @@ static uint32_t read_port(struct hand *h, const struct epoll_event *event) {
 
 /* How much was read, and written in between. Who is asked for the turn does not let all ports have
  * theirs first: the core waits. */
-static uint32_t read_ports(struct hand *h) {
+static uint32_t read_ports(struct io_thread *h) {
     struct epoll_event event[EVENTS];
     uint32_t done = 0;
     take_stock(h);
@@ -150,7 +151,7 @@ static uint32_t read_ports(struct hand *h) {
     for (int i = 0; i < count && !is_recalled(h); i++) {
         done += read_port(h, &event[i]);
         ring_core(h);
-        done += hand_write(h, WRITES_PER_ROUND); /* what is due does not wait for all ports */
+        done += io_thread_write(h, WRITES_PER_ROUND); /* what is due does not wait for all ports */
     }
     return done;
 }
@@ -162,7 +163,7 @@ static void drain(int fd) {
 }
 
 /* Until there is something to write and to read, each with room for it, or somebody rings. */
-static void sleep_until_needed(struct hand *h) {
+static void sleep_until_needed(struct io_thread *h) {
     atomic_exchange_explicit(&h->sleeps, true, memory_order_acq_rel);
     take_stock(h);
     bool reads = may_read(h);
@@ -177,9 +178,9 @@ static void sleep_until_needed(struct hand *h) {
     atomic_exchange_explicit(&h->sleeps, false, memory_order_acq_rel);
 }
 
-static void work(struct hand *h) {
+static void work(struct io_thread *h) {
     while (!atomic_load_explicit(&h->recall, memory_order_acquire)) {
-        uint32_t frames = hand_write(h, WRITES_PER_ROUND);
+        uint32_t frames = io_thread_write(h, WRITES_PER_ROUND);
         frames += read_ports(h);
         counter_add(&h->frames, frames);
         if (frames) {
@@ -192,8 +193,8 @@ static void work(struct hand *h) {
 }
 
 static void *run(void *context) {
-    struct hand *h = context;
-    pthread_setname_np(pthread_self(), "pktd-hand");
+    struct io_thread *h = context;
+    pthread_setname_np(pthread_self(), "pktd-io");
     be_preferred();
     while (!atomic_load_explicit(&h->ends, memory_order_acquire)) {
         if (atomic_load_explicit(&h->turn, memory_order_acquire)) {
@@ -207,25 +208,25 @@ static void *run(void *context) {
     return NULL;
 }
 
-int hand_start(struct hand *h, int core, atomic_bool *core_sleeps) {
-    *h = (struct hand){.core = core, .core_sleeps = core_sleeps};
+int io_thread_start(struct io_thread *h, int core, atomic_bool *core_sleeps) {
+    *h = (struct io_thread){.core = core, .core_sleeps = core_sleeps};
     h->ports = epoll_create1(EPOLL_CLOEXEC);
     h->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (h->ports < 0 || h->wake < 0) {
         return -errno;
     }
-    if (!spsc_init(&h->in, HAND_SLOTS, sizeof(struct hand_input)) ||
-        !spsc_init(&h->out, HAND_SLOTS, sizeof(struct hand_job)) ||
-        !spsc_init(&h->done, HAND_SLOTS, sizeof(struct hand_done)) ||
-        !spsc_init(&h->stock, HAND_SLOTS, sizeof(struct frame *))) {
+    if (!spsc_init(&h->in, IO_THREAD_SLOTS, sizeof(struct io_thread_input)) ||
+        !spsc_init(&h->out, IO_THREAD_SLOTS, sizeof(struct io_thread_job)) ||
+        !spsc_init(&h->done, IO_THREAD_SLOTS, sizeof(struct io_thread_done)) ||
+        !spsc_init(&h->stock, IO_THREAD_SLOTS, sizeof(struct frame *))) {
         return -ENOMEM;
     }
     return -pthread_create(&h->thread, NULL, run, h);
 }
 
-void hand_end(struct hand *h) {
+void io_thread_end(struct io_thread *h) {
     atomic_store_explicit(&h->ends, true, memory_order_release);
-    hand_ring(h);
+    io_thread_ring(h);
     pthread_join(h->thread, NULL);
     close(h->ports);
     close(h->wake);

@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 struct end ends[2];
-struct hands hands;
+struct io_threads io_threads;
 struct histogram late;
 void (*ends_before_read)(const struct port *port);
 
 /* The error is taken away, so it shows only once. */
 void port_settle(const struct port *port) {
-    CHECK_EQ(epoll_ctl(hands_of(&hands, port)->ports, EPOLL_CTL_DEL, port->fd, NULL), 0);
+    CHECK_EQ(epoll_ctl(io_threads_of(&io_threads, port)->ports, EPOLL_CTL_DEL, port->fd, NULL), 0);
 }
 
 void ends_make(struct end *end, uint32_t number) {
@@ -59,7 +59,7 @@ int port_write(struct port *port, const struct iovec *io, int count) {
 bool ends_hand_over(void *context, uint32_t number, uint64_t at_ns, const struct leaving *leaving,
                     const struct iovec *io, int count) {
     (void)context;
-    return hands_write(&hands, &ends[number].port, at_ns, leaving, io, count);
+    return io_threads_write(&io_threads, &ends[number].port, at_ns, leaving, io, count);
 }
 
 void ends_open(int epoll) {
@@ -69,7 +69,7 @@ void ends_open(int epoll) {
         ends[i] =
             (struct end){.port = {.fd = pair[0], .number = i, .kind = PORT_TAP}, .peer = pair[1]};
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &ends[i].port};
-        int set = hands.count ? hands_of(&hands, &ends[i].port)->ports : epoll;
+        int set = io_threads.count ? io_threads_of(&io_threads, &ends[i].port)->ports : epoll;
         CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, pair[0], &event), 0);
     }
 }
