@@ -2,12 +2,14 @@
 
 Lark's lexer is not used: tdl/lexer.py makes the tokens, and they are fed one by one. Actions run as
 soon as a rule is complete, so those before an unexpected token have reported what they had to.
+Which rules a statement completes depends on its terminals alone: Lark is asked once for statements
+that are alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from lark import Lark, UnexpectedToken
@@ -17,6 +19,7 @@ from tdl.lexer import Token
 
 END = "$END"
 Callbacks = Mapping[Rule, Callable[[list[Any]], Any]]
+_Course = Sequence[tuple[Rule, int, int]]  # rule, its symbols, tokens before its end
 
 
 class UnexpectedTokenError(Exception):
@@ -50,8 +53,60 @@ def _spread(action: Callable[..., Any]) -> Callable[[list[Any]], Any]:
 
 def run(tokens: Sequence[Token], table: Callbacks) -> Any:
     """What the callback of `start` makes of one statement. Raises UnexpectedTokenError."""
-    parser: Any = _grammar().parse_interactive()  # not wholly typed
+    course = _course(tuple([token.type for token in tokens]))
+    if course is None:
+        return _parse(tokens, table)
+    values: list[Any] = []
+    shifted = 0
+    for rule, size, before in course:
+        if shifted < before:
+            values += tokens[shifted:before]
+            shifted = before
+        first = len(values) - size
+        values[first:] = [table[rule](values[first:])]
+    return values[-1]
+
+
+@lru_cache(maxsize=4096)
+def _course(terminals: tuple[str, ...]) -> _Course | None:
+    """What completes when in a statement of these terminals; None if one of them fits nowhere.
+
+    The texts of tokens make no difference to that, and most statements of a large file are alike.
+    """
+    table, completed = _recorder()
+    completed.clear()
+    found: list[tuple[Rule, int, int]] = []
+    parser = _parser(table)
+    try:
+        for shifted, terminal in enumerate((*terminals, END)):
+            parser.feed_token(Token(terminal, "", 1, 1))
+            found += [(rule, len(rule.expansion), shifted) for rule in completed]
+            completed.clear()
+    except UnexpectedToken:
+        return None
+    return found
+
+
+@cache
+def _recorder() -> tuple[Callbacks, list[Rule]]:
+    """Callbacks that write down which rule is completed, and where they do."""
+    completed: list[Rule] = []
+    return {rule: partial(_record, completed, rule) for rule in _grammar().rules}, completed
+
+
+def _record(completed: list[Rule], rule: Rule, _parts: list[Any]) -> None:
+    completed.append(rule)
+
+
+def _parser(table: Callbacks) -> Any:  # not wholly typed
+    parser: Any = _grammar().parse_interactive()
     parser.parser_state.parse_conf.callbacks = table
+    return parser
+
+
+def _parse(tokens: Sequence[Token], table: Callbacks) -> Any:
+    """For statements that are wrong: callbacks are called up to the token that fits nowhere."""
+    parser = _parser(table)
     index = 0
     try:
         for token in tokens:
