@@ -116,7 +116,10 @@ def test_the_libraries_come_from_the_installed_package(name: str, installed: Pat
 
 
 def test_what_the_kernel_is_built_with_comes_from_the_installed_package(installed: Path) -> None:
-    code = "from runtime.virtual.kernel import changes; print(changes.DATA, changes.digest())"
+    code = (
+        "from runtime.virtual.kernel import kernel_changes as changes;"
+        " print(changes.DATA, changes.digest())"
+    )
     found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
     assert found.split() == [str(installed / "runtime/virtual/kernel"), kernel_changes.digest()]
 

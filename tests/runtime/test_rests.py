@@ -108,20 +108,20 @@ def test_whoever_dies_in_his_turn_holds_nobody_up(clock: FakeClock, shared: int)
 
 SPIN = """
 import json, sys, time
-from runtime.system import rests
-rests.is_preferred = lambda: sys.argv[1] == "preferred"
+from runtime.system import rt_throttle
+rt_throttle.is_preferred = lambda: sys.argv[1] == "preferred"
 async def main():
-    rests.RESTS.begin()
+    rt_throttle.RESTS.begin()
     end = time.thread_time_ns() + 30_000_000
     sums = 0
     while time.thread_time_ns() < end:
         sums += 1
-    await rests.asyncio.sleep(0.001)
+    await rt_throttle.asyncio.sleep(0.001)
     while time.thread_time_ns() < end + 10_000_000:
         sums += 1
     return sums
-sums = rests.run(main())
-print(json.dumps({**rests.RESTS.counters(), "sums": sums}))
+sums = rt_throttle.run(main())
+print(json.dumps({**rt_throttle.RESTS.counters(), "sums": sums}))
 """
 
 

@@ -344,8 +344,8 @@ def test_a_stranger_without_a_number_is_not_taken_for_us(tmp_path: Path) -> None
 @pytest.mark.e2e
 def test_foreign_process_numbers_are_refused_by_name() -> None:
     script = (
-        "from runtime.system import place\nfrom runtime.errors import MachineError\n"
-        "try:\n    place.here()\nexcept MachineError as error:\n    print(error)"
+        "from runtime.system import process_scope\nfrom runtime.errors import MachineError\n"
+        "try:\n    process_scope.here()\nexcept MachineError as error:\n    print(error)"
     )
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     said = in_namespace(script, *user, "--pid", "--fork")
