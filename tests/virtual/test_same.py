@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from runtime.driver import driver
 from runtime.rundir.pcapng import read_packets
 from tests.cli.process import tstorm
 from tests.pktd.reference_digest import digest
@@ -76,6 +78,17 @@ def test_a_run_is_repeated_to_the_last_packet(place: Path) -> None:
     for name in ("client.0--s1", "server.0--s1"):
         one, other = ((place / run / f"packets/{name}.pcapng").read_bytes() for run in "rs")
         assert one == other
+
+
+def test_a_run_is_repeated_where_nobody_has_compiled_our_modules(place: Path) -> None:
+    """A driver without bytecode takes another course: a run in real time, which leaves some behind,
+    would change all later replays."""
+    compiled = Path(importlib.util.cache_from_source(driver.__file__))
+    for bytecode in compiled.parent.iterdir():
+        bytecode.unlink()
+    done = tstorm(place, "replay", "r", "--check", "--quiet", "--out", "s")
+    assert "check: everything is the same" in done.stderr
+    assert compiled.exists()
 
 
 def test_digests_of_samples_are_those_of_the_kept_packets(place: Path) -> None:
