@@ -167,7 +167,7 @@ class _Paths:
             found.not_measured.append(f"delay, jitter and loss of all pairs: {why}")
             return
         clock, lives = self.schedule.clock, self._lives(header)
-        draws = self.schedule.options.datapath == "kernel"
+        draws = self.facts.get("datapath", self.schedule.options.datapath) == "kernel"
         told = meet(header, _reports(lines), planned, self.traffic, clock, lives, draws=draws)
         found.met = met = told.visits
         self._judge(header, told, found)
@@ -284,7 +284,7 @@ class _Paths:
             why = coverage.words(header, 1) or "there was none"
             self.judge.unmeasured = f"no pair had enough probes: {why}"
         elif (
-            unseen := blind(header, coverage, met, self.traffic) or self._unprobed(header) or aside
+            unseen := blind(header, coverage, told, self.traffic) or self._unprobed(header) or aside
         ):
             self.judge.unmeasured = unseen
         else:

@@ -6,7 +6,7 @@ pair carried went while its delay was not judged, the run has no verdict of it.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +18,9 @@ from runtime.certify.delay_evidence import (
     moments,
 )
 from runtime.certify.expected_delay import PROBE_BYTES, ExpectedDelay, ways
-from runtime.certify.judged_probes import JudgedHeader, JudgedProbe, Visit
+from runtime.certify.judged_probes import JudgedHeader, JudgedProbe, Met, Visit
 from runtime.certify.traffic import Traffic
+from runtime.probing.probe_intervals import LARGE_BYTES
 
 BUSY_BYTES = 20_000  # less is no traffic that a run is about
 MOST_NAMED = 3
@@ -52,7 +53,7 @@ class Coverage:
 
 def lack(probes: Sequence[JudgedProbe], planned: ExpectedDelay | None, needed: int) -> str:
     """Why nothing could be said of these. `needed`: of any figure."""
-    if planned is not None and planned.cut:
+    if planned is not None and planned.cut and not planned.loses_all:
         return "its jitter is as large as its delay, so no number of probes is enough"
     told = [probe for probe in probes if probe.delay_ns is not None]
     text = f"of {len(probes)} probes that met one network {len(told)} arrived"
@@ -66,21 +67,28 @@ def lack(probes: Sequence[JudgedProbe], planned: ExpectedDelay | None, needed: i
     return f"{text}, {calm} of them {apart} jitters apart; it takes {max(needed, few)} of these"
 
 
-def blind(
-    header: JudgedHeader, coverage: Coverage, visits: Sequence[Visit], traffic: Traffic
-) -> str:
+def blind(header: JudgedHeader, coverage: Coverage, told: Met, traffic: Traffic) -> str:
     """The first pair that carried traffic most of which went unseen, with why; '' if none did."""
     seen = _carried(header, coverage.judged, traffic)
-    sent = _carried(header, visits, traffic)
-    probes: Counter[int] = Counter()
-    for visit in visits:
-        probes[visit.pair] += len(visit.probes)
+    sent = _carried(header, told.visits, traffic)
     for number in sorted(sent):
-        whole = sent[number] - probes[number] * PROBE_BYTES
+        whole = sent[number] - _of_probes(header, told, number)
         if whole > BUSY_BYTES and 2 * (sent[number] - seen[number]) > whole:
             why = coverage.lacking.get(number, "not while most of it went")
             return f"{header.name(number)} carried traffic, and its delay was not judged: {why}"
     return ""
+
+
+def _of_probes(header: JudgedHeader, told: Met, number: int) -> int:
+    """Bytes of probes among those that a pair carried, or a little more. Echoes go both ways, and
+    beside them those of the pair the other way."""
+    found = len(told.sent_ns[number]) * PROBE_BYTES + told.large_sent[number] * LARGE_BYTES
+    if not header.both:
+        return found
+    back = header.pairs[number][::-1]
+    if back in header.pairs:
+        found += len(told.sent_ns[header.pairs.index(back)]) * PROBE_BYTES
+    return 2 * found
 
 
 def _carried(header: JudgedHeader, visits: Sequence[Visit], traffic: Traffic) -> Mapping[int, int]:

@@ -24,15 +24,19 @@ MOST_NAMED = 3  # instances
 
 
 def look_at_drops(
-    judge: Judge, facts: Mapping[str, Any], stacks: Mapping[str, Mapping[str, int]]
+    judge: Judge,
+    facts: Mapping[str, Any],
+    stacks: Mapping[str, Mapping[str, int]],
+    offered: int,
 ) -> None:
-    """`stacks`: counters by instance."""
+    """`stacks`: counters by instance; `offered`: packets of all pairs, as samples have counted
+    them. The kernel's datapath counts no others (`rx`)."""
     totals = {**facts.get("totals", {}), **facts.get("lost", {})}
     counts = {name: int(totals[name]) for name in CAUSES if str(totals.get(name, "")).isdecimal()}
     found = {name: one[TAKEN] for name, one in stacks.items() if one.get(TAKEN)}
     if found and facts.get("ports") != ["tap"]:  # those the engine has counted: drop_input
         counts[TAKEN] = sum(found.values())
-    packets = int(totals.get("rx", 0))
+    packets = max(int(totals.get("rx", 0)), offered)
     for name, count in counts.items():
         who = f" of {', '.join(sorted(found)[:MOST_NAMED])}" if name == TAKEN else ""
         text = f"{count:,} packets{who} were lost beside the plan ({name}): {CAUSES[name]}"

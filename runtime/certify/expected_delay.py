@@ -18,7 +18,7 @@ from runtime.thresholds import PPB_WHOLE
 
 PACKET_BYTES = 1500  # one that is being sent holds up the next one, however short the queue is
 SMALL_BYTES = 64  # of a packet, where only bytes are known: as many packets as there may be
-PROBE_BYTES = 128  # the longest probe, and what it is told apart by
+PROBE_BYTES = 128  # the longest of those that are not LARGE_BYTES, and what it is told apart by
 MOST_LOOK_BACK_NS = 60_000_000_000
 _KURTOSIS = {"normal": 3.0, "uniform": 1.8}
 HEAVY_KURTOSIS = 80.0  # of tables that end at 23 deviations

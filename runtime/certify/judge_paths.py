@@ -86,7 +86,9 @@ def judge_paths(
     for group, found, more in laid:
         name, planned = header.name(group[0].pair), group[0].expected
         is_judged = False
-        if planned is None and group[0].stretch.ends_up:
+        if planned is None and not group[0].stretch.ends_up:
+            continue  # one of them is not there: what is sent then measures nothing
+        if planned is None:
             _judge_closed(judge, name, found[0])
             is_judged = len(found[0]) >= needed
         elif planned is not None and header.comparable:
@@ -121,8 +123,10 @@ def why_nothing(
     needed, best = laid.needed(exact), (0, "there are no probes that meet one network", False)
     for group, found, _ in laid:
         planned, probes = group[0].expected, found[0]
+        if planned is None and not group[0].stretch.ends_up:
+            continue  # one of them is not there: no probe is sent
         if planned is None:
-            is_judged = group[0].stretch.ends_up and len(probes) >= needed
+            is_judged = len(probes) >= needed
         else:
             one = figures(probes, planned, laid.alarm, exact=exact)
             is_judged = _says_of_packets(one, planned)

@@ -62,6 +62,7 @@ class Met:
     visits: list[Visit]
     sent_ns: list[list[int]]
     large: list[Visit]  # the same stretches, with the probes that were as large as packets can be
+    large_sent: list[int]  # how many of these were told of each pair
     most_ns: list[int]  # of each pair, what its way is planned to take at most
 
 
@@ -111,7 +112,7 @@ def meet(
             small.place(row, clock)
         for row in record.get("large", ()):
             large.place(row, clock)
-    return Met(small.done(), small.sent_ns, large.done(), most_ns)
+    return Met(small.done(), small.sent_ns, large.done(), [*map(len, large.sent_ns)], most_ns)
 
 
 class _Placing:

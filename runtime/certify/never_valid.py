@@ -39,7 +39,7 @@ def why_never(plan: Plan, schedule: Schedule) -> str:
     if not why:
         return ""
     if helps == _LONGER and options.time == REAL and options.backend != K8S:
-        other = Schedule(plan, replace(options, time=VIRTUAL))
+        other = Schedule(plan, replace(options, time=VIRTUAL, engine_threads=0))
         if not _lacking(plan, other)[0]:
             helps += ", or run it with --time virtual"
     return f"no run of this can be VALID, however good the machine is: {why}; {helps}"

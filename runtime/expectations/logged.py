@@ -26,7 +26,7 @@ from runtime.expectations.finding import (
 from runtime.expectations.line_matching import BATCH_SECONDS, TooLongError, matching
 from runtime.expectations.run_evidence import RunEvidence
 from runtime.expectations.window import MeasuredWindow
-from runtime.results.loglines import LogRecord
+from runtime.results.loglines import LINE_BYTES, LogRecord
 
 EVER_NS = 1 << 62
 
@@ -121,9 +121,8 @@ def _look(
 
 
 def _cut(records: RunEvidence, line: LogRecord) -> str:
-    seen = len(line.text.encode(errors="replace"))
     return (
-        f"a line of {line.instance}{_at(records, line)} has more than {seen:,} bytes: the"
+        f"a line of {line.instance}{_at(records, line)} has more than {LINE_BYTES:,} bytes: the"
         f" {line.cut:,} that follow were not looked at"
     )
 

@@ -193,16 +193,15 @@ def find(run: str | None) -> RunRecord:
 
 
 def is_elsewhere(run: str) -> bool:
-    """Whether a run of this id or directory is on another machine, or in another container, or is
-    another user's."""
-    return _other_owner(run) != "" or any(one.is_elsewhere for one in named(run, list(records())))
+    """Whether a run of this id or directory is on another machine, or in another container."""
+    return any(one.is_elsewhere for one in named(run, list(records())))
 
 
 def _not_going_on(run: str, others: str) -> RunError:
     """Why nothing can be asked of it; `others`: what goes on instead."""
     if os.path.lexists(Path(run) / MANIFEST):
         outcome = rundir.recorded(run).manifest().get("outcome")
-        owner = _other_owner(run)
+        owner = other_owner(run)
         if owner and not outcome:
             return RunError(
                 f"{run} is a run of {owner}: whether it goes on only {owner} can see",
@@ -220,7 +219,7 @@ def _not_going_on(run: str, others: str) -> RunError:
     return RunError(f"no run {run!r} is going on, and there is no folder {run!r}", others)
 
 
-def _other_owner(run: str) -> str:
+def other_owner(run: str) -> str:
     """Whose the run in this directory is, if it is another user's."""
     try:
         owner = (Path(run) / MANIFEST).stat().st_uid

@@ -24,7 +24,8 @@ def inspect(run: str | None = None) -> dict[str, Any]:
     except RunError:
         if run is not None and _is_recorded(run):
             found = _finished(rundir.recorded(run))
-            if "outcome" in found["manifest"] or not registry.is_elsewhere(run):
+            unseen = registry.is_elsewhere(run) or registry.other_owner(run)
+            if "outcome" in found["manifest"] or not unseen:
                 return found
         raise
     state, _ = ask(Path(record.socket), {"ask": "state"})

@@ -130,7 +130,10 @@ def _one_way(plan: Plan, schedule: Schedule, choice: PairChoice) -> Chosen:
     both = sorted(zip(choice.ways, found, strict=True), key=lambda one: (one[0].src, one[0].dst))
     probed = [(way, interval) for way, interval in both if interval is not None]
     ways = [way for way, _ in probed]
-    large = {} if virtual else _large(ways, choice.least_bps, base)
+    if virtual or (schedule.options.datapath == "kernel" and _has_jitter(schedule)):
+        large = {}  # where jitter is drawn for each packet, nobody could tell them from traffic
+    else:
+        large = _large(ways, choice.least_bps, base)
     return Chosen(
         seed=plan.seed,
         ways=tuple(ways),
@@ -152,6 +155,10 @@ def _large(
         ways, least_bps, 8 * probe_intervals.LARGE_BYTES, probe_intervals.RARER * base
     )
     return {number: interval for number, interval in enumerate(found) if interval is not None}
+
+
+def _has_jitter(schedule: Schedule) -> bool:
+    return any(state.jitter_ns for state in schedule.link_states())
 
 
 def _has_no_chance(plan: Plan, schedule: Schedule) -> bool:

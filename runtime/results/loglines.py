@@ -84,11 +84,12 @@ class Merger:
 
     def why_incomplete(self, name: str) -> str:
         """Why lines of this log are missing; '' if none is known to be."""
-        size = self._grown.get(name, Growth()).size
+        grown = self._grown.get(name, Growth())
         status = self._logs.status(f"{name}{SUFFIX}")
         if status is None:
-            return f"the log of {name} has been removed" if size else ""
-        return f"the log of {name} has become shorter" if status.st_size < size else ""
+            return f"the log of {name} has been removed" if grown.size else ""
+        shorter = grown.has_shrunk or status.st_size < grown.size
+        return f"the log of {name} has become shorter" if shorter else ""
 
     def _events(self, instances: Collection[str]) -> Iterator[LogRecord]:
         own, known = frozenset(instances), frozenset(self.instances())
@@ -183,20 +184,20 @@ class Growth:
     def __init__(self) -> None:
         self._sizes: list[int] = []
         self._times: list[tuple[int, int]] = []
-        self._longest = 0  # if it has ever become shorter
+        self.has_shrunk = False
 
     def add(self, size: int, from_ns: int, until_ns: int) -> None:
         """A log that has become shorter was written by somebody else: what is known of it goes."""
         if self._sizes and size < self._sizes[-1]:
-            self._longest = self.size
+            self.has_shrunk = True
             self._sizes, self._times = [], []
         self._sizes.append(size)
         self._times.append((from_ns, until_ns))
 
     @property
     def size(self) -> int:
-        """At the last of them, or where it has become shorter, before that."""
-        return max(self._longest, self._sizes[-1] if self._sizes else 0)
+        """At the last of them."""
+        return self._sizes[-1] if self._sizes else 0
 
     def __len__(self) -> int:
         return len(self._sizes)

@@ -66,7 +66,7 @@ def _counters(directory: HeldDirectory) -> tuple[dict[str, list[str]], Rows, Row
 
 def _named(
     columns: Sequence[str], rows: Rows, keys: Sequence[str], names: Sequence[str]
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     """Rows with the names of their columns; the numbers in `keys` become names. RunError."""
     found = []
     for numbers, row in sorted(rows.items()):
@@ -177,7 +177,11 @@ def summarise(
     lateness.look_at_events(judge, records)
     lateness.look_at_end(judge, final, planned, int(events["applied"]))
     stacks = stack_summary.sum_up(_records(directory, STACKS))
-    look_at_drops(judge, facts, stacks.get("stacks", {}))
+    carried = _named(
+        columns["pairs"], pairs, ("src", "dst"), [node.name for node in topology.nodes]
+    )
+    offered = sum(int(one.get("offered_pkts", 0)) for one in carried)
+    look_at_drops(judge, facts, stacks.get("stacks", {}), offered)
     limits = late_for_delays(totals, judge.delay_ns)
     return {
         **hosts,
@@ -198,7 +202,5 @@ def summarise(
         **stacks,
         "engine": {key: int(value) for key, value in totals.items() if value.isdecimal()},
         "links": _named(columns["links"], links, ("link",), [link.name for link in topology.links]),
-        "pairs": _named(
-            columns["pairs"], pairs, ("src", "dst"), [node.name for node in topology.nodes]
-        ),
+        "pairs": carried,
     }

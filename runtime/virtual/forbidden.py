@@ -45,15 +45,20 @@ def refusals() -> list[tuple[str, str]]:
 
 def _said(code: str) -> str:
     """The words of a small program that was refused something, '' if it was not."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", code],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"it could not be tried: {error}"
     said = (done.stdout if done.returncode == 0 else done.stderr).strip()
+    if done.returncode < 0 and not said:
+        return f"who tries is killed by signal {-done.returncode}"
     return said.splitlines()[-1] if said else ""
 
 

@@ -19,6 +19,7 @@ from runtime.judge.verdict import Judge
 from runtime.judge.verdict_text import told
 from runtime.launch.conclude import uncollected
 from runtime.options import VIRTUAL, RunOptions
+from runtime.probing.probe_intervals import LARGE_BYTES
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
 from tests.certify.scene import MS, SECOND, TDL, Scene, whats
@@ -488,6 +489,32 @@ def test_an_idle_direction_says_nothing_of_the_busy_one(tmp_path: Path) -> None:
     found = scene.judged()
     assert found["state"] == "unknown"
     assert found["unmeasured"].endswith("its delay was not judged: not while most of it went")
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_probes_are_no_traffic(tmp_path: Path, both: bool) -> None:
+    """Of an idle pair that cannot be judged samples have counted the probes: small and large ones,
+    or echoes both ways."""
+    third = TDL.replace("at 60s", "link c--s latency=5ms jitter=4ms\nat 60s")
+    pairs = (("a.0", "b.0"), ("a.0", "c.0"))
+    measure = "round-trip" if both else "one-way"
+    scene = Scene(tmp_path, f"service c img=x\n{third}", pairs=pairs, measure=measure)
+    scene.flow("a.0", "c.0", 8 * 10 * (2 * 84 if both else 28 + LARGE_BYTES // 5), 0)
+    scene.probe()
+    if not both:
+        scene.enlarge()
+    found = scene.judged()
+    assert (found["state"], found["measured"]["pairs"]) == ("valid", 1), found["unmeasured"]
+
+
+def test_the_datapath_that_was_chosen_says_how_jitter_is_drawn(tmp_path: Path) -> None:
+    for datapath, crowded in (("kernel", True), ("user", False)):
+        scene = Scene(tmp_path / datapath, JITTERY)
+        scene.facts["datapath"] = datapath
+        scene.flow("a.0", "b.0", 20_000_000)
+        scene.probe()
+        met = scene.judged()["evidence"].met
+        assert any(probe.wait.crowded for visit in met for probe in visit.probes) == crowded
 
 
 def test_traffic_of_pairs_that_nobody_probes_counts(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ from runtime.certify.drops import CAUSES, look_at_drops
 from runtime.judge.verdict import Judge
 
 
-def judged(facts: dict[str, Any], stacks: dict[str, dict[str, int]]) -> dict[str, Any]:
+def judged(
+    facts: dict[str, Any], stacks: dict[str, dict[str, int]], offered: int = 0
+) -> dict[str, Any]:
     judge = Judge()
-    look_at_drops(judge, facts, stacks)
+    look_at_drops(judge, facts, stacks, offered)
     return judge.verdict()
 
 
@@ -31,6 +33,13 @@ def test_what_an_engine_lost_is_told_with_its_counter_and_cause(name: str) -> No
     assert (reason["what"], reason["subject"]) == ("drops", name)
     said = f"3 packets were lost beside the plan ({name}): {CAUSES[name]}; the bound is 0.001 %"
     assert reason["text"] == said
+
+
+def test_the_kernels_datapath_is_judged_by_what_pairs_have_offered() -> None:
+    """It does not count what it was given."""
+    kernel = {"totals": {"drop_device": "1"}}
+    assert judged(kernel, {}, offered=1_000_000)["reasons"] == []
+    assert judged(kernel, {}, offered=1_000)["state"] == "degraded"
 
 
 def test_what_was_lost_while_the_run_was_ended_does_not_count() -> None:

@@ -62,6 +62,17 @@ def test_virtual_time_helps_where_nothing_is_drawn_only() -> None:
     assert "virtual" not in foreseen(until(TDL, "1s"), backend=K8S)
 
 
+def test_the_runs_own_options_are_no_reason_to_refuse_it() -> None:
+    assert "virtual" in foreseen(until(TDL, "1s"), engine_threads=2)
+
+
+def test_who_is_not_there_is_not_probed() -> None:
+    late = "at 59500ms b join\nat 60s quit"
+    assert "of 4 probes that met one network 4 arrived" in foreseen(
+        TDL.replace("at 60s quit", late)
+    )
+
+
 def test_nothing_is_said_of_what_can_be_valid() -> None:
     assert [foreseen(until(text, "20s")) for text in (TDL, JITTER, MANY)] == [""] * 3
     assert foreseen(until(TDL, "1s"), probes=False) == ""  # that is said in other words

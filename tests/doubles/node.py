@@ -16,6 +16,7 @@ from compiler.plan.reader import Plan
 from runtime.agent.pod.pod_messages import SUPERVISOR_PORT
 from runtime.agent.process.commandline import CONTROL_PORT
 from runtime.options import decode
+from runtime.rpc.calls import RefusedError
 from runtime.schedule import Schedule
 from tests.doubles.agent import FakeAgent, FakePeer
 
@@ -43,6 +44,7 @@ class FakeNode(FakePeer):
         self.fails: dict[str, str] = {}  # instance -> why its program does not start
         self.supervised: list[dict[str, Any]] = []
         self.hangs: set[str] = set()  # what its supervisor never answers
+        self.refuses: set[str] = set()  # what it cannot do
         self.may_begin = asyncio.Event()  # until then `begin` is not answered
         self.may_begin.set()
         self.attached: set[int] = set()
@@ -71,6 +73,8 @@ class FakeNode(FakePeer):
         do = request["do"]
         if do in self.hangs:
             await asyncio.Event().wait()
+        if do in self.refuses:
+            raise RefusedError("its disk is full")
         if do == "facts":
             engine = {"why": "", "ports": "tap", "stamp": "bpf", "scheduling": "fifo"}
             return {

@@ -148,6 +148,9 @@ def test_what_was_cut_off_a_line_is_not_measured(tmp_path: Path, pattern: str) -
         assert found["message"].startswith(f"{said} at")
     assert finding(scene, _log(scene, NO_LOG, "ANIC x", 5.5, 60))["state"] == "passed"
     assert finding(scene, _log(scene, LOG, "xx", 0, 60))["state"] == "passed"
+    (tmp_path / "logs/b.1.log").write_bytes(b"\xff" * LINE_BYTES + b" PANIC\nfine\n")
+    found = finding(scene, _log(scene, NO_LOG, "ANIC x", 0, 60))
+    assert found["message"].startswith(f"{said} at")
 
 
 def test_a_log_that_was_cut_or_removed_proves_nothing_by_what_it_has_not(tmp_path: Path) -> None:
@@ -159,6 +162,9 @@ def test_a_log_that_was_cut_or_removed_proves_nothing_by_what_it_has_not(tmp_pat
     found = finding(scene, _log(scene, NO_LOG, "PANIC", 0, 60))
     assert found["message"] == "the log of b.0 has become shorter (1 of 2 not measured)"
     assert finding(scene, _log(scene, LOG, "fine", 0, 60))["state"] == "passed"
+    logged(scene, "b.0", [(7, "fine"), (8, "longer than it was before")])
+    found = finding(scene, _log(scene, NO_LOG, "PANIC", 0, 60))
+    assert found["message"] == "the log of b.0 has become shorter (1 of 2 not measured)"
     log.unlink()
     found = finding(scene, _log(scene, NO_LOG, "PANIC", 0, 60))
     assert found["message"] == "the log of b.0 has been removed (1 of 2 not measured)"

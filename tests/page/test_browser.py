@@ -142,18 +142,34 @@ def test_an_outage_is_a_span_with_words_and_shades_all_charts(browser: Browser, 
     assert shaded == [False, True, False]
 
 
-def test_a_program_that_has_ended_is_not_up(browser: Browser, two: Path) -> None:
-    browser.open(two)
-    states = browser.run("""(() => {
+def states(browser: Browser) -> dict[str, str]:
+    """The last state of each instance."""
+    rows = browser.run("""(() => {
       let told;
       URL.createObjectURL = (blob) => { told = blob; return "about:blank#"; };
       HTMLAnchorElement.prototype.click = () => {};
       document.querySelector("#programs > .head button.csv").click();
       return told.text();
     })()""")
-    rows = [row.split(",") for row in states.splitlines()[1:]]
-    assert [row[3] for row in rows if row[0] == "client.0"][-1] == "failed"
-    assert [row[3] for row in rows if row[0] == "server.0"][-1] == "up"
+    return {row.split(",")[0]: row.split(",")[3] for row in rows.splitlines()[1:]}
+
+
+def test_a_program_that_has_ended_is_not_up(browser: Browser, two: Path) -> None:
+    browser.open(two)
+    found = states(browser)
+    assert (found["client.0"], found["server.0"]) == ("failed", "up")
+
+
+def test_who_was_killed_is_gone_though_the_plan_has_it_up(browser: Browser, tmp_path: Path) -> None:
+    run = make(tmp_path / "run", Shape())
+    killed = {"kind": "killed", "target": "server.0", "applied_ns": 50 * SECOND}
+    with (run / "events.jsonl").open("a") as file:
+        file.write(json.dumps(killed) + "\n")
+    written = tmp_path / "report.html"
+    written.write_text(page(data_of(run)))
+    browser.open(written)
+    assert states(browser)["server.0"] == "killed"
+    assert browser.problems == []
 
 
 def test_a_printer_gets_all_charts_in_light_colours(browser: Browser, two: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from compiler.plan.routes.core import NO_LINK
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from runtime.options import RunOptions
+from runtime.probing.chosen import chosen as chosen_of_run
 from runtime.probing.probe_intervals import base_ns
 from runtime.probing.probed_pairs import (
     FEWEST_PAIRS,
@@ -160,3 +162,13 @@ def test_whoever_is_probed_in_a_short_run_is_probed_often_enough(many: int, seco
     assert timeline.end_due_ns // base >= min(40, 10 * seconds)
     assert pairs * 10**9 <= 500 * base
     assert most == MOST_PAIRS or seconds < 16
+
+
+@pytest.mark.parametrize(("jitter", "large"), [("", 2), (" jitter=1ms", 0)])
+def test_large_probes_do_not_crowd_the_jitter_of_the_kernel(jitter: str, large: int) -> None:
+    """It draws for each packet: beside large ones none of the others would be judged."""
+    text = f"service a img=x replicas=2\nbridge s\nlink a--s latency=20ms{jitter}\nat 9s quit\n"
+    plan = compile_source(text).plan
+    options = RunOptions(hosts=2, datapath="kernel")
+    assert len(chosen_of_run(plan, Schedule(plan, options)).large) == large
+    assert len(chosen_of_run(plan, Schedule(plan, RunOptions(hosts=2))).large) == 2

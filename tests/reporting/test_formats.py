@@ -184,6 +184,19 @@ def test_a_run_that_goes_on_says_so(run: str, monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
+def test_of_another_users_run_it_says_that_nobody_can_see_the_end(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (Path(run) / "summary.json").unlink()
+    (Path(run) / "samples.jsonl").unlink()
+    support.put(Path(run), "manifest.json", recorded.BEGUN)
+    monkeypatch.setattr("runtime.launch.registry.other_owner", lambda _run: "somebody")
+    result = tstorm("report", run)
+    for said in (result.stderr, result.stdout):
+        assert "is another user's, who alone can see whether it goes on" in said
+    assert len(suite(report(run, "--format", "junit")).findall("testcase[skipped]")) == 2
+
+
 def test_hostile_text_stays_text(run: str) -> None:
     one: dict[str, Any] = {
         "text": HOSTILE,

@@ -102,10 +102,8 @@ def _gathered(run: str) -> RunFacts:
     from tstorm.reporting import named_runs, run_facts
 
     found = named_runs.gathered(run)
-    if found.state == run_facts.RUNNING:
-        output.note(f"note: {run} goes on: this is what it has recorded so far")
-    elif found.state == run_facts.UNFINISHED:
-        output.note(f"note: {run} was ended from outside: this is what it had recorded")
+    if found.state in run_facts.SO_FAR:
+        output.note(f"note: {run} {run_facts.SO_FAR[found.state]}")
     return found
 
 

@@ -22,6 +22,8 @@ from tstorm.reporting.run_facts import (
     EXPECTATION_FAILED,
     NOT_MEASURED,
     RUNNING,
+    SO_FAR,
+    UNSEEN,
     RunFacts,
 )
 
@@ -94,8 +96,8 @@ def _run(facts: RunFacts, suite: ET.Element) -> None:
     """That it came to its end is a test, too: a suite without one would pass for nothing."""
     case = _case(facts, suite, "the run comes to its end")
     summary = facts.summary
-    if facts.state == RUNNING:
-        _result(case, "skipped", "the run goes on", [])
+    if facts.state in (RUNNING, UNSEEN):
+        _result(case, "skipped", f"the run {SO_FAR[facts.state]}", [])
     elif summary["outcome"] != COMPLETED:
         message = summary.get("message") or summary["outcome"]
         _result(case, "error", message, [message], summary["outcome"])
@@ -106,8 +108,8 @@ def _verdict(facts: RunFacts, suite: ET.Element, require: str) -> None:
     lines = list(verdict_text.told(facts.verdict))
     said = lines[0] if lines else "UNKNOWN"
     state = facts.verdict.get("state", "unknown")
-    if facts.state == RUNNING:
-        _result(case, "skipped", "the run goes on", [])
+    if facts.state in (RUNNING, UNSEEN):
+        _result(case, "skipped", f"the run {SO_FAR[facts.state]}", [])
     elif require and state not in REQUIRED[require]:
         asked = f"--require {require} asks for another one"
         _result(case, "failure", said, [*lines, asked], "verdict")

@@ -24,7 +24,7 @@ from tstorm.reporting.run_facts import (
     EXPECTATION_FAILED,
     FINISHED,
     PASSED,
-    RUNNING,
+    SO_FAR,
     RunFacts,
 )
 
@@ -80,10 +80,8 @@ def _failed(facts: RunFacts) -> Iterator[str]:
 
 
 def _told(facts: RunFacts) -> Iterator[str]:
-    if facts.state == RUNNING:
-        yield "**The run goes on: this is what it has recorded so far.**"
-    elif facts.state != FINISHED:
-        yield "**The run was ended from outside: this is what it had recorded.**"
+    if facts.state != FINISHED:
+        yield f"**The run {SO_FAR[facts.state]}.**"
     lines = [
         escaped(line.strip()) for line in verdict_text.told(facts.verdict, verdict_text.MOST_LINES)
     ]

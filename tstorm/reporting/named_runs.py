@@ -20,10 +20,14 @@ def gathered(run: str) -> RunFacts:
     return gather(directory, live=goes_on(directory))
 
 
-def goes_on(directory: RunDirectory) -> bool:
-    """Whether its run is known to go on: here, or on another machine."""
+def goes_on(directory: RunDirectory) -> bool | None:
+    """Whether its run is known to go on: here, or on another machine. None: it is another user's,
+    and nobody here can see that."""
+    path = str(directory.path)
     try:
-        registry.find(str(directory.path))
+        registry.find(path)
     except RunError:
-        return registry.is_elsewhere(str(directory.path))
+        if registry.is_elsewhere(path):
+            return True
+        return None if registry.other_owner(path) else False
     return True

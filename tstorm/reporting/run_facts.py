@@ -27,12 +27,18 @@ from runtime.rundir.eventlog import read_events
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import EVENTS, PLAN, SUMMARY, check_summary
 
-FINISHED, RUNNING, UNFINISHED = "finished", "running", "unfinished"
+FINISHED, RUNNING, UNFINISHED, UNSEEN = "finished", "running", "unfinished", "unseen"
 PASSED, EXPECTATION_FAILED, NOT_MEASURED = "passed", "failed", "not_measured"
 _WHY = {
     FINISHED: "the run ended before anything was judged",
     RUNNING: "the run goes on",
     UNFINISHED: "the run was ended from outside before it was judged",
+    UNSEEN: "only the user whose run it is can see whether it goes on",
+}
+SO_FAR = {  # of runs that have not finished, for people
+    RUNNING: "goes on: this is what it has recorded so far",
+    UNFINISHED: "was ended from outside: this is what it had recorded",
+    UNSEEN: "is another user's, who alone can see whether it goes on: this is what it has recorded",
 }
 _ENDED = Shape({"status": INTEGER, "signal": INTEGER})
 _DIFFERENTLY = ("still_running", "error", "killed")  # how a program fails that has not ended
@@ -40,7 +46,8 @@ _DIFFERENTLY = ("still_running", "error", "killed")  # how a program fails that 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """`state` is FINISHED, RUNNING or UNFINISHED (killed before it could say how it ended);
+    """`state` is FINISHED, RUNNING or UNFINISHED (killed before it could say how it ended), or
+    UNSEEN: one of the two, of another user's run;
     `paths` are the certificate's rows, which set measured beside planned."""
 
     directory: RunDirectory
@@ -68,11 +75,12 @@ class RunFacts:
         return read_events(self.directory) if self.directory.has(EVENTS) else iter(())
 
 
-def gather(directory: RunDirectory, *, live: bool) -> RunFacts:
-    """`live`: the run goes on. RunError, PlanError."""
+def gather(directory: RunDirectory, *, live: bool | None) -> RunFacts:
+    """`live`: whether the run goes on, None if that cannot be seen. RunError, PlanError."""
     manifest = directory.manifest()
     plan = read_plan(directory.path / PLAN, lazy=True)
-    state = FINISHED if "outcome" in manifest else RUNNING if live else UNFINISHED
+    open_state = UNSEEN if live is None else RUNNING if live else UNFINISHED
+    state = FINISHED if "outcome" in manifest else open_state
     summary = directory.summary() or _so_far(directory, plan, manifest, state)
     if state == FINISHED:  # the manifest is closed last and knows better
         end = {"outcome": manifest["outcome"], "message": manifest.get("message", "")}

@@ -79,7 +79,8 @@ class PathUpdates:
             yield tuple(lines)
 
     def later(self) -> Iterator[StagedPaths | None]:
-        """One Stage for each step after the first, in order; None after every other bit of work."""
+        """StagedPaths for each step after the first, in order; None after every other bit of
+        work."""
         for number in range(self._first + 1, len(self.steps)):
             before, epoch = self.state, self.steps[number].epoch
             delta = self._plan.routes.changes(epoch.index) if epoch.links else None

@@ -65,10 +65,11 @@ def refused_real_time(found: Sequence[NodeFacts]) -> str:
     if not nodes:
         return ""
     return (
-        f"the kernel of {some(nodes, NAMES, word='node')} refuses pods the real-time class"
-        " (CONFIG_RT_GROUP_SCHED): where processors are busy, packets leave the engine"
-        " milliseconds late, and the run may not be VALID; boot with rt_group_sched=0 (Linux 6.16"
-        " or later) or a kernel built without it, or keep a processor free on each node"
+        f"{some(nodes, NAMES, word='node')} may not give pods the real-time class: where processors"
+        " are busy, packets leave the engine milliseconds late, and the run may not be VALID; keep"
+        " a processor free on each node. Mostly it is the kernel (CONFIG_RT_GROUP_SCHED: boot with"
+        " rt_group_sched=0 from Linux 6.16 on, or one built without it), or a cluster in a user"
+        " namespace"
     )
 
 

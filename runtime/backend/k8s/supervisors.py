@@ -112,7 +112,7 @@ class NodeParts:
             return (await asker.ask(request, seconds)).value
         except RefusedError as error:
             message = f"the agent pod of {self.name} cannot {what}: {error.message}"
-            raise RunError(message, error.remedy) from error
+            raise RefusedError(message, error.remedy) from error
         except ChannelError as error:
             raise RunError(f"the agent pod of {self.name} is lost: {error.message}") from error
 
@@ -225,6 +225,8 @@ class NodeParts:
             left = pod_messages.left(await self._ask({"do": "end"}, END_SECONDS), self.name)
             if left:
                 self._notice(f"{self.name}: not everything was removed: {left}")
+        except RefusedError as error:  # it was there, and said why
+            self._notice(error.message)
         except RunError as error:
             fault = fault or self._is_away(error.message)
         if self._asker is not None:

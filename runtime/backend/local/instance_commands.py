@@ -41,8 +41,8 @@ class _Incarnation(Protocol):
 
 class InstanceCommands:
     """See runtime.backend.instance (ServiceCommands). `place`: how to enter the instance
-    (entering.command), with its `environment`; `resolved`: see Commands; `keeper`: path of
-    tstorm-ns."""
+    (enter_instance.command), with its `environment`; `resolved`: see ServiceCommands; `keeper`:
+    path of tstorm-ns."""
 
     def __init__(
         self,

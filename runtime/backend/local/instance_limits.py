@@ -64,8 +64,10 @@ class Limits:
 
     def _hear(self) -> None:
         """The kernel has written to one of the run's own files: to that of all refusals, maybe."""
-        if self._watch is not None and self._watch.names() == set():
-            return
+        if self._watch is None or self._watch.names() != set():
+            self._tell_refused()
+
+    def _tell_refused(self) -> None:
         for name in [name for name, told in self._full.items() if not told]:
             if self._groups.refused(name):
                 self._full[name] = True
@@ -76,12 +78,14 @@ class Limits:
 
     def explain(self, name: str) -> str:
         """To be said beside the end of its program."""
+        self._tell_refused()  # before Linux 6.11 the kernel writes to the file of the group alone
         if name not in self._told:
             return ""
         told, self._told[name] = self._told.get(name, 0), self._groups.kills(name)
         return "; it wanted more memory than its mem=" if self._told[name] > told else ""
 
     def close(self) -> None:
+        self._tell_refused()
         if self._watch is not None:
             asyncio.get_running_loop().remove_reader(self._watch)
             self._watch.close()

@@ -19,8 +19,13 @@ function lifeMoment(event) {
   return BEGINS.has(event.kind) ? Math.min(event.started_ns ?? Infinity, eventMoment(event)) : eventMoment(event);
 }
 
-// Of each instance: {name, stretches: [[from, to, state]], ends: [[ns, failed, words]]}. States are
-// up, cut, paused, ended, failed (its program has), down.
+function endSign(event) {
+  return event.failed ? "failed" : event.text === "status 0" ? "passed" : "other";
+}
+
+// Of each instance: {name, stretches: [[from, to, state]], ends: [[ns, sign, words]]}. States are
+// up, cut, paused, ended, failed (its program has), down, killed (down, though the plan has it up).
+// Signs: failed, passed (status 0), other (an end that nobody calls a failure).
 export function lives(model) {
   const found = new Map();
   const { network, time } = model;
@@ -41,12 +46,13 @@ export function lives(model) {
     const one = of(event.target);
     if (BEGINS.has(event.kind)) one.ended = "";
     if (event.kind === "exit") one.ended = event.failed ? "failed" : "ended";
-    if (event.kind === "exit") one.ends.push([eventMoment(event), Boolean(event.failed), event.text]);
-    if (event.kind === "killed") one.ends.push([eventMoment(event), true, "killed from outside"]);
+    if (event.kind === "exit") one.ends.push([eventMoment(event), endSign(event), event.text]);
+    if (event.kind === "killed") one.ends.push([eventMoment(event), endSign(event), "killed from outside"]);
+    one.killed = event.kind === "killed" || (one.killed && !BEGINS.has(event.kind));
     if (["pause", "resume", "join"].includes(event.kind)) one.paused = event.kind === "pause";
     one.node = NODE_BECOMES[event.kind] ?? one.node;
     const living = one.ended || (one.node === "up" && one.paused ? "paused" : one.node);
-    one.changes.push([Math.max(lifeMoment(event), begin), one.node === "down" ? "down" : living]);
+    one.changes.push([Math.max(lifeMoment(event), begin), one.killed ? "killed" : one.node === "down" ? "down" : living]);
   }
   for (const one of found.values())
     one.stretches = one.changes.map(([from, state], place) => [from, one.changes[place + 1]?.[0] ?? time.end_ns, state]);

@@ -106,6 +106,7 @@ function nodeNow(model, view, state, node) {
   const stretches = state.lives.get(model.network.nodes[node]);
   if (planned !== "up" || !stretches) return planned;
   const living = stretches[after(stretches, view.cursor, (one) => one[0]) - 1]?.[2];
+  if (living === "killed") return "down";
   return living === "ended" || living === "failed" || living === "paused" ? living : planned;
 }
 

@@ -20,7 +20,7 @@ export function mountPrograms(root, model, view, pick) {
   const box = el("div", { class: "lanes-box" }, scroller);
   const part = section("programs", "Programs", el("span", { class: "quiet legend" },
     el("i", { class: "key up" }), "up ", el("i", { class: "key cut" }), "cut off ", el("i", { class: "key paused" }),
-    "paused ", el("i", { class: "key ended" }), "program ended ", el("span", { class: "sign failed" }, "✕"), " failed ", el("span", { class: "sign passed" }, "●"), " ended with 0"),
+    "paused ", el("i", { class: "key ended" }), "program ended ", el("span", { class: "sign failed" }, "✕"), " failed ", el("span", { class: "sign passed" }, "●"), " ended with 0 ", el("span", { class: "sign not_measured" }, "●"), " ended otherwise, no failure"),
     csvButton("programs", () => [["instance", "from_ns", "to_ns", "state"],
       rows.flatMap((one) => one.stretches.map((stretch) => [one.name, ...stretch]))]));
   const tables = el("div");
@@ -68,18 +68,18 @@ function drawLives(context, [left, wide], height, rows, first, scrolled, view) {
     context.fillStyle = grid;
     context.fillRect(left, top + LANE / 2, wide, 1);
     for (const [from, to, state] of stretches) {
-      if (state === "down" || to < view.from || from > view.to) continue;
+      if (state === "down" || state === "killed" || to < view.from || from > view.to) continue;
       const [begin, end] = [bounded(from), bounded(to)];
       context.fillStyle = fill[state];
       const high = half[state] ?? 2.5;
       context.fillRect(begin, top + LANE / 2 - high, Math.max(end - begin, 1), 2 * high);
     }
-    for (const [at, failed] of ends) {
+    for (const [at, sign] of ends) {
       if (at < view.from || at > view.to) continue;
-      context.fillStyle = failed ? bad : good;
+      context.fillStyle = { failed: bad, passed: good, other: quiet }[sign];
       context.textAlign = "center";
       context.font = "bold 13px system-ui, sans-serif";
-      context.fillText(failed ? "✕" : "●", x(at), top + LANE / 2);
+      context.fillText(sign === "failed" ? "✕" : "●", x(at), top + LANE / 2);
       context.font = "12px system-ui, sans-serif";
       context.textAlign = "left";
     }

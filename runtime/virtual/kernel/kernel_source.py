@@ -132,6 +132,8 @@ def packaged() -> str | None:
 
 def fetch(package: str, folder: Path) -> KernelSource:
     """Downloads a package into `folder`. MachineError with apt's own words if that fails."""
+    for older in folder.glob(f"{package}_*.deb"):  # of a build that did not end
+        older.unlink()
     command = ["apt-get", "download", "-q", package]
     try:
         done = subprocess.run(

@@ -3,7 +3,7 @@
  * others. So the ring need not have 64 KiB for each packet, an ordinary user gets room for
  * thousands of small packets where SO_RCVBUF allows 277, and they cost no system call.
  *
- * TPACKET_V2, not V3: V3 I/O threads frames over in blocks, when one is full or after a whole
+ * TPACKET_V2, not V3: V3 hands frames over in blocks, when one is full or after a whole
  * millisecond at the earliest, and a packet on a link without delay would wait for that.
  */
 #include "packet_ring.h"

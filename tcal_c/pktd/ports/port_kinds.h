@@ -50,7 +50,7 @@ int port_set_option(int fd, int level, int option, int value);
 /* Removes pktd's end of the pair. */
 void packet_close(struct port *port);
 
-/* Packets the device holds for pktd. A TAP takes packets off the sender's I/O threads, so it has no
+/* Packets the device holds for pktd. A TAP takes packets off the sender's hands, so it has no
  * back pressure and must hold what comes while the data thread is kept from running. */
 #define PORT_QUEUE_PACKETS 16384
 

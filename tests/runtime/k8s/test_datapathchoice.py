@@ -42,7 +42,7 @@ def test_nodes_without_the_real_time_class_are_told_with_what_helps() -> None:
     fast, slow = (replace(node(name), user=EngineFacts("", scheduling=how)) for name, how in NODES)
     assert refused_real_time([fast]) == ""
     told = refused_real_time([fast, slow])
-    assert "the kernel of n1 refuses pods the real-time class" in told
+    assert "n1 may not give pods the real-time class" in told
     assert "rt_group_sched=0" in told
 
 

@@ -139,6 +139,21 @@ def test_a_node_that_is_away_at_the_end_is_a_fault(
     act(TEXT, 1, tmp_path, play)
 
 
+def test_a_node_that_says_why_it_cannot_end_was_not_away(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def play(scene: Scene) -> None:
+        node = scene.nodes[0]
+        parts = supervisors.NodeParts(node.name, node.address, KEY, said.append)
+        await parts.connect(60)
+        await parts.begin("user", 1)
+        node.refuses = {"end"}
+        assert await parts.end() is None
+        assert said == ["the agent pod of n0 cannot end: its disk is full"]
+
+    act(TEXT, 1, tmp_path, play)
+
+
 def test_a_datapath_that_dies_ends_the_run(tmp_path: Path) -> None:
     async def fault(scene: Scene) -> None:
         scene.nodes[0].say(say="ended", what="datapath", status=-11, again=False)

@@ -149,7 +149,7 @@ def test_of_another_users_run_nobody_says_that_it_has_ended(
         said = f"{tmp_path} is a run of {owner}: whether it goes on only {owner} can see"
         assert refusal.value.message == said
         assert refusal.value.remedy == f"sudo -u {owner} tstorm inspect {tmp_path}"
-    assert registry.is_elsewhere(str(tmp_path))
+    assert registry.other_owner(str(tmp_path)) == owner
     manifest.write_text(json.dumps({**BEGUN, "outcome": "completed"}))
     with pytest.raises(RunError, match="has ended"):
         registry.find(str(tmp_path))
