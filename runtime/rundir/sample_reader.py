@@ -16,7 +16,7 @@ sample that is 300 ms late would double the rate of a link.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -73,13 +73,6 @@ class SampleReader:
         self.columns: Mapping[str, Sequence[str]] = {LINKS: (), PAIRS: ()}
         self.timeless = self.misshapen = 0
 
-    def read(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[CounterSample]:
-        """RunError where it is strict."""
-        for line in lines:
-            sample = self.sample(line)
-            if sample is not None:
-                yield sample
-
     def sample(self, line: Mapping[str, Any]) -> CounterSample | None:
         """None for the names of the columns, and for a line without times. RunError if strict."""
         if "columns" in line:
@@ -134,5 +127,6 @@ class SampleReader:
 
 def read_samples(directory: HeldDirectory, *, strict: bool = False) -> Iterator[CounterSample]:
     """Nothing if the run has no such file. RunError for damaged lines."""
+    reader = SampleReader(strict=strict)
     if directory.has(SAMPLES):
-        yield from SampleReader(strict=strict).read(read_lines(directory, SAMPLES))
+        yield from filter(None, map(reader.sample, read_lines(directory, SAMPLES)))

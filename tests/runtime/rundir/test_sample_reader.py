@@ -17,7 +17,7 @@ from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import SAMPLES
-from runtime.rundir.sample_reader import LINKS, PAIRS, SampleReader
+from runtime.rundir.sample_reader import LINKS, PAIRS, CounterSample, SampleReader
 from tests.certify.scene import MS, SECOND, Scene
 from tests.expectations.support import expecting, finding
 from tstorm.plotting.subject import Subject, bucketed
@@ -133,16 +133,20 @@ def line(at_ns: int, *links: list[int], **more: object) -> dict[str, Any]:
     return {"at_ns": at_ns, "elapsed_ns": at_ns, "links": links, "pairs": [], **more}
 
 
+def samples(reader: SampleReader, *lines: dict[str, Any]) -> list[CounterSample]:
+    return [sample for sample in map(reader.sample, lines) if sample is not None]
+
+
 def test_each_host_has_a_sample_before_of_its_own() -> None:
     lines = [HEADER, line(10, host="x"), line(15, host="y"), line(40, host="x"), line(91, host="x")]
-    found = [(one.host, one.since_ns, one.until_ns) for one in SampleReader().read(lines)]
+    found = [(one.host, one.since_ns, one.until_ns) for one in samples(SampleReader(), *lines)]
     assert found == [("x", 0, 10), ("y", 0, 15), ("x", 10, 40), ("x", 81, 91)]
-    some = list(SampleReader(some=True).read(lines))
+    some = samples(SampleReader(some=True), *lines)
     assert some[-1].since_ns == 40, "lines were left out, so it was no pause"
 
 
 def test_plan_time_goes_as_fast_as_the_pace() -> None:
-    (sample,) = SampleReader().read([HEADER, {**line(8), "at_ns": 580}])
+    (sample,) = samples(SampleReader(), HEADER, {**line(8), "at_ns": 580})
     assert (sample.plan_since_ns(60), sample.at_ns) == (100, 580)
 
 
@@ -150,16 +154,16 @@ def test_plan_time_goes_as_fast_as_the_pace() -> None:
 def test_a_line_without_times_is_counted_or_refused(times: dict[str, int]) -> None:
     timeless = {"links": [[0, 1]], "pairs": [], **times}
     reader = SampleReader()
-    assert [one.until_ns for one in reader.read([HEADER, timeless, line(5)])] == [5]
+    assert [one.until_ns for one in samples(reader, HEADER, timeless, line(5))] == [5]
     assert reader.timeless == 1
     with pytest.raises(RunError, match=SAMPLES):
-        list(SampleReader(strict=True).read([HEADER, timeless]))
+        samples(SampleReader(strict=True), HEADER, timeless)
 
 
 def test_rows_of_another_width_are_counted() -> None:
     reader = SampleReader()
     early, late = line(1, [0, 1]), line(2, [0, 7], [1, 8], [0], [], [0, 1, 2])
-    before, after = reader.read([early, HEADER, late])
+    before, after = samples(reader, early, HEADER, late)
     assert list(after.rows(LINKS)) == [
         (0, {"link": 0, "out_bytes": 7}),
         (1, {"link": 1, "out_bytes": 8}),
