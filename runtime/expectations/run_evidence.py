@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from compiler.plan.expectations import PlannedExpectation
@@ -17,16 +18,16 @@ from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.certify.judged_probes import JudgedProbe, Visit
 from runtime.certify.planned_paths import Pair, PlannedStretch
-from runtime.expectations.counted import Counted, counted
 from runtime.expectations.window import Covered
 from runtime.options import COMPLETED, LOCAL, VIRTUAL
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import LogRecord, Merger
 from runtime.rundir import logmarks
+from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.line_files import read_lines
-from runtime.rundir.runfiles import EVENTS, SAMPLES
+from runtime.rundir.runfiles import EVENTS
+from runtime.rundir.sample_reader import PAIRS, CounterSample, Key, read_samples
 from runtime.schedule import PlanClock, Schedule
 
 
@@ -183,17 +184,23 @@ class RunEvidence:
         planned = self.evidence.planned
         return () if planned is None else planned.stretches.get(pair, ())
 
-    def delivered(self, pair: Pair) -> Counted:
-        return self._counted.get(pair) or Counted()
+    def delivered(self, pair: Pair) -> CounterGrowth:
+        """Bytes, of a pair of an expectation."""
+        return self._delivered[pair]
 
     @cached_property
-    def _counted(self) -> dict[Pair, Counted]:
-        pairs = {pair for one in self._plan.expectations for pair in one.pairs}
-        return counted(self._samples(), pairs)
+    def _delivered(self) -> dict[Key, CounterGrowth]:
+        pairs = chain.from_iterable(one.pairs for one in self._plan.expectations)
+        found: dict[Key, CounterGrowth] = {pair: CounterGrowth() for pair in pairs}
+        for sample in self._samples():
+            for pair, row in sample.rows(PAIRS, found):
+                count = row.get("delivered_bytes", 0)
+                found[pair].add(sample.since_ns, sample.until_ns, count)
+        return found
 
     @cached_property
     def _last_sample_ns(self) -> int:
-        return max((int(one.get("elapsed_ns", 0)) for one in self._samples()), default=0)
+        return max((sample.until_ns for sample in self._samples()), default=0)
 
-    def _samples(self) -> Iterator[dict[str, Any]]:
-        return read_lines(self.directory, SAMPLES) if self.directory.has(SAMPLES) else iter(())
+    def _samples(self) -> Iterator[CounterSample]:
+        return read_samples(self.directory)

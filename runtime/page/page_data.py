@@ -193,13 +193,9 @@ class _Gathering:
         flows = page_traffic.Flows(axis, known, wanted, some=every > 1, pace=self.clock.pace)
         with self._unless_damaged("counters are missing from some moment on"):
             for record in read_some(self.directory, SAMPLES):
-                if "columns" in record:
-                    interval = record.get("interval_ns")
-                    usual = interval if type(interval) is int and interval > 0 else 10**8
-                    flows.begin(record, usual * self.clock.pace)
-                elif not self._is_later(record.get("at_ns")):
+                if not self._is_later(record.get("at_ns")):
                     flows.take(record)
-        strange = flows.timeless + flows.misshapen
+        strange = flows.reader.timeless + flows.reader.misshapen
         if strange:
             self.notes.append(
                 f"{strange} lines or rows of {SAMPLES} are left out: they are damaged"

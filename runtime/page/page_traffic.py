@@ -1,10 +1,10 @@
 """samples.jsonl as series: what flowed over each link and between each pair, and what was dropped.
 
-Input: the file's lines in order, the grid, and which links and pairs are wanted. Counters are
-cumulative. What has come between two samples is taken to have come evenly; a pause without samples
-is one in which nothing moved. Of each bucket the mean is exact; `lo` and `hi` are the smallest and
-largest rate between two samples in it, where it is longer than a sample. Times are plan time; rates
-are of the run's own time, in which `pace` times as much flows.
+Input: the file's lines in order, the grid, and which links and pairs are wanted. When what has
+come since a sample came is the rule of runtime/rundir/sample_reader.py. Of each bucket the mean is
+exact; `lo` and `hi` are the smallest and largest rate between two samples in it, where it is longer
+than a sample. Times are plan time; rates are of the run's own time, in which `pace` times as much
+flows.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.page.grid import TimeGrid, packed
+from runtime.rundir.sample_reader import LINKS, PAIRS, Key, SampleReader
 
 LINK_NUMBERS, PAIR_NUMBERS = 6, 5  # of each bucket, at most
-SPREAD = 4  # so many intervals without a sample are a pause
 _DROPS = ("drop_queue", "drop_loss", "drop_down", "drop_route")
 
 
@@ -62,7 +62,6 @@ class FlowColumns:
 class RowPositions:
     """Where in a row of one kind what stands; -1: nowhere."""
 
-    width: int
     size: int
     packets: int
     drops: tuple[int, ...]
@@ -73,7 +72,6 @@ def _table(columns: Sequence[str], size: str, packets: str) -> RowPositions:
     place = {name: number for number, name in enumerate(columns)}
     drops = tuple(place[name] for name in _DROPS if name in place)
     return RowPositions(
-        len(columns),
         place.get(size, -1),
         place.get(packets, -1),
         drops,
@@ -103,55 +101,28 @@ class Flows:
         some: bool,
         pace: int,
     ) -> None:
-        self._grid, self._some = grid, some
+        self._grid, self._pace = grid, pace
+        self.reader = SampleReader(some=some)
         self._bits = 8 * 10**9 * pace  # per second, of a byte per ns of plan time
-        self.links = {link: FlowColumns() for link in links}
-        self.pairs = {pair: FlowColumns() for pair in pairs}
-        self._tables: dict[str, RowPositions] = {}
-        self._interval_ns = 1
+        self.links: dict[Key, FlowColumns] = {link: FlowColumns() for link in links}
+        self.pairs: dict[Key, FlowColumns] = {pair: FlowColumns() for pair in pairs}
+        self._links = self._pairs = _table((), "", "")
         self._span_ns = 1  # what the longest line tells of
-        self._before: dict[str, int] = {}  # when each host was heard of last
-        self.timeless = self.misshapen = 0  # lines without a time; rows that are none
-
-    def begin(self, header: Mapping[str, Any], interval_ns: int) -> None:
-        """Plan time."""
-        columns = header["columns"]
-        self._interval_ns = interval_ns
-        self._tables = {
-            "links": _table(columns["links"], "out_bytes", "out_pkts"),
-            "pairs": _table(columns["pairs"], "delivered_bytes", "delivered_pkts"),
-        }
 
     def take(self, record: Mapping[str, Any]) -> None:
-        if "columns" in record or not self._tables:
+        sample = self.reader.sample(record)
+        if "columns" in record:
+            self._links = _table(self.reader.columns[LINKS], "out_bytes", "out_pkts")
+            self._pairs = _table(self.reader.columns[PAIRS], "delivered_bytes", "delivered_pkts")
+        if sample is None:
             return
-        at_ns = record.get("at_ns")
-        if type(at_ns) is not int:
-            self.timeless += 1
-            return
-        from_ns = self._from(str(record.get("host", "")), at_ns)
+        from_ns, at_ns = sample.plan_since_ns(self._pace), sample.at_ns
         self._span_ns = max(self._span_ns, at_ns - from_ns)
         when = _Between(from_ns, at_ns, self._grid.bucket(from_ns), self._grid.bucket(at_ns - 1))
-        for row in record["links"]:
-            if len(row) == self._tables["links"].width and row:
-                self._add(self.links.get(row[0]), self._tables["links"], row, when)
-            else:
-                self.misshapen += 1
-        for row in record["pairs"]:
-            if len(row) == self._tables["pairs"].width and len(row) > 1:
-                self._add(self.pairs.get((row[0], row[1])), self._tables["pairs"], row, when)
-            else:
-                self.misshapen += 1
-
-    def _from(self, host: str, at_ns: int) -> int:
-        """Since when what this line tells of may have come."""
-        before = self._before.get(host)
-        self._before[host] = at_ns
-        if before is None or before >= at_ns:
-            return at_ns - self._interval_ns
-        if at_ns - before > SPREAD * self._interval_ns and not self._some:
-            return at_ns - self._interval_ns
-        return before
+        for key, row in self.reader.values(record, LINKS):
+            self._add(self.links.get(key), self._links, row, when)
+        for key, row in self.reader.values(record, PAIRS):
+            self._add(self.pairs.get(key), self._pairs, row, when)
 
     def _add(
         self, flow: FlowColumns | None, table: RowPositions, row: Sequence[int], when: _Between

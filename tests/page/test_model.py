@@ -82,9 +82,10 @@ def flows(
 ) -> page_traffic.Flows:
     found = page_traffic.Flows(axis, [0], [], some=False, pace=pace)
     columns = ["link", "out_bytes", "out_pkts", "drop_loss", "backlog_bytes"]
-    found.begin({"columns": {"links": columns, "pairs": []}}, 10)
-    for at_ns, links in rows:
-        found.take({"at_ns": at_ns, "links": links, "pairs": []})
+    found.take({"columns": {"links": columns, "pairs": []}, "interval_ns": 10})
+    for elapsed_ns, links in rows:
+        times = {"at_ns": elapsed_ns * pace, "elapsed_ns": elapsed_ns}
+        found.take({**times, "links": links, "pairs": []})
     return found
 
 
@@ -109,18 +110,18 @@ def test_a_bucket_of_several_samples_has_its_smallest_and_largest_rate() -> None
 
 
 def test_a_faster_pace_leaves_rates_as_they_are() -> None:
-    """Sixty times as much comes in a second of the plan, and each link has its planned rate."""
+    """A second of the plan is a sixtieth of one, and each link has its planned rate."""
     rows = [(at, [[0, size, 0, 0, 0]]) for at, size in ((10, 10), (20, 40), (30, 60), (40, 160))]
-    found = flows(TimeGrid(0, 40, 1), rows, pace=60).link_record(0)
-    per_byte = 60 * 8 * SECOND // 10
+    found = flows(TimeGrid(0, 40 * 60, 1), rows, pace=60).link_record(0)
+    per_byte = 8 * SECOND // 10
     assert (found["lo"]["v"], found["hi"]["v"]) == ([10 * per_byte], [100 * per_byte])
-    assert found["rate"]["v"] == [160 * 60 * 8 * SECOND // 40]
+    assert found["rate"]["v"] == [160 * 8 * SECOND // 40]
 
 
 def test_a_counter_that_began_anew_and_rows_of_another_shape() -> None:
     rows = [(10, [[0, 100, 1, 0, 0]]), (20, [[0, 30, 1, 0, 0]]), (30, [[0, 1]])]
     found = flows(TimeGrid(0, 10, 3), rows)
-    assert found.misshapen == 1
+    assert found.reader.misshapen == 1
     assert found.link_record(0)["rate"]["v"] == [
         100 * 8 * SECOND // 10,
         30 * 8 * SECOND // 10,

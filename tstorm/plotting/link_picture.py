@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.rundir.sample_reader import LINKS
 from tstorm.plotting import canvas, marks, time_panels
 from tstorm.plotting.pair_picture import Drawn
-from tstorm.plotting.subject import SECOND, Subject, bucketed
+from tstorm.plotting.subject import SECOND, Subject, TimedRow, bucketed
 
 _DROPS = ("drop_queue", "drop_loss", "drop_down")
 _COLOURS = (canvas.BLUE, canvas.ORANGE)
 _HEADROOM = 2.5  # a limit is shown if traffic comes so near to it
 
-Rows = list[tuple[int, dict[str, int]]]
+Rows = list[TimedRow]
 
 
 def draw(what: Subject, link: int, suffix: str) -> Drawn:
@@ -24,7 +25,7 @@ def draw(what: Subject, link: int, suffix: str) -> Drawn:
     names = [links[way].name for way in ways]
     schedule = what.schedule()
     begin_ns, end_ns = schedule.options.start_at_ns, schedule.end_ns
-    rows = [list(what.rows("links", {"link": way})) for way in ways]
+    rows = [what.rows(LINKS, way) for way in ways]
     notes = []
     if what.run is not None and not any(rows):
         notes.append("the run has no counters of this link: nothing moved, or no process saw links")
@@ -114,10 +115,10 @@ def _down(what: Subject, way: int, end_ns: int) -> list[tuple[float, float]]:
 
 def _queues(axes: Any, names: Sequence[str], rows: Sequence[Rows]) -> None:
     for name, one, colour in zip(names, rows, _COLOURS, strict=True):
-        xs = [at_ns / SECOND for at_ns, _ in one]
-        ys = [row.get("backlog_bytes", 0) / 1000 for _, row in one]
+        xs = [at_ns / SECOND for _, at_ns, _ in one]
+        ys = [row.get("backlog_bytes", 0) / 1000 for _, _, row in one]
         axes.step(xs, ys, where="post", color=colour, linewidth=1.2, label=canvas.label(name, 30))
-    most = max((row.get("backlog_bytes", 0) for one in rows for _, row in one), default=0)
+    most = max((row.get("backlog_bytes", 0) for one in rows for _, _, row in one), default=0)
     axes.set_ylabel("queue, kB")
     axes.set_ylim(0, max(most / 1000 * 1.1, 1))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from runtime.rundir.sample_reader import LINKS
 from tstorm.plotting.subject import SECOND, Subject
 from tstorm.plotting.time_panels import BUCKETS
 
@@ -58,14 +59,14 @@ def _counters(
     counted: dict[int, int] = {}
     before = _Counted(start_ns, {})
     last_ns = start_ns
-    for at_ns, rows in what.samples("links"):
-        if at_ns > from_ns >= last_ns:
+    for sample in what.samples():
+        if sample.at_ns > from_ns >= last_ns:
             before = _Counted(last_ns, dict(counted))
-        for row in rows:
-            if "link" in row and "out_bytes" in row:
+        for _, row in sample.rows(LINKS):
+            if "out_bytes" in row:
                 counted[row["link"]] = row["out_bytes"]
-        last_ns = at_ns
-        if at_ns >= until_ns:
+        last_ns = sample.at_ns
+        if last_ns >= until_ns:
             break
     else:
         if last_ns <= from_ns:

@@ -14,6 +14,7 @@ from runtime.certify.planned_paths import Planned, PlannedStretch
 from runtime.errors import RunError
 from runtime.probing import probe_record
 from runtime.probing.probe_record import ROUND_TRIP, Probe
+from runtime.rundir.sample_reader import PAIRS
 from tstorm.plotting import canvas, marks, time_panels
 from tstorm.plotting.subject import SECOND, Subject, bucketed
 
@@ -126,7 +127,7 @@ def _throughput(
     seconds: tuple[float, float],
 ) -> None:
     begin_s, end_s = seconds
-    rows = list(what.rows("pairs", {"src": ends[0], "dst": ends[1]}))
+    rows = what.rows(PAIRS, ends)
     edges = time_panels.edges(begin_s, end_s, time_panels.BUCKETS)
     width_s = max(end_s - begin_s, 1e-9) / time_panels.BUCKETS / what.options.pace
     times = round(begin_s * SECOND), round(end_s * SECOND), time_panels.BUCKETS

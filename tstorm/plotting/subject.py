@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.options import DEFAULTS, RunOptions, decode
-from runtime.rundir.line_files import read_lines
+from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.rundir import RunDirectory, recorded
-from runtime.rundir.runfiles import SAMPLES
+from runtime.rundir.sample_reader import CounterSample, Key, Row, read_samples
 from runtime.schedule import Schedule
 from tstorm.loading import STDIN, experiment_name, is_run, load_plan
 
 SECOND = 1e9
+TimedRow = tuple[int, int, Row]  # the plan time that a sample tells of, and counters by column
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +30,18 @@ class Subject:
     def schedule(self) -> Schedule:
         return Schedule(self.plan, self.options)
 
-    def rows(self, kind: str, keys: Mapping[str, int]) -> Iterator[tuple[int, dict[str, int]]]:
-        """(plan time, counters by column) of the samples of one link or pair. RunError."""
-        for at_ns, rows in self.samples(kind):
-            for one in rows:
-                if all(one.get(key) == number for key, number in keys.items()):
-                    yield at_ns, one
+    def samples(self) -> Iterator[CounterSample]:
+        """None of what was not run. RunError."""
+        return iter(()) if self.run is None else read_samples(self.run)
 
-    def samples(self, kind: str) -> Iterator[tuple[int, list[dict[str, int]]]]:
-        """(plan time, counters by column of all that moved) of each sample. RunError."""
-        if self.run is None or not self.run.has(SAMPLES):
-            return
-        columns: list[str] = []
-        for sample in read_lines(self.run, SAMPLES):
-            if "columns" in sample:
-                columns = sample["columns"][kind]
-                continue
-            at_ns = sample.get("at_ns")
-            if isinstance(at_ns, int):
-                yield at_ns, [dict(zip(columns, row, strict=False)) for row in sample[kind]]
+    def rows(self, kind: str, key: Key) -> list[TimedRow]:
+        """Of the samples that tell of one link or pair. RunError."""
+        pace = self.options.pace
+        return [
+            (sample.plan_since_ns(pace), sample.at_ns, row)
+            for sample in self.samples()
+            for _, row in sample.rows(kind, {key})
+        ]
 
 
 def subject(source: str, seed: int | None = None) -> Subject:
@@ -64,14 +59,11 @@ def subject(source: str, seed: int | None = None) -> Subject:
 
 
 def bucketed(
-    rows: list[tuple[int, dict[str, int]]], column: str, begin_ns: int, end_ns: int, count: int
+    rows: Iterable[TimedRow], column: str, begin_ns: int, end_ns: int, count: int
 ) -> list[int]:
-    """By how much a cumulative counter moved in each of `count` equal parts of the time."""
-    found, before = [0] * count, 0
-    width = max(end_ns - begin_ns, 1)
-    for at_ns, row in rows:
-        value = row.get(column, before)
-        place = min(max((at_ns - begin_ns) * count // width, 0), count - 1)
-        found[place] += max(value - before, 0)
-        before = value
-    return found
+    """By how much a cumulative counter grew in each of `count` equal parts of the time."""
+    counter = CounterGrowth()
+    for since_ns, at_ns, row in rows:
+        counter.add(since_ns, at_ns, row.get(column, 0))
+    edges = (begin_ns + (end_ns - begin_ns) * part // count for part in range(count + 1))
+    return [after - before for before, after in pairwise(map(counter.by, edges))]

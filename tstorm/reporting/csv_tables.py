@@ -18,6 +18,7 @@ from runtime.json_schema import REMEDY
 from runtime.probing import probe_record
 from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import MEASURED_FIGURES, PLANNED_FIGURES, PROBE_COUNTS, SAMPLES
+from runtime.rundir.sample_reader import LINKS, PAIRS, SampleReader
 from tstorm.output import to_json, visible
 from tstorm.reporting.run_facts import RunFacts
 
@@ -75,12 +76,12 @@ def _probes(facts: RunFacts) -> Iterator[Row]:
 
 def _links(facts: RunFacts) -> Iterator[Row]:
     names = [link.name for link in facts.plan.topology.links]
-    return _counters(facts, "links", ("link",), names, _LINK)
+    return _counters(facts, LINKS, ("link",), names, _LINK)
 
 
 def _pairs(facts: RunFacts) -> Iterator[Row]:
     names = [node.name for node in facts.plan.topology.nodes]
-    return _counters(facts, "pairs", ("src", "dst"), names, _PAIR)
+    return _counters(facts, PAIRS, ("src", "dst"), names, _PAIR)
 
 
 def _counters(
@@ -89,19 +90,20 @@ def _counters(
     """Cumulative counters, a row each time that they had moved."""
     if not facts.directory.has(SAMPLES):
         return
-    columns: Sequence[str] = ()
-    for sample in read_lines(facts.directory, SAMPLES):
-        if "columns" in sample:
-            columns = sample["columns"][kind]
+    reader = SampleReader()
+    for line in read_lines(facts.directory, SAMPLES):
+        if "columns" in line:
+            reader.begin(line)
             continue
-        at_ns = sample.get("at_ns")
-        for row in sample[kind]:
-            one = dict(zip(columns, row, strict=False))
-            numbers = [one.get(key, -1) for key in keys]
-            if len(row) != len(columns) or not all(0 <= at < len(names) for at in numbers):
-                raise RunError(f"{SAMPLES} has a row that is none of this plan: {row[:9]}", REMEDY)
-            known = at_ns if type(at_ns) is int else None
-            yield (known, *(names[at] for at in numbers), *(one.get(name) for name in values))
+        at_ns = line.get("at_ns")
+        known = at_ns if type(at_ns) is int else None
+        for _, row in reader.rows(line, kind):
+            numbers = [row[key] for key in keys]
+            if not all(0 <= at < len(names) for at in numbers):
+                raise RunError(f"{SAMPLES} has a row that is none of this plan: {numbers}", REMEDY)
+            yield (known, *(names[at] for at in numbers), *(row.get(name) for name in values))
+        if reader.misshapen:
+            raise RunError(f"{SAMPLES} has a row that is not as wide as its columns", REMEDY)
 
 
 TABLES: Mapping[str, CsvTable] = {

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import statistics
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
 
 from compiler.plan.reader import Plan
-from runtime.datapath.sampler import PAIR_COLUMNS
-from runtime.json_schema import COUNT, Shape, check
 from runtime.probing import probe_record
+from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.line_files import read_lines
-from runtime.rundir.runfiles import SAMPLES
+from runtime.rundir.sample_reader import PAIRS, read_samples
 from tstorm.testing.experiment_errors import ExperimentError
 from tstorm.testing.request import nanoseconds
 
@@ -32,11 +30,9 @@ __tracebackhide__ = True  # pytest shows the test, not how this was found out
 Pair = tuple[str, str]
 Point = tuple[int, int | None]
 _SECOND = 10**9
-_BITS_NS = 8 * _SECOND
 _UNITS = {"rtt": "ns", "delay": "ns", "loss": "ppb", "throughput": "bps"}
 WHATS = tuple(_UNITS)
 _COUNTER = "delivered_bytes"
-_TIMES = Shape({"at_ns": COUNT, "elapsed_ns": COUNT})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -174,51 +170,20 @@ def _shares(sent: Sequence[Point]) -> list[Point]:
 # -- counters --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """`row` is the pair's, as far as it has moved."""
-
-    at_ns: int
-    elapsed_ns: int
-    row_bytes: int | None
-
-
 def _throughput(directory: HeldDirectory, plan: Plan, pair: Pair) -> list[Point]:
+    """At each sample of the host that counts the pair. RunError for a line without its times."""
     numbers = {node.name: number for number, node in enumerate(plan.topology.nodes)}
     ends = numbers[pair[0]], numbers[pair[1]]
-    by_host: dict[str, list[_Sample]] = {}
-    if directory.has(SAMPLES):
-        for host, sample in _samples(read_lines(directory, SAMPLES), ends):
-            by_host.setdefault(host, []).append(sample)
-    for samples in by_host.values():  # over hosts the sender's counts a pair
-        if any(sample.row_bytes is not None for sample in samples):
-            return list(_rates(samples))
-    return []
-
-
-def _samples(
-    lines: Iterable[dict[str, Any]], ends: tuple[int, int]
-) -> Iterator[tuple[str, _Sample]]:
-    """RunError for one without its times."""
-    column = len(PAIR_COLUMNS)
-    for line in lines:
-        if "columns" in line:
-            names = line["columns"]["pairs"]
-            column = names.index(_COUNTER) if _COUNTER in names else column
-            continue
-        check(line, _TIMES, SAMPLES)
-        rows = (row for row in line["pairs"] if tuple(row[:2]) == ends and len(row) > column)
-        row = next(rows, None)
-        sample = _Sample(line["at_ns"], line["elapsed_ns"], row[column] if row else None)
-        yield str(line.get("host", "")), sample
-
-
-def _rates(samples: Sequence[_Sample]) -> Iterator[Point]:
-    """Of the pair's host: a sample without the pair says that nothing has moved."""
-    before_ns = counted = 0
-    for sample in samples:
-        took_ns = sample.elapsed_ns - before_ns
-        now = counted if sample.row_bytes is None else sample.row_bytes
-        if took_ns > 0:
-            yield sample.at_ns, max(now - counted, 0) * _BITS_NS // took_ns
-        before_ns, counted = sample.elapsed_ns, now
+    told: dict[str | None, list[tuple[int, int]]] = {}  # by host: the run's own time, plan time
+    counter, host = CounterGrowth(), None
+    for sample in read_samples(directory, strict=True):
+        told.setdefault(sample.host, [(0, 0)]).append((sample.until_ns, sample.at_ns))
+        for _, row in sample.rows(PAIRS, {ends}):
+            if _COUNTER in row and host in (None, sample.host):
+                host = sample.host  # over hosts the sender's
+                counter.add(sample.since_ns, sample.until_ns, row[_COUNTER])
+    return [
+        (at_ns, counter.bps(before_ns, until_ns))
+        for (before_ns, _), (until_ns, at_ns) in pairwise(told.get(host, ()))
+        if before_ns < until_ns
+    ]
