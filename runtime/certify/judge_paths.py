@@ -81,6 +81,7 @@ def judge_paths(
     for group in laid.wide:
         _judge_large(judge, header.name(group[0].pair), group, alarm)
     judged: list[Visit] = []
+    closed: list[Sequence[Visit]] = []  # groups without a path of which something was judged
     lacking: dict[int, tuple[int, str]] = {}  # of each pair the group with the most probes
     probes = 0
     for group, found, more in laid:
@@ -90,7 +91,9 @@ def judge_paths(
             continue  # one of them is not there: what is sent then measures nothing
         if planned is None:
             _judge_closed(judge, name, found[0])
-            is_judged = len(found[0]) >= needed
+            if len(found[0]) >= needed:
+                closed.append(group)
+                continue
         elif planned is not None and header.comparable:
             said = [figures(piece, planned, alarm, exact=exact) for piece in found]
             for piece, one in zip(found, said, strict=True):
@@ -105,6 +108,10 @@ def judge_paths(
         else:
             why = len(found[0]), lack(found[0], planned, needed)
             lacking[group[0].pair] = max(why, lacking.get(group[0].pair, why))
+    for group in closed:
+        if _counts(group[0].pair, visits, judged):
+            judged += group
+            probes += sum(len(visit.probes) for visit in group)
     known = {visit.pair for visit in judged}
     whole = {
         pair: lacking[pair][1] if pair in lacking else "no probe of it is known"
@@ -112,6 +119,13 @@ def judge_paths(
         if pair not in known
     }
     return Coverage(judged, probes, whole)
+
+
+def _counts(pair: int, visits: Sequence[Visit], judged: Sequence[Visit]) -> bool:
+    """Whether a pair that was cut counts as measured for that: one that had a path, too, of which
+    nothing was judged, does not."""
+    had = any(one.pair == pair and one.expected is not None for one in visits)
+    return not had or any(one.pair == pair and one.expected is not None for one in judged)
 
 
 def why_nothing(
@@ -126,7 +140,7 @@ def why_nothing(
         if planned is None and not group[0].stretch.ends_up:
             continue  # one of them is not there: no probe is sent
         if planned is None:
-            is_judged = len(probes) >= needed
+            is_judged = len(probes) >= needed and _counts(group[0].pair, visits, ())
         else:
             one = figures(probes, planned, laid.alarm, exact=exact)
             is_judged = _says_of_packets(one, planned)

@@ -49,7 +49,8 @@ def too_few(
 ) -> Finding:
     """`known` of them are not enough for a judgement."""
     name, when = records.pair_name(pair), span(seen.from_ns, seen.to_ns)
-    text = f"only {number(known, what)} of {name} {'is' if known == 1 else 'are'} known {when}"
+    some = f"only {number(known, what)}" if known else f"no {what}"
+    text = f"{some} of {name} {'is' if known < 2 else 'are'} known {when}"
     interval_ns = records.interval_ns(pair)
     if interval_ns:
         text += f"; the pair is probed every {milliseconds(interval_ns)}"

@@ -173,9 +173,9 @@ def _none_expected(
 
 def _unsure(records: RunEvidence, line: LogRecord, when: str) -> Finding:
     times = [None if at is None else records.clock.plan_time(at) for at in _bounds(line)]
-    low = "before the start" if times[0] is None else moment(times[0])
+    low = "" if times[0] is None else f"after {moment(times[0])} and "
     high = "the end" if times[1] is None else moment(times[1])
-    text = f"{line.instance} wrote such a line between {low} and {high}: perhaps {when}"
+    text = f"{line.instance} wrote such a line {low}before {high}: perhaps {when}"
     return not_measured(text, line.instance)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runtime.judge.verdict import MANY, Judge, milliseconds
-from runtime.options import COMPLETED
+from runtime.options import COMPLETED, FAILED
 from runtime.schedule import Schedule
 
 PROCESS_KINDS = frozenset({"join", "leave", "crash", "pause", "resume"})
@@ -104,6 +104,11 @@ def look_at_end(judge: Judge, final: Record, planned: int, applied: int) -> None
     facts = final.get("facts", {})
     if not facts and judge.measured is not None:
         judge.miss(DRIVER, f"{DRIVER} gave no account at the end: nobody knows what it left undone")
+    broke = final.get("outcome") == FAILED and not final.get("programs_failed")
+    if broke and facts and judge.measured is not None:
+        judge.miss(
+            "the run", f"it broke off, and nobody knows how it ended: {final.get('message', '')}"
+        )
     hosts = facts.get("counters")
     if hosts is None:
         _look_at_engine(judge, ENGINE, facts.get("totals", {}))

@@ -507,6 +507,20 @@ def test_probes_are_no_traffic(tmp_path: Path, both: bool) -> None:
     assert (found["state"], found["measured"]["pairs"]) == ("valid", 1), found["unmeasured"]
 
 
+def test_that_a_cut_path_stayed_closed_proves_nothing_of_it_while_it_was_open(
+    tmp_path: Path,
+) -> None:
+    """Its jitter is too much to be judged: cut for a while, it is as little measured as without."""
+    cut = "at 20s a--s leave\nat 40s a--s join\nat 60s quit"
+    for name, end in (("open", "at 60s quit"), ("cut", cut)):
+        text = TDL.replace("a--s latency=5ms", "a--s latency=5ms jitter=4ms")
+        scene = Scene(tmp_path / name, text.replace("at 60s quit", end))
+        scene.probe()
+        found = scene.judged()
+        assert (found["state"], found["measured"]) == ("unknown", None)
+        assert "no pair had enough probes" in found["unmeasured"]
+
+
 def test_the_datapath_that_was_chosen_says_how_jitter_is_drawn(tmp_path: Path) -> None:
     for datapath, crowded in (("kernel", True), ("user", False)):
         scene = Scene(tmp_path / datapath, JITTERY)

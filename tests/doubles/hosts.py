@@ -28,6 +28,8 @@ class FakeProcess:
 class FakeHost:
     """`restarts` counts the agents after the first."""
 
+    back_seconds = 10.0
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.datapath, self.agent = FakeProcess(), FakeProcess()

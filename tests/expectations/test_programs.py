@@ -74,7 +74,7 @@ def test_a_line_whose_time_is_not_known_well_enough(tmp_path: Path) -> None:
     for kind, pattern in ((LOG, "term 2"), (NO_LOG, "term 2")):
         found = finding(scene, _log(scene, kind, pattern, 44.95, 50))
         assert found["state"] == "not_measured"
-        assert "between 44.9 s and 45 s" in found["message"]
+        assert "after 44.9 s and before 45 s" in found["message"]
 
 
 def test_lines_of_the_run_itself_do_not_count(tmp_path: Path) -> None:

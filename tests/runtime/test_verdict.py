@@ -136,6 +136,19 @@ def test_a_run_whose_leader_died_is_not_valid() -> None:
     assert "the driver gave no account at the end" in found["reasons"][0]["text"]
 
 
+@pytest.mark.parametrize(("whose", "state"), [(False, "degraded"), (True, "valid")])
+def test_a_run_that_broke_off_is_not_valid_unless_programs_ended_it(
+    whose: bool, state: str
+) -> None:
+    measured = Judge(measured={"pairs": 1, "of_pairs": 1, "probes": 100})
+    end = {"message": "the packet engine (pktd) ended", "programs_failed": whose}
+    found = judged(judge=measured, outcome="failed", facts={"totals": {}}, **end)
+    assert found["state"] == state
+    texts = [reason["text"] for reason in found["reasons"]]
+    said = "it broke off, and nobody knows how it ended: the packet engine (pktd) ended"
+    assert texts == ([] if whose else [said])
+
+
 def test_many_at_one_instant_may_take_their_time() -> None:
     """A hundred programs that join together have 250 ms and 2 ms for each of the others."""
     late = 440 * MS

@@ -44,6 +44,10 @@ class HostParts(Protocol):
     def agent(self) -> Watched: ...
 
     @property
+    def back_seconds(self) -> float:
+        """How long an agent that is started again may take until it answers."""
+
+    @property
     def pids(self) -> list[int]:
         """Processes of this machine among them, for the scheduler."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runtime.backend.hosts.hosts import HostParts, OnFatal, Watched
-from runtime.coordinator.coordinator import REJOIN_SECONDS, Coordinator
+from runtime.coordinator.coordinator import Coordinator
 from runtime.errors import RunError
 from runtime.system.procs import status_text
 
@@ -113,7 +113,7 @@ class AgentRestarts:
         self._restarted_ns[number] = now
         host.restart_agent()
         self._watch_agent(number)
-        await self._rejoin(number, host.agent, REJOIN_SECONDS)
+        await self._rejoin(number, host.agent, host.back_seconds)
 
     async def _take_up_again(self, number: int, agent: Watched) -> bool:
         """Whether a process that is still there speaks to us again."""
