@@ -48,7 +48,9 @@ class FigureActions(ExpectActions):
         text = word.text.rstrip("= \t\u00a0")
         if text[-1] in "+-":
             span = cover(word, word)
-            self.error("TS0410", span, f"'{word.text}' adds to nothing", f"write {text[:-1]} = …")
+            self.error(
+                "TS0410", span, f"'{word.text}' adds to nothing", f"write {text[:-1].rstrip()} = …"
+            )
             text = text[:-1]
         named = ast.Name(text.rstrip(), word.part(0, len(text)))
         return (ast.Figure(named, self.whole_span, tuple(group), **more),)

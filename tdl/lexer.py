@@ -33,9 +33,12 @@ from tdl.patterns import (
     TEXT,
 )
 from tdl.words import (
+    LINK_PROPERTIES,
     LIST_PROPERTIES,
     MAX_NAME,
+    OTHER_PROPERTIES,
     RESERVED,
+    SERVICE_PROPERTIES,
     STATEMENTS,
     TEXT_PROPERTIES,
 )
@@ -102,6 +105,7 @@ _SKIP = re.compile(r"[^\s#;,\[\]\"'=]+|(.)\1*", re.DOTALL)
 _SEMI_AHEAD = re.compile(SPACE + ";")
 _STATEMENT_AHEAD = re.compile(rf"{SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
 _COLON = re.compile(rf"{SPACE}:{SPACE}([^\s#;]*)")
+_PROPERTIES = frozenset((*LINK_PROPERTIES, *SERVICE_PROPERTIES, *OTHER_PROPERTIES))
 _SHOWN = 20  # characters of something unexpected that a message repeats
 
 
@@ -310,7 +314,7 @@ class _Scanner:
     def _colon(self) -> bool:
         """Reports a property as other languages write it, `latency: 1ms`, if it is one."""
         before = self.current.tokens[-1] if self.current.tokens else None
-        if before is None or before.type not in ("NAME", "FLAG"):
+        if before is None or before.type not in ("NAME", "FLAG") or before.text not in _PROPERTIES:
             return False
         found = _COLON.match(self.text, self.line_start + before.end_col - 1)
         if found is None:

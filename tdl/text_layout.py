@@ -137,7 +137,13 @@ def _defined(source: str) -> tuple[frozenset[str], bool]:
 
 
 def _spaced(tokens: Iterable[Token]) -> str:
-    return " ".join(token.text for token in tokens).replace(" ; ", ";")
+    """With a blank between two of them, but none around a `;`, which strings may have, too."""
+    text, apart = "", ""
+    for token in tokens:
+        is_semi = token.type == "SEMI"
+        text += token.text if is_semi else apart + token.text
+        apart = "" if is_semi else " "
+    return text
 
 
 def _quoted(name: str) -> str:

@@ -35,7 +35,7 @@ def declared_at(plan: Plan, link: str) -> tuple[str, int]:
                 (statement.a.text, statement.a_index),
                 (statement.b.text, statement.b_index),
             ]
-            for way in (found, found[::-1]):
+            for way in (found,) if statement.directed else (found, found[::-1]):
                 if all(map(_stands_for, way, wanted)):
                     return statement.span.place
     return "", 0

@@ -124,13 +124,12 @@ def _figures(result: RunResult, *, quiet: bool) -> Iterator[str]:
     from runtime.judge import outcomes
 
     found = outcomes.figures(result.summary)
-    for one in found[:SHOWN_EXPECTATIONS]:
-        if one["value"] is None:
-            yield f"warning: {outcomes.figure(one)}"
-        elif not quiet:
-            yield f"figure {outcomes.figure(one)}"
-    if len(found) > SHOWN_EXPECTATIONS and not quiet:
-        yield f"… and {len(found) - SHOWN_EXPECTATIONS} more figures in summary.json"
+    missing = [one for one in found if one["value"] is None]
+    known = [] if quiet else [one for one in found if one["value"] is not None]
+    for kind, some in (("warning:", missing), ("figure", known)):
+        yield from (f"{kind} {outcomes.figure(one)}" for one in some[:SHOWN_EXPECTATIONS])
+        if len(some) > SHOWN_EXPECTATIONS:
+            yield f"… and {len(some) - SHOWN_EXPECTATIONS} more figures in summary.json"
 
 
 def _missing_packets(captures: Mapping[str, int]) -> Iterator[str]:

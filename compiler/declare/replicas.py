@@ -120,7 +120,8 @@ def check_linked(declared: Declared, counts: Mapping[str, int], sink: Sink) -> N
     """Reports TS0123 for services of which some instances have a link and others have none."""
     broken = {name for pair in declared.broken for name in pair}
     for name, others in _others(declared).items():
-        if counts[name] == 1 and {other for found in others.values() for other in found} == {name}:
+        alone = counts[name] == 1 and name not in broken
+        if alone and {other for found in others.values() for other in found} == {name}:
             message = (
                 f"'{name}.0' has no link: there is no other instance that it could be linked to"
             )

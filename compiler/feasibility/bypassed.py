@@ -23,6 +23,7 @@ from tdl.diagnostics import Sink
 
 WORK = 4_000_000  # steps along ways, about a second
 MOST = 10  # warnings; the others are counted
+_ANOTHER_WAY = ": from "
 
 
 class Bypassed:
@@ -148,6 +149,8 @@ class Bypassed:
     def empty(self) -> dict[int, str]:
         """Bridges with several links at which no instance is and that no packet passes, with their
         names: nobody is there yet, and no link of theirs is warned of."""
+        if self._work <= 0 and self._looked < self._states:
+            return {}  # nobody has looked at all of it
         pairs = [self._ends(direction) for direction in self._links.values()]
         count = Counter(node for pair in pairs for node in pair)
         taken = (d for link, d in self._links.items() if link not in self.unused)
@@ -174,9 +177,10 @@ class Bypassed:
         for link, direction in left[:MOST]:
             statement = self._model.declared.links[link]
             message = f"no packet ever takes {link_name(statement)!r}"
-            message += self._instead(direction)
+            instead = self._instead(direction)
+            message += instead
             hint = "leave it out"
-            if self._topology.routing == "delay":
+            if self._topology.routing == "delay" and instead.startswith(_ANOTHER_WAY):
                 hint = "`routing hops` takes the way of fewest links; or leave it out"
             sink.warning("TS0925", statement.span, message, hint)
         if len(left) > MOST:
@@ -192,12 +196,12 @@ class Bypassed:
         if column >= 0 and self._first:
             way = [link for link, _ in self._way(self._first, core.row_of[ends.src], column)]
             nodes = [topology.nodes[topology.links[link].dst].name for link in way[:-1]]
-            takes = moment(sum(topology.links[link].state.delay_ns for link in way))
-            own = moment(ends.state.delay_ns)
+            takes_ns = sum(topology.links[link].state.delay_ns for link in way)
             if nodes:
                 names = topology.nodes[ends.src].name, topology.nodes[ends.dst].name
-                said = f": from {names[0]} to {names[1]} they go by {', '.join(nodes)}"
-                said += f" in {takes}, not {own}"
+                said = f"{_ANOTHER_WAY}{names[0]} to {names[1]} they go by {', '.join(nodes)}"
+                if takes_ns <= ends.state.delay_ns:  # else events at 0 s have changed one of them
+                    said += f" in {moment(takes_ns)}, not {moment(ends.state.delay_ns)}"
         if self._looked < self._states and self._work <= 0:
             said += f" (looked at {self._looked:,} of {self._states:,} states of the network)"
         return said

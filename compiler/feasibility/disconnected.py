@@ -213,6 +213,9 @@ class _Report:
         if isinstance(statement.action, ast.Partition):
             hint = f"the partition of {line} is never healed: add `at T heal`{more}"
             return statement.span, hint
+        if _ends(statement):
+            hint = f"{line} brings {last.name!r} back only after the end of the run{more}"
+            return statement.span, hint
         selector = format_selector(statement.selector)
         again = f"at T {selector} join".replace("  ", " ")
         hint = f"{line} takes {last.name!r} away for good: add `{again}`{more}"

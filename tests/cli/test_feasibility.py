@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from compiler.pipeline import compile_source
 from tests.cli.support import tstorm
+from tstorm.datapath_errors import declared_at
 from tstorm.exit_codes import CommandError
 from tstorm.loading import plan_to_run
 
@@ -100,3 +102,9 @@ def test_a_run_is_called_after_the_directory_of_its_plan(target: str) -> None:
     Path("link").symlink_to(target)
     assert plan_to_run("link", None).name == Path(target).name.removesuffix(".plan")
     assert plan_to_run("link", 3).name == "link"
+
+
+def test_a_direction_is_declared_by_the_statement_that_says_it() -> None:
+    text = "service a\nbridge x\nlink a->x latency=1ms\nlink x->a latency=2ms\nat 5s quit\n"
+    plan = compile_source(text).plan
+    assert [declared_at(plan, link)[1] for link in ("a.0->x", "x->a.0")] == [3, 4]

@@ -122,6 +122,10 @@ def test_the_end_of_a_run_tells_figures(capsys: pytest.CaptureFixture[str]) -> N
     summary["figures"][1]["message"] = "no line of a.0 has it"
     tell(replace(found, summary=summary), "text")
     assert capsys.readouterr().err.splitlines()[-3:-1] == [
-        "figure lost of a.0: 360",
         "warning: p99 of a.0: not measured: no line of a.0 has it",
+        "figure lost of a.0: 360",
     ]
+    many = [*(figure(f"n{at}", "1") for at in range(30)), summary["figures"][1]]
+    quiet = replace(found, summary={**summary, "figures": many})
+    tell(quiet, "text", quiet=True)
+    assert "warning: p99 of a.0: not measured" in capsys.readouterr().err

@@ -114,3 +114,8 @@ def test_a_long_list_is_broken_after_a_semicolon() -> None:
     assert max(map(len, tidy.splitlines())) <= WIDTH
     assert format_text(tidy) == tidy
     assert meaning(tidy) == meaning(text)
+
+
+def test_the_items_of_a_loop_stay_as_they_are_written() -> None:
+    text = 'for x in "a ; b" ; "c;" {\n  service $x\n}\n'
+    assert format_text(text).splitlines()[0] == 'for x in "a ; b";"c;" {'
