@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from compiler.declare.model import Model
 from compiler.feasibility.statement_places import StatementPlaces
@@ -23,7 +23,6 @@ from tdl.diagnostics import Sink
 
 WORK = 4_000_000  # steps along ways, about a second
 MOST = 10  # warnings; the others are counted
-_ANOTHER_WAY = ": from "
 
 
 class Bypassed:
@@ -149,8 +148,8 @@ class Bypassed:
     def empty(self) -> dict[int, str]:
         """Bridges with several links at which no instance is and that no packet passes, with their
         names: nobody is there yet, and no link of theirs is warned of."""
-        if self._work <= 0 and self._looked < self._states:
-            return {}  # nobody has looked at all of it
+        if not self._whole:
+            return {}
         pairs = [self._ends(direction) for direction in self._links.values()]
         count = Counter(node for pair in pairs for node in pair)
         taken = (d for link, d in self._links.items() if link not in self.unused)
@@ -176,11 +175,11 @@ class Bypassed:
         left = self._worth_telling()
         for link, direction in left[:MOST]:
             statement = self._model.declared.links[link]
+            way = self._way_instead(direction)
             message = f"no packet ever takes {link_name(statement)!r}"
-            instead = self._instead(direction)
-            message += instead
+            message += self._why(direction, way) + self._how_far()
             hint = "leave it out"
-            if self._topology.routing == "delay" and instead.startswith(_ANOTHER_WAY):
+            if self._topology.routing == "delay" and way:
                 hint = "`routing hops` takes the way of fewest links; or leave it out"
             sink.warning("TS0925", statement.span, message, hint)
         if len(left) > MOST:
@@ -188,20 +187,35 @@ class Bypassed:
             message = f"no packet ever takes {number(len(left) - MOST, 'more link')}"
             sink.warning("TS0925", self._model.declared.links[after].span, message)
 
-    def _instead(self, direction: int) -> str:
-        """Why, where that is easily seen, and how far was looked."""
-        topology, core = self._topology, self._core
+    def _way_instead(self, direction: int) -> list[int]:
+        """The links that are taken at 0 s from one of its ends to the other, where that is easily
+        seen: several, or none."""
+        core, ends = self._core, self._topology.links[direction]
+        column = core.column_of[ends.dst]
+        if column < 0 or not self._first:
+            return []
+        way = [link for link, _ in self._way(self._first, core.row_of[ends.src], column)]
+        return way if len(way) > 1 else []
+
+    def _why(self, direction: int, way: Sequence[int]) -> str:
+        if not way:
+            return ""
+        topology = self._topology
         ends = topology.links[direction]
-        said, column = "", core.column_of[ends.dst]
-        if column >= 0 and self._first:
-            way = [link for link, _ in self._way(self._first, core.row_of[ends.src], column)]
-            nodes = [topology.nodes[topology.links[link].dst].name for link in way[:-1]]
-            takes_ns = sum(topology.links[link].state.delay_ns for link in way)
-            if nodes:
-                names = topology.nodes[ends.src].name, topology.nodes[ends.dst].name
-                said = f"{_ANOTHER_WAY}{names[0]} to {names[1]} they go by {', '.join(nodes)}"
-                if takes_ns <= ends.state.delay_ns:  # else events at 0 s have changed one of them
-                    said += f" in {moment(takes_ns)}, not {moment(ends.state.delay_ns)}"
-        if self._looked < self._states and self._work <= 0:
-            said += f" (looked at {self._looked:,} of {self._states:,} states of the network)"
+        first, last = topology.nodes[ends.src].name, topology.nodes[ends.dst].name
+        nodes = [topology.nodes[topology.links[link].dst].name for link in way[:-1]]
+        said = f": from {first} to {last} they go by {', '.join(nodes)}"
+        takes_ns = sum(topology.links[link].state.delay_ns for link in way)
+        if takes_ns <= ends.state.delay_ns:  # else events at 0 s have changed one of them
+            said += f" in {moment(takes_ns)}, not {moment(ends.state.delay_ns)}"
         return said
+
+    def _how_far(self) -> str:
+        """How much was looked at, if that is not all."""
+        if self._whole:
+            return ""
+        return f" (looked at {self._looked:,} of {self._states:,} states of the network)"
+
+    @property
+    def _whole(self) -> bool:
+        return self._work > 0 or self._looked >= self._states

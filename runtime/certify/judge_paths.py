@@ -94,7 +94,7 @@ def judge_paths(
             if len(found[0]) >= needed:
                 closed.append(group)
                 continue
-        elif planned is not None and header.comparable:
+        elif header.comparable:
             said = [figures(piece, planned, alarm, exact=exact) for piece in found]
             for piece, one in zip(found, said, strict=True):
                 _Told(judge, name, planned, piece).judge(one)
@@ -108,8 +108,9 @@ def judge_paths(
         else:
             why = len(found[0]), lack(found[0], planned, needed)
             lacking[group[0].pair] = max(why, lacking.get(group[0].pair, why))
-    for group in closed:
-        if _counts(group[0].pair, visits, judged):
+    ever, shown = _with_path(visits), _with_path(judged)
+    for group in closed:  # of a pair that had a path, too, it counts only beside that
+        if group[0].pair in shown or group[0].pair not in ever:
             judged += group
             probes += sum(len(visit.probes) for visit in group)
     known = {visit.pair for visit in judged}
@@ -121,11 +122,9 @@ def judge_paths(
     return Coverage(judged, probes, whole)
 
 
-def _counts(pair: int, visits: Sequence[Visit], judged: Sequence[Visit]) -> bool:
-    """Whether a pair that was cut counts as measured for that: one that had a path, too, of which
-    nothing was judged, does not."""
-    had = any(one.pair == pair and one.expected is not None for one in visits)
-    return not had or any(one.pair == pair and one.expected is not None for one in judged)
+def _with_path(visits: Sequence[Visit]) -> set[int]:
+    """Pairs of which there is a visit with a path."""
+    return {visit.pair for visit in visits if visit.expected is not None}
 
 
 def why_nothing(
@@ -135,12 +134,13 @@ def why_nothing(
     is nearest to that; whether it is for jitter that no number of probes is enough for."""
     laid = _lay(visits, large)
     needed, best = laid.needed(exact), (0, "there are no probes that meet one network", False)
+    ever = _with_path(visits)
     for group, found, _ in laid:
         planned, probes = group[0].expected, found[0]
-        if planned is None and not group[0].stretch.ends_up:
-            continue  # one of them is not there: no probe is sent
+        if planned is None and (group[0].pair in ever or not group[0].stretch.ends_up):
+            continue  # it counts only beside the path, or one of them is not there
         if planned is None:
-            is_judged = len(probes) >= needed and _counts(group[0].pair, visits, ())
+            is_judged = len(probes) >= needed
         else:
             one = figures(probes, planned, laid.alarm, exact=exact)
             is_judged = _says_of_packets(one, planned)

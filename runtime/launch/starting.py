@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import compileall
 import json
 import os
 import subprocess
@@ -118,6 +117,8 @@ def _compile() -> None:
     not repeat once somebody else has compiled its modules. The guest itself writes none. Where they
     cannot be written, they stay as they are.
     """
+    import compileall  # 30 ms, which runs in real time need not wait for
+
     root = Path(__file__).resolve().parents[2]
     for package in ("runtime", "compiler"):
         compileall.compile_dir(root / package, quiet=2)

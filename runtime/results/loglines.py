@@ -87,7 +87,8 @@ class Merger:
         grown = self._grown.get(name, Growth())
         status = self._logs.status(f"{name}{SUFFIX}")
         if status is None:
-            return f"the log of {name} has been removed" if grown.size else ""
+            had_lines = grown.size or grown.has_shrunk
+            return f"the log of {name} has been removed" if had_lines else ""
         shorter = grown.has_shrunk or status.st_size < grown.size
         return f"the log of {name} has become shorter" if shorter else ""
 

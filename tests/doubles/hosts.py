@@ -8,6 +8,7 @@ from typing import Any
 
 from runtime.backend.hosts.hosts import AgentReport, InstanceReport, NetworkHandle
 from runtime.coordinator.agent_link import Host
+from runtime.coordinator.coordinator import REJOIN_SECONDS
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.system.procs import status_text
@@ -27,8 +28,6 @@ class FakeProcess:
 
 class FakeHost:
     """`restarts` counts the agents after the first."""
-
-    back_seconds = 10.0
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -57,6 +56,7 @@ class FakeHosts:
     """Hosts (runtime.backend.hosts.hosts) of which only the agents are there, wherever they are."""
 
     connect_seconds = DEADLINE_SECONDS / 4
+    back_seconds = REJOIN_SECONDS
 
     def __init__(self, agents: Sequence[Host], placement: Placement, key: bytes = KEY) -> None:
         self.key = key

@@ -106,8 +106,6 @@ class HostProcess:
 class HostProcesses:
     """A host's `datapath`, and its `agent`: the one that was started last. RunError."""
 
-    back_seconds = 10.0  # see runtime.backend.hosts.hosts (HostParts)
-
     def __init__(
         self, host: Site, programs: Programs, log: IO[bytes], *, resume: bool = False
     ) -> None:

@@ -99,7 +99,12 @@ class AgentNetwork:
             options.clock_budget_ns,
         )
         self._restarts = AgentRestarts(
-            hosts.parts, self._coordinator, self._resume, self._changed, self._fail
+            hosts.parts,
+            self._coordinator,
+            self._resume,
+            self._changed,
+            self._fail,
+            hosts.back_seconds,
         )
 
     # -- the start ------------------------------------------------------------------------------

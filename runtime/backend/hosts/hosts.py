@@ -44,10 +44,6 @@ class HostParts(Protocol):
     def agent(self) -> Watched: ...
 
     @property
-    def back_seconds(self) -> float:
-        """How long an agent that is started again may take until it answers."""
-
-    @property
     def pids(self) -> list[int]:
         """Processes of this machine among them, for the scheduler."""
 
@@ -103,11 +99,13 @@ class Hosts(Protocol):
     parts            by host, on their way or there
     placement        of the instances, for the whole run
     connect_seconds  so long agents may take to be there
+    back_seconds     the same of one that was started again
     """
 
     key: bytes
     placement: Placement
     connect_seconds: float
+    back_seconds: float
 
     @property
     def agents(self) -> Sequence[Host]: ...

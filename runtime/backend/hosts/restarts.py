@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runtime.backend.hosts.hosts import HostParts, OnFatal, Watched
-from runtime.coordinator.coordinator import Coordinator
+from runtime.coordinator.coordinator import REJOIN_SECONDS, Coordinator
 from runtime.errors import RunError
 from runtime.system.procs import status_text
 
@@ -35,12 +35,14 @@ class AgentRestarts:
         resume: Resume,
         on_change: OnChange,
         on_fatal: OnFatal,
+        back_seconds: float = REJOIN_SECONDS,
     ) -> None:
         self._hosts = hosts
         self._coordinator = coordinator
         self._resume = resume
         self._on_change = on_change
         self._on_fatal = on_fatal
+        self._back_seconds = back_seconds
         self._restarted_ns: dict[int, int] = {}
         self._mending: dict[int, asyncio.Task[None]] = {}
         self._there = [asyncio.Event() for _ in hosts]
@@ -113,7 +115,7 @@ class AgentRestarts:
         self._restarted_ns[number] = now
         host.restart_agent()
         self._watch_agent(number)
-        await self._rejoin(number, host.agent, host.back_seconds)
+        await self._rejoin(number, host.agent, self._back_seconds)
 
     async def _take_up_again(self, number: int, agent: Watched) -> bool:
         """Whether a process that is still there speaks to us again."""

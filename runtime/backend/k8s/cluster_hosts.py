@@ -69,7 +69,7 @@ class ClusterHosts:
     ) -> None:
         self.key = key
         self.placement = where.placement
-        self.connect_seconds = CONNECT_SECONDS
+        self.connect_seconds = self.back_seconds = CONNECT_SECONDS
         self.parts = list(parts)
         self.agents = [Host(part.name, part.address) for part in parts]
         self._context = context

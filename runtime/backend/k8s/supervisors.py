@@ -57,8 +57,6 @@ class Remote:
 class NodeParts:
     """What runs on one node (runtime.backend.hosts.hosts: HostParts)."""
 
-    back_seconds = BACK_SECONDS  # its share of a processor may be small
-
     def __init__(self, name: str, address: str, key: bytes, notice: Notice) -> None:
         self.name = name
         self.address = address

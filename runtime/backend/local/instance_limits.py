@@ -65,11 +65,11 @@ class Limits:
     def _hear(self) -> None:
         """The kernel has written to one of the run's own files: to that of all refusals, maybe."""
         if self._watch is None or self._watch.names() != set():
-            self._tell_refused()
+            self._tell_refused(*self._full)
 
-    def _tell_refused(self) -> None:
-        for name in [name for name, told in self._full.items() if not told]:
-            if self._groups.refused(name):
+    def _tell_refused(self, *names: str) -> None:
+        for name in names:
+            if not self._full.get(name, True) and self._groups.refused(name):
                 self._full[name] = True
                 self._warn(
                     f"{name} has {PROCESSES:,} processes and threads, which is all that an instance"
@@ -78,14 +78,16 @@ class Limits:
 
     def explain(self, name: str) -> str:
         """To be said beside the end of its program."""
-        self._tell_refused()  # before Linux 6.11 the kernel writes to the file of the group alone
+        self._tell_refused(
+            name
+        )  # before Linux 6.11 the kernel writes to the file of its group only
         if name not in self._told:
             return ""
         told, self._told[name] = self._told.get(name, 0), self._groups.kills(name)
         return "; it wanted more memory than its mem=" if self._told[name] > told else ""
 
     def close(self) -> None:
-        self._tell_refused()
+        self._tell_refused(*self._full)
         if self._watch is not None:
             asyncio.get_running_loop().remove_reader(self._watch)
             self._watch.close()

@@ -22,6 +22,7 @@ from runtime.backend.missing import Missing
 from runtime.backend.refusals import Refusals
 from runtime.coordinator import placement
 from runtime.coordinator.agent_link import Host
+from runtime.coordinator.coordinator import REJOIN_SECONDS
 from runtime.errors import RunError
 from runtime.system.interface import INTERFACE
 
@@ -40,6 +41,7 @@ class LocalHosts:
         self.agents = [Host(host.name, host.address) for host in hosts]
         self.placement = placement.planned(topology, len(hosts))
         self.connect_seconds = CONNECT_SECONDS + HOST_SECONDS * len(hosts)
+        self.back_seconds = REJOIN_SECONDS
         self._context = context
         self._refusals = Refusals(context.notice)
         self._missing = Missing(context.record, context.notice)
