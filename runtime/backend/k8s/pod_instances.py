@@ -53,18 +53,16 @@ class PodIncarnation:
         """It is on another machine."""
         return 0
 
-    def over(self) -> None:
-        if not self.gone.done():
-            self.gone.set_result(None)
-
 
 @dataclass(slots=True)
 class _Start:
-    """A join that was carried out. `ran` is when its program did (this clock), or fails."""
+    """A join that was carried out. `ran` is when its program did (this clock), or fails; `gone`
+    when nothing is left of what it started and was asked to leave."""
 
     at_ns: int
     refused: str
     ran: asyncio.Future[int]
+    gone: asyncio.Future[None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,9 @@ class PodInstance:
     """See runtime.backend.instance (Instance). `held`: a tstorm-hold keeps its program; else a gate
     lets its containers start. `t0_ns` is asked for when times since T0 are to be turned into ours.
     `ready_timeout_ns`: for kubelet to say that a program behind a gate is ready; 0: nobody asks.
+
+    What is told belongs to the join that was told before it, not to `present`: who is late in
+    asking for joins finds all that happened to them since.
 
     A program may have been started before T0 (runtime.backend.k8s.cluster_early_starts): what is
     told of it before the first join is told waits for that."""
@@ -123,7 +124,8 @@ class PodInstance:
         self._setting_up = False
         self._began_ns = 0  # its setup or program, since T0
         self._asked = ""  # how the present program was asked to end: leave | crash
-        self._leaving: PodIncarnation | None = None
+        self._current: _Start | None = None  # told last, and not told yet to end
+        self._leaving: _Start | None = None
         self._joined = False  # once at least
         self._early: list[AgentReport] = []  # before the first join is told
         self._ran_early_ns = 0  # behind a gate
@@ -162,6 +164,7 @@ class PodInstance:
         start = await self._joins.get()
         assert isinstance(life, PodIncarnation)  # instances get back what they have made
         self.present = life
+        life.gone = start.gone
         if start.refused:
             return Joined(start.at_ns, None, start.refused, unheard=True)
         try:
@@ -217,17 +220,19 @@ class PodInstance:
                 self._hearers.warn(f"{self.node.name}: {life.what} was not possible: {life.status}")
             self._ends[life.what].put_nowait(at_ns)
             return
-        if not life.status:
-            self._asked = life.what
-            self._let_go_unstarted()
-            if life.what == "leave":
-                self._leaving = self.present
+        ending, self._current = self._current, None
         self._ends[life.what].put_nowait(at_ns)
-        if life.status and self.present is not None:
-            self.present.over()  # nobody is there to say goodbye
+        if life.status:
+            _over(ending)  # nobody is there to say goodbye
+            return
+        self._asked = life.what
+        self._let_go_unstarted()
+        if life.what == "leave":
+            self._leaving = ending
 
     def _ordered_to_join(self, at_ns: int, refused: str) -> None:
-        start = _Start(at_ns, refused, self._loop.create_future())
+        start = _Start(at_ns, refused, self._loop.create_future(), self._loop.create_future())
+        self._current = start
         self.ended, self.started, self.start_error, self.killed = None, False, "", False
         self.paused = False
         if not refused:
@@ -320,8 +325,7 @@ class PodInstance:
         self._hearers.on_ended(self, ended, bool(self._asked), "")
 
     def _empty(self) -> None:
-        if self._leaving is not None:
-            self._leaving.over()
+        _over(self._leaving)
         self._leaving, self._asked = None, ""
 
     def _hold_gone(self, what: str) -> None:
@@ -331,7 +335,7 @@ class PodInstance:
         self._setting_up = False
         while self._unanswered:
             fail(self._unanswered.popleft().ran, _NotStartedError(what, let_go=False))
-        there, asked = self.present is not None and not self._leaving, self._asked
+        there, asked = self._current is not None, self._asked
         self._empty()
         if there and not asked and not self.killed:
             self.killed = True
@@ -364,6 +368,11 @@ class PodInstance:
         start = self._unanswered.popleft()
         if not start.ran.done():
             start.ran.set_result(at_ns)
+
+
+def _over(start: _Start | None) -> None:
+    if start is not None and not start.gone.done():
+        start.gone.set_result(None)
 
 
 class _NotStartedError(Exception):

@@ -133,6 +133,38 @@ def test_a_leave_ends_when_nothing_is_left() -> None:
     act(play)
 
 
+def test_who_asks_late_finds_that_the_program_has_left_already() -> None:
+    """Else the network of what has left would never be cut."""
+
+    async def play(scene: Scene) -> None:
+        scene.life("join", 0)
+        scene.report("started", 1, pid=7)
+        scene.life("leave", 10)
+        scene.report("ended", 12, signal=15)
+        scene.report("left", 13)
+        scene.life("join", 20)
+        scene.report("started", 21, pid=8)
+        first, joined = await scene.joined()
+        assert joined == Joined(T0, T0 + MS)
+        assert (await scene.instance.leave()).incarnation is first
+        second, _ = await scene.joined()
+        assert first.gone.done() and not second.gone.done()
+
+    act(play)
+
+
+def test_who_asks_late_is_told_of_a_killed_hold() -> None:
+    async def play(scene: Scene) -> None:
+        scene.life("join", 0)
+        scene.report("started", 1, pid=7)
+        scene.report("gone", 5)
+        assert len(scene.killed) == 1
+        life, joined = await scene.joined()
+        assert joined.started_ns == T0 + MS and not life.gone.done()
+
+    act(play)
+
+
 def test_a_pause_and_a_resume_are_when_the_agent_gave_them() -> None:
     async def play(scene: Scene) -> None:
         await scene.up()

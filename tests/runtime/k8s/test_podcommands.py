@@ -51,7 +51,7 @@ def test_a_command_that_cannot_be_run() -> None:
             await ran(server, "x")
         assert not isinstance(refusal.value, UnreachableError)
         life = PodIncarnation(0, asyncio.get_running_loop().create_future())
-        life.over()
+        life.gone.set_result(None)
         with pytest.raises(RunError, match="the instance is dead"):
             await PodCommands(server.api(), "server-0", {}).run(life, ["x"], logged=False)
 
