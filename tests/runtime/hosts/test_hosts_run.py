@@ -305,9 +305,15 @@ def test_every_example_runs_over_four_hosts(example: Path, workspace: Path, user
         shutil.copytree(example.with_suffix(""), workspace / example.stem)
     source = example.read_text()
     write(compile_source(source, filename=example.name, seed=None), plan)
-    result = user.run(plan, hosts=4, until_ns=2_000_000_000, images="never")
-    assert result["outcome"] == "completed", result
-    found = summary(user)
-    assert found["events"]["applied"] == found["events"]["planned"]
-    assert len(found["hosts"]) == 4
-    assert (user.home / "out/driver.log").read_text() == ""
+
+    def trial(attempt: Attempt) -> None:
+        out = attempt.name("out")
+        attempt.saw(user.home / out)
+        result = user.run(plan, out, hosts=4, until_ns=2_000_000_000, images="never")
+        assert result["outcome"] == "completed", result
+        found = summary(user, out)
+        assert found["events"]["applied"] == found["events"]["planned"]
+        assert len(found["hosts"]) == 4
+        assert (user.home / out / "driver.log").read_text() == ""
+
+    in_time(trial)
