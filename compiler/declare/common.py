@@ -15,7 +15,7 @@ from tdl import ast
 
 def with_common_links(file: ast.File) -> ast.File:
     services = (s for s in file.statements if isinstance(s, ast.ServiceStatement))
-    shared = {service.name.text: service for service in services if _shares(service)}
+    shared = {service.name.text: service for service in services if shares(service)}
     linked = {name.text for name in _whole_ends(file.statements)} & shared.keys()
     if not linked:
         return file
@@ -28,7 +28,7 @@ def with_common_links(file: ast.File) -> ast.File:
     return ast.File(tuple(statements))
 
 
-def _shares(service: ast.ServiceStatement) -> bool:
+def shares(service: ast.ServiceStatement) -> bool:
     return any(word.text == "share" for word, _ in service.options)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from compiler.declare.common import shares
 from compiler.declare.ends import check_ends
 from compiler.phrases import end_name, link_name
 from compiler.phrases import number as count
@@ -157,7 +158,12 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
         message = f"{ends} are linked already, on {ast.said(other.span.place)}"
         sink.error("TS0108", link.span, message, _one_way(other, link))
     elif a == b and a in found.bridges:
-        sink.error("TS0107", link.span, f"this link goes from {a!r} to itself", "name another end")
+        message, hint = f"this link goes from {a!r} to itself", "name another end"
+        owner = found.services.get(a.removesuffix("-share"))
+        if owner is not None and shares(owner):
+            message = f"all instances of {owner.name.text!r} share one link already"
+            hint = "leave out `share`, or this link between them"
+        sink.error("TS0107", link.span, message, hint)
     elif all(known):
         for names in dict.fromkeys(((a, b), (b, a))):
             found.pairs.setdefault(names, []).append(len(found.links))

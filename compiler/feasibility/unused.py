@@ -133,10 +133,16 @@ def _first_uses(model: Model) -> dict[str, tuple[ast.Name, int]]:
 # --- start when ready ---------------------------------------------------------------------------
 
 
+def _may_be_asked(service: ast.ServiceStatement) -> bool:
+    """Whether there is a check; an image that is run may have a health check."""
+    if service.ready is not None:
+        return service.ready != "none"
+    return bool(service.image and not service.exec)
+
+
 def _start(model: Model, sink: Sink) -> None:
-    """An image that is run may have a health check."""
     start, services = model.declared.start, model.declared.services.values()
-    if start is None or any(one.ready or (one.image and not one.exec) for one in services):
+    if start is None or any(map(_may_be_asked, services)):
         return
     hint = "add ready=tcp:PORT or a command to what others connect to; the others start after it"
-    sink.warning("TS0935", start.span, "nothing is waited for: no service has ready=", hint)
+    sink.warning("TS0935", start.span, "nothing is waited for: no service has a check", hint)

@@ -38,11 +38,12 @@ def why_never(plan: Plan, schedule: Schedule) -> str:
     why, helps = _lacking(plan, schedule)
     if not why:
         return ""
+    which = "no run of this"
     if helps == _LONGER and options.time == REAL and options.backend != K8S:
         other = Schedule(plan, replace(options, time=VIRTUAL, engine_threads=0))
         if not _lacking(plan, other)[0]:
-            helps += ", or run it with --time virtual"
-    return f"no run of this can be VALID, however good the machine is: {why}; {helps}"
+            which, helps = f"{which} in real time", f"{helps}, or run it with --time virtual"
+    return f"{which} can be VALID, however good the machine is: {why}; {helps}"
 
 
 def _lacking(plan: Plan, schedule: Schedule) -> tuple[str, str]:

@@ -10,7 +10,7 @@ if all loops together have more rounds than an experiment can have statements.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, takewhile
 from math import comb
 
 from tdl import ast
@@ -177,6 +177,12 @@ class Preprocessor:
                 return
 
     def _head(self, head: LogicalLine, scope: Scope, depth: int) -> heads.For | None:
+        names = takewhile(lambda token: token.text != "in", head.tokens)
+        wrong = next(filter(_has_variable, names), None)
+        if wrong is not None:
+            message = "the name of a loop's variable stands without '$'"
+            self._sink.error("TS0142", wrong.span, message, "such as for i in 0..9 {")
+            return None
         read = variables.substituted(head.tokens, scope, self._sink)
         said = None if read is None else heads.loop(LogicalLine(read), self._sink)
         if said is None or not all(self._is_new(name, scope) for name in said.names):
@@ -196,6 +202,10 @@ class Preprocessor:
         if not (_is_number(step) and int(step)):
             message = f"a step is a whole number from 1 on, not '{step}'"
             self._sink.error("TS0146", (said.step or said.items[0]).span, message)
+            return None
+        if said.step and not any(map(said.bounds, said.items)):
+            hint = "write it after a range, such as 0..60 step 15"
+            self._sink.error("TS0146", said.step.span, "only ranges have steps", hint)
             return None
         found: list[Sequence[int | str]] = []
         for item in said.items:

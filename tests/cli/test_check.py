@@ -60,13 +60,15 @@ def test_who_else_a_partition_cuts_off_is_told() -> None:
     Path("x.tdl").write_text(text, encoding="utf-8")
     _, *said = tstorm("check", "x.tdl").stdout.splitlines()
     assert said == ["x.tdl:10: the partition also cuts off c.0 from b.0"]
+    _, *said = tstorm("check", "-", stdin=text).stdout.splitlines()
+    assert said == ["stdin.tdl:10: the partition also cuts off c.0 from b.0"]
 
 
 def test_a_plan_that_can_never_be_valid_is_told() -> None:
     text = TEXT.format(program="sleep 9").replace("at 5s a crash 1\nat 9s", "at 1s")
     Path("x.tdl").write_text(text, encoding="utf-8")
     _, said = tstorm("check", "x.tdl").stdout.splitlines()
-    assert said.startswith("x.tdl: no run of this can be VALID, however good the machine is: ")
+    assert said.startswith("x.tdl: no run of this in real time can be VALID, however good")
     assert said.endswith("; make it longer, or its changes fewer, or run it with --time virtual")
 
 

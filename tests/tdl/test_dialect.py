@@ -164,6 +164,13 @@ def test_instances_that_share_stand_behind_one_link() -> None:
     assert [target for _, target, _ in told[1:]] == ["s2->server-share", "server-share->s2"]
 
 
+def test_instances_that_share_have_no_links_among_themselves() -> None:
+    with pytest.raises(TdlError) as caught:
+        compile_source(SHARED + "link server--server\n")
+    (told,) = (one for one in caught.value.diagnostics if one.code == "TS0107")
+    assert told.message == "all instances of 'server' share one link already"
+
+
 def test_a_link_of_one_instance_is_not_shared() -> None:
     text = SHARED.replace("s2--server ", "s2--server.0 ").replace("replicas=3", "replicas=1")
     names = [link.name for link in compile_source(text).topology.links]

@@ -28,6 +28,7 @@ bridges dc[0..2] core
 for i in 0..$last {
     link pg.$i--dc$i latency=0.${i}ms
     link dc$i--core $wan
+    figure lost_$i = log pg.$i "x ([0-9]+)"
 }
 from 5s to 10s pg crash 2
 for i in 1..2 { for k in 0..1 {
@@ -43,10 +44,13 @@ service pg replicas=3 img=nginx:1 exec="sh -c 'echo latency=20ms rate=100Mb $HOM
 bridges dc0 dc1 dc2 core
 link pg.0--dc0 latency=0.0ms
 link dc0--core latency=20ms rate=100Mb
+figure lost_0 = log pg.0 "x ([0-9]+)"
 link pg.1--dc1 latency=0.1ms
 link dc1--core latency=20ms rate=100Mb
+figure lost_1 = log pg.1 "x ([0-9]+)"
 link pg.2--dc2 latency=0.2ms
 link dc2--core latency=20ms rate=100Mb
+figure lost_2 = log pg.2 "x ([0-9]+)"
 from 5s to 10s pg crash 2
 at 10s pg.0--dc0 set latency=1ms
 at 11s pg.1--dc1 set latency=1ms

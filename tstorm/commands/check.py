@@ -54,7 +54,7 @@ def command(
     from compiler.feasibility.warnings import Machines
     from runtime.options import K8S
     from tstorm import which
-    from tstorm.loading import compile_text, folder_of, read_source
+    from tstorm.loading import compile_text, folder_of, read_source, source_name
 
     find = which.finder(folder_of(file))
     in_cluster = backend == K8S
@@ -67,9 +67,10 @@ def command(
     )
     if form == "text":
         click.echo(_summary(found))
+        name = source_name(file)
         notes = (
-            *(_public(found, file), _drawn(found, file), _cut_off(found, file)),
-            *(_empty(found, file), _not_measured(found, file, in_cluster)),
+            *(_public(found, name), _drawn(found, name), _cut_off(found, name)),
+            *(_empty(found, name), _not_measured(found, name, in_cluster)),
         )
         for text in chain.from_iterable(notes):
             output.line(text)
