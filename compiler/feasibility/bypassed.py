@@ -62,9 +62,11 @@ class Bypassed:
                     self._table[cell] = value
                 if self._looked:
                     self._go_on(delta.cells)
+                    self._looked += 1
+                elif self._begin():
+                    self._looked = 1
                 else:
-                    self._begin()
-                self._looked += 1
+                    self.unused.clear()
             yield epoch, delta
 
     def _both(self, direction: int) -> Iterator[tuple[int, int]]:
@@ -81,22 +83,25 @@ class Bypassed:
                 found[end].append((row, choice))
         return found
 
-    def _begin(self) -> None:
-        """All next hops of the state at 0 s."""
-        width, entered = self._width, set()
-        for row, ends in enumerate(self._ends_of):
-            for choice in {*self._table[row * width : (row + 1) * width]} - {0}:
-                entered.add(ends[choice])
-                if row in self._sources:
-                    self._meet((row, choice))
-        inner = entered - self._sources
-        far = [hop for hop in self._hops if hop[0] in inner]
+    def _begin(self) -> bool:
+        """All ways of the state at 0 s, each from where instances are to where another way goes on.
+        False: it is too much, and nothing is known."""
+        table, width, ends_of = self._table, self._width, self._ends_of
+        core, hops = self._core, self._hops
         for column in range(width):
-            for hop in far:
-                if self._chosen(hop, column) and self._passed(hop[0], column):
-                    self._meet(hop)
-        self._work -= width * len(far)
-        self._first = self._table[:]
+            seen = {core.row_of[core.columns[column]]}
+            for source in self._sources:
+                row = source
+                while row not in seen and (choice := table[row * width + column]):
+                    seen.add(row)
+                    if (row, choice) in hops:
+                        self._meet((row, choice))
+                    row = ends_of[row][choice]
+            self._work -= len(seen)
+            if self._work <= 0 and column + 1 < width:
+                return False
+        self._first = table[:]
+        return True
 
     def _go_on(self, cells: Iterable[int]) -> None:
         """What has become the way of somebody leads over a next hop that has changed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compiler.feasibility import bypassed
 from compiler.feasibility.bypassed import Bypassed
 from compiler.pipeline import compile_source, elaborate
 from compiler.plan.paths.path import path
@@ -40,3 +41,14 @@ def test_what_nobody_takes_is_found(seed: int) -> None:
     }
     assert {*found.unused.values()} == {d for d in core if not d & 1} - used
     assert used & core, "else nothing was looked up"
+
+
+def test_of_a_network_that_is_too_large_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not known, then, that nobody takes a link; the plan is the same."""
+    text = scale_free(SIZE, events=25, seed=1)
+    whole = compile_source(text)
+    assert "TS0925" in {one.code for one in whole.diagnostics}
+    monkeypatch.setattr(bypassed, "WORK", 10)
+    found = compile_source(text)
+    assert "TS0925" not in {one.code for one in found.diagnostics}
+    assert found.empty == () and found.files == whole.files
