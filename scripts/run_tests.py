@@ -5,6 +5,7 @@ file by file, since tests of a file share what one of them has set up; those mar
 at the end, one after another. Tests marked `cluster` run where a Kubernetes cluster was
 built (tests/cluster/README.md), those marked `netem` under a kernel that has it: this one, else
 user-mode Linux; those marked `virtual` where the kernel for virtual time was built (`make kernel`).
+With TSTORM_TEST_KERNEL=build that kernel is built in the meantime, from what the unit tests leave.
 What waits runs beside what computes: the checks beside the C tests, the cluster boots and is tested
 beside the unit tests, the kernel with netem beside the tests end to end, and virtual time, on which
 nothing can act, beside what wants a quiet machine: on one half of the processors, and last there
@@ -34,7 +35,7 @@ from pathlib import Path
 
 from runtime.errors import RunError
 from runtime.virtual.kernel import kernel_cache
-from scripts.phases import ROOT, Lane, Record, beside, emptied
+from scripts.phases import LAST, ROOT, Lane, Record, beside, emptied
 
 BIN = Path(sys.executable).parent  # not resolved: the environment's own
 CLUSTER = ROOT / "tests/cluster"
@@ -45,6 +46,8 @@ FILE_BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 WORKERS = ("-n", "4")  # more than processors: half of the time a test waits
 PROGRAMS = ("-n", "3")  # end to end: a test has many processes itself
 GUESTS = ("-n", "2")  # a guest of virtual time computes all the time, and so does a cluster
+WITHOUT_KERNEL = 2  # blocks in which nobody asks for the kernel for virtual time
+CANNOT_BUILD = 3  # exit code of `tstorm kernel build`
 _PLACELESS = "not cluster and not netem and not virtual"  # what runs wherever this does
 
 
@@ -62,6 +65,29 @@ class Block:
     def carry_out(self, record: Record) -> None:
         with beside(record, self.second, out_of_the_way=self.out_of_the_way):
             self.first(Lane(record))
+
+
+@dataclass
+class Pace:
+    """Leaves out what would not be done in time, at the pace of this machine so far."""
+
+    record: Record
+    limit_minutes: float
+    expected_minutes: float = 0.0
+
+    def carry_out(self, *blocks: Block) -> None:
+        record, limit = self.record, self.limit_minutes
+        for block in blocks:
+            pace = max(1.0, record.minutes() / (self.expected_minutes or inf))
+            needed = block.minutes * pace
+            if record.minutes() + needed <= limit:
+                block.carry_out(record)
+                self.expected_minutes += block.minutes
+                continue
+            gone = f"{record.minutes():.0f} of {limit:g} minutes are over (TSTORM_TEST_MINUTES)"
+            for name in block.names:
+                Lane(record).skip(name, f"{gone}, and it takes some {needed:.0f} here")
+            record.left_out += block.names
 
 
 def everything(record: Record) -> None:
@@ -84,17 +110,19 @@ def everything(record: Record) -> None:
             out_of_the_way=True,
         ),
     )
-    expected_minutes = 0.0
-    for block in blocks:
-        needed = block.minutes * max(1.0, record.minutes() / (expected_minutes or inf))
-        if record.minutes() + needed <= limit:
-            block.carry_out(record)
-            expected_minutes += block.minutes
-            continue
-        gone = f"{record.minutes():.0f} of {limit:g} minutes are over (TSTORM_TEST_MINUTES)"
-        for name in block.names:
-            Lane(record).skip(name, f"{gone}, and it takes some {needed:.0f} here")
-        record.left_out += block.names
+    pace = Pace(record, limit)
+    if os.environ.get("TSTORM_TEST_KERNEL") == "build":
+        with beside(record, kernel):
+            pace.carry_out(*blocks[:WITHOUT_KERNEL])
+    else:
+        pace.carry_out(*blocks[:WITHOUT_KERNEL])
+    pace.carry_out(*blocks[WITHOUT_KERNEL:])
+
+
+def kernel(lane: Lane) -> None:
+    """For virtual time, once for a user. Exit 3: a machine that cannot build it."""
+    build = ["nice", "-n", str(LAST), str(BIN / "tstorm"), "kernel", "build"]
+    lane.step("kernel for virtual time", build, cannot=CANNOT_BUILD)
 
 
 def c_tests(lane: Lane) -> None:

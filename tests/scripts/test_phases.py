@@ -76,11 +76,12 @@ def test_steps_count_as_one_test_each(tmp_path: Path) -> None:
         lane = Lane(record, output)
         lane.step("good", [sys.executable, "-c", ""])
         lane.step("bad", [sys.executable, "-c", "raise SystemExit(3)"])
+        lane.step("not here", [sys.executable, "-c", "raise SystemExit(3)"], cannot=3)
         lane.skip("absent", "nobody has it")
         lane.skip("wanted", "nobody has it", fails=True)
         output.seek(0)
         said = output.read()
-    assert (record.passed, record.failed, record.skipped) == (1, 2, 1)
+    assert (record.passed, record.failed, record.skipped) == (1, 2, 2)
     assert "FAILED: bad\n" in said
     assert "== wanted: FAILED: nobody has it\n" in said
 
