@@ -40,14 +40,12 @@ link a--s latency=4ms
 link b--s latency=6ms
 at 1h quit
 """
-GATED = (
-    TEXT
-    + f"""
+# Echoes are sent by the first of each pair: c is declared first, so that c.0 sends.
+GATED = f"""
+quit when b exits
 service c img="{PROGRAMS_IMAGE}" command=['-c', 'echo up; exec sleep 1000']
 link c--s latency=5ms
-quit when b exits
-"""
-)
+{TEXT}"""
 
 
 @pytest.fixture

@@ -140,6 +140,7 @@ def test_a_phase_that_does_not_fit_is_named_in_the_last_line(
     monkeypatch.setattr(Lane, "step", lambda lane, name, argv: None)
     monkeypatch.setattr(Lane, "suite", lambda lane, name, words: None)
     monkeypatch.setenv("TSTORM_TEST_MINUTES", "13")
+    monkeypatch.delenv("TSTORM_TEST_KERNEL", raising=False)
     record = Record(None)
     run_tests.everything(record)
     assert {*carried} - {"netem"} == {"checks", "cluster", "virtual", "alone"}

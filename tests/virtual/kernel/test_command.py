@@ -151,7 +151,7 @@ def test_import_of_what_has_no_end(folder: Path, tmp_path: Path, kind: str) -> N
 
 
 def test_a_file_that_is_no_kernel_is_not_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel_cache, "staged", lambda _file: pytest.fail("it was copied"))
     file = tmp_path / "linux"
