@@ -6,7 +6,7 @@ does not depend on anything else. `quit` stops the walk; what is left is reporte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from heapq import heappop, heappush
 
@@ -18,12 +18,13 @@ from compiler.expand import identity
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
 from compiler.expand.targets import Targets, Verb
-from compiler.expand.traces import traced
 from compiler.expand.world import MAX_EVENTS, TooManyEvents, World
 from compiler.phrases import moment
 from compiler.plan.types import Topology
 from tdl import ast
 from tdl.diagnostics import Sink
+
+_TRACE_STEPS = 4  # fewer are written by hand, where one that changes nothing is a slip
 
 Act = Callable[[], None]
 Groups = tuple[tuple[int, ...], ...]  # of a partition: nodes
@@ -103,7 +104,7 @@ class Walk:
     @cached_property
     def traced(self) -> frozenset[int]:
         """The orders of the steps that a trace consists of."""
-        return traced(self.model.steps)
+        return _traced(self.model.steps)
 
     @cached_property
     def failed_partition_ns(self) -> int | None:
@@ -215,3 +216,33 @@ def asked(count: ast.Count | None, legal: int) -> int:
     if count is None:
         return legal
     return count.value if count.unit is ast.Unit.NUMBER else half_up(legal, count.value)
+
+
+def _traced(steps: Iterable[StatementStep]) -> frozenset[int]:
+    """The orders of statements that are steps of a trace: of many that give the same properties of
+    the same link one value after the other. Such files are generated, and a value may repeat the
+    one before."""
+    series: dict[Hashable, dict[int, Hashable]] = {}
+    for step in steps:
+        said = None if step.end_ns is not None else _set_to(step.statement.action)
+        if said is not None:
+            what, value = said
+            # Statements with the same selector share their selection.
+            series.setdefault((id(step.chosen), what), {})[step.order] = value
+    return frozenset(
+        order
+        for values in series.values()
+        if len(values) >= _TRACE_STEPS and len(set(values.values())) > 1
+        for order in values
+    )
+
+
+def _set_to(action: ast.Action) -> tuple[Hashable, Hashable] | None:
+    """What is set, and to which value; None where it depends on the one before."""
+    match action:
+        case ast.Background():
+            return "background", action.rate_bps
+        case ast.Set(assignments=found) if all(one.op is ast.Op.ASSIGN for one in found):
+            words = tuple(one.prop.text for one in found)
+            return words, tuple((one.value, one.word) for one in found)
+    return None

@@ -9,21 +9,25 @@ where there is none, that is an error. Source: docs/tdl.md, "Expectations".
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
-from compiler.expect.presence import Presence
 from compiler.expect.subjects import Subjects
 from compiler.phrases import moment
 from compiler.plan import expectations as plan
 from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.format import MAX_INT
+from compiler.plan.types import Event
 from tdl import ast
 from tdl.bounds import MAX_PAIRS
 from tdl.builder import join_spans
 from tdl.diagnostics import Sink
 from tdl.formatter import format_statement
+
+_Interval = tuple[int, int]
+_ENDS = ("leave", "crash")
 
 _PROGRAMS = (plan.LOG, plan.NO_LOG, plan.EXIT)
 
@@ -34,7 +38,7 @@ class _Known:
 
     model: Model
     subjects: Subjects
-    presence: Presence | None
+    presence: _Presence | None
     end_ns: int
     sink: Sink
 
@@ -47,7 +51,7 @@ def expect(model: Model, timeline: Timeline, sink: Sink) -> tuple[PlannedExpecta
     statements = model.declared.expects
     if not statements or model.oversized:
         return ()
-    presence = None if sink.failed else Presence(timeline.events)
+    presence = None if sink.failed else _Presence(timeline.events)
     subjects = Subjects(model.declared, model.layout, sink)
     known = _Known(model, subjects, presence, timeline.end_ns, sink)
     found: list[PlannedExpectation] = []
@@ -176,3 +180,37 @@ def _span(statement: ast.Expect) -> ast.Span:
     """The names, or all of it where none are written."""
     spans = [subject.span for group in statement.subjects for subject in group]
     return join_spans(spans) if spans else statement.span
+
+
+class _Presence:
+    """When instances are there, from the events of the timeline: each in intervals [from, to). What
+    is disconnected or paused is there, too. `there` asks about a closed interval, as expectations
+    have them."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._since: dict[str, int] = {}
+        self._spans: dict[str, list[_Interval]] = {}
+        for event in events:
+            if event.kind == "join":
+                self._since[event.target] = event.at_ns
+            elif event.kind in _ENDS:
+                self._end(event.target, event.at_ns)
+        for name in list(self._since):
+            self._end(name, MAX_INT)
+
+    def _end(self, name: str, at_ns: int) -> None:
+        since = self._since.pop(name, None)
+        if since is not None and since < at_ns:
+            self._spans.setdefault(name, []).append((since, at_ns))
+
+    def there(self, name: str, from_ns: int, to_ns: int) -> bool:
+        return any(since <= to_ns and from_ns < end for since, end in self._spans.get(name, ()))
+
+    def together(self, a: str, b: str, from_ns: int, to_ns: int) -> bool:
+        """Whether both are there at some moment of the interval."""
+        for first_since, first_end in self._spans.get(a, ()):
+            for since, end in self._spans.get(b, ()):
+                moment = max(first_since, since, from_ns)
+                if moment <= to_ns and moment < min(first_end, end):
+                    return True
+        return False

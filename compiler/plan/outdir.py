@@ -7,13 +7,16 @@ step. Rendered files begin with RENDERED, so that they can be told from what oth
 from __future__ import annotations
 
 import errno
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from compiler.plan import scratch
-from compiler.plan.swap_directories import exchange
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
 
 RENDERED = b"# Rendered by tstorm"
 _SHARDS = "plan"  # folder of what cannot begin with RENDERED
@@ -114,3 +117,18 @@ def _not_a_shard(directory: Path) -> str | None:
 def _rendered(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(len(RENDERED)) == RENDERED
+
+
+def exchange(a: Path, b: Path) -> bool:
+    """Swaps two directories in one step: renameat2(2). False if this system or file system cannot
+    do it."""
+    try:
+        import ctypes  # only needed when a plan is replaced; slow to import
+
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (ImportError, OSError, AttributeError):
+        return False
+    status: int = call(
+        _AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), ctypes.c_uint(_RENAME_EXCHANGE)
+    )
+    return status == 0

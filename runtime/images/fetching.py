@@ -14,28 +14,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runtime.errors import RunError
-from runtime.images import (
-    image_cache,
-    image_config,
-    image_tools,
-    unpack_image,
-)
+from runtime.errors import RunError, unwritten
+from runtime.images import ids, image_cache, image_config, image_tools
 from runtime.images.image_cache import Image
 from runtime.images.image_config import ImageConfig
 from runtime.images.image_tools import Steps
-from runtime.images.making import Making, making
 from runtime.images.references import Reference
+from runtime.images.remove_images import remove
 from runtime.json_schema import (
     TEXT,
     Shape,
     check,
     parse,
 )
+from runtime.system import locks
 
 _ELSEWHERE = (
     "correct img=, log in, or have it from elsewhere (oci-archive:FILE, docker-archive:FILE); state"
@@ -99,7 +98,7 @@ def _look_at(reference: Reference, path: Path) -> None:
         raise RunError(f"the image {reference.written}: {path} is not a file", _ELSEWHERE)
 
 
-def _make(made: Making, reference: Reference, digest: str, available: str, steps: Steps) -> Image:
+def _make(made: _Making, reference: Reference, digest: str, available: str, steps: Steps) -> Image:
     steps(f"fetching the image {reference.written}")
     plain, layout = made.folder / "plain", made.folder / "layout"
     what = f"cannot fetch the image {reference.written}"
@@ -112,7 +111,7 @@ def _make(made: Making, reference: Reference, digest: str, available: str, steps
     argv = _skopeo("copy", None, "--quiet", policy=made.folder)
     image_tools.run(what, [*argv, f"dir:{plain}", f"oci:{layout}:image"], made.folder, [made.lock])
     steps(f"unpacking the image {reference.written}")
-    size = unpack_image.unpack(layout, made.folder / image_cache.ROOT, available, reference.written)
+    size = _unpack(layout, made.folder / image_cache.ROOT, available, reference.written)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     image = Image(made.folder, digest, (reference.written,), available, size, now, found)
     return image_cache.keep(image)
@@ -173,3 +172,66 @@ def _skopeo(
 
 def _any(paths: Sequence[str]) -> bool:
     return any(Path(os.path.expandvars(path)).exists() for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """`lock` shows that somebody is at it: tools inherit it, so that it outlives a kill of us."""
+
+    folder: Path
+    lock: int
+
+
+@contextmanager
+def making(digest: str, ids: str) -> Iterator[_Making]:
+    """Waits until nobody else makes the same image, then yields a folder, which is removed at the
+    end. RunError."""
+    try:
+        with image_cache.gate(image_cache.folder_of(digest, ids).name):
+            for folder in image_cache.left_over():  # of those who were killed
+                remove(folder)
+            with _new() as made:
+                yield made
+    except OSError as error:
+        raise unwritten(error) from error
+
+
+@contextmanager
+def _new() -> Iterator[_Making]:
+    with image_cache.gate(image_cache.NEW):
+        folder = Path(tempfile.mkdtemp(prefix=image_cache.NEW, dir=image_cache.root()))
+        lock = image_cache.opened(folder / image_cache.LOCK)
+        locks.take(lock)
+    try:
+        yield _Making(folder, lock)
+    finally:
+        os.close(lock)
+        remove(folder)
+
+
+def _unpack(layout: Path, root: Path, available: str, called: str) -> int:
+    """Makes `root` out of the OCI layout, whose image is tagged `image`; its size in bytes.
+    RunError that names the image as it is `called`.
+
+    umoci applies whiteouts, and keeps the paths and links of layers within the root. It works in
+    the namespaces of a run's sandbox, with the user ids that a run has, and ends with this process.
+    Devices of a layer are removed: programs see those that an instance has in /dev."""
+    rootless = ["--rootless"] if available == ids.ONE else []
+    argv = [image_tools.find("umoci"), "raw", "unpack", *rootless, "--image", f"{layout}:image"]
+    what, place = f"cannot unpack the image {called}", layout.parent
+    inner = place / "unpacking" / "root"  # umoci follows a whiteout of `..` out of it
+    inner.parent.mkdir()
+    try:
+        image_tools.run(what, ids.with_all(*argv, str(inner)), place)
+    except RunError:
+        if inner.parent.is_dir():
+            raise
+    if not inner.parent.is_dir():
+        raise RunError(f"{what}: a layer removes what is outside of its root", image_config.REMEDY)
+    if not inner.is_dir() or inner.is_symlink():
+        raise RunError(f"{what}: it has no files", image_config.REMEDY)
+    image_tools.run(what, ids.with_all("mv", str(inner), str(root)), place)
+    devices = ("find", str(root), "-xdev", "(", "-type", "b", "-o", "-type", "c", ")", "-delete")
+    image_tools.run(what, ids.with_all(*devices), place)
+    said = image_tools.run(what, ids.with_all("du", "-sxB1", str(root)), place)
+    return int(said.split()[0])

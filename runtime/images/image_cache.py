@@ -7,7 +7,7 @@ In the folder `images` of the cache (runtime/system/caching.py), for its owner o
     new-…/                        what is being fetched, with a lock that its maker holds
 
 A folder of `unpacked` appears whole or not at all. IDS says with which user ids it was unpacked
-(runtime/images/unpack_image.py): what one user id has unpacked is of no use where there are many.
+(runtime/images/fetching.py): what one user id has unpacked is of no use where there are many.
 """
 
 from __future__ import annotations

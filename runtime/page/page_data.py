@@ -10,9 +10,12 @@ cut. docs/page.md has the keys.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 from typing import Any
 
+from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan
+from runtime.errors import RunError
 from runtime.judge import verdict_text
 from runtime.options import RunOptions, decode
 from runtime.page import (
@@ -26,13 +29,17 @@ from runtime.page import (
     tables,
 )
 from runtime.page.downsample import last_line, read_some, stride
-from runtime.page.guard import Unless
 from runtime.page.page_events import Happened
 from runtime.results import failed
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import EVENTS, PROBES, SAMPLES
 from runtime.schedule import PlanClock
+
+_UNUSABLE = (
+    *(RunError, PlanError, OSError),
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+)
 
 FORMAT, VERSION = "tstorm-page", 1
 MOST_PAIRS, MOST_LINKS = 1000, 2000  # with series
@@ -54,8 +61,8 @@ class _Gathering:
         self.probes: page_probes.Probes | None = None
         self.header: Mapping[str, Any] | None = None
 
-    def _unless_damaged(self, what: str) -> Unless:
-        return Unless(what, self.notes)
+    def _unless_damaged(self, what: str) -> _NotedErrors:
+        return _NotedErrors(what, self.notes)
 
     def _options(self) -> RunOptions:
         with self._unless_damaged("the options of the run are not known, times may be wrong"):
@@ -345,3 +352,26 @@ def gather(
 ) -> dict[str, Any]:
     """Never fails for what is in the files."""
     return _Gathering(directory, manifest, summary).gather()
+
+
+class _NotedErrors:
+    """`with _NotedErrors("logs are not shown", notes):` What is inside may fail for what files
+    hold, which is a note on the page then instead of an error."""
+
+    def __init__(self, what: str, notes: list[str]) -> None:
+        self._what, self._notes = what, notes
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, _UNUSABLE):
+            return False
+        words = error.message if isinstance(error, RunError) else str(error)
+        self._notes.append(f"{self._what}: {words or type(error).__name__}")
+        return True

@@ -9,15 +9,17 @@ else in the directories. Of each the first difference is told, and how much else
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, BinaryIO
 
 from compiler.plan.reader import Plan
+from runtime.errors import RunError
 from runtime.results import moments
 from runtime.results.difference import RunDifference
 from runtime.results.filetree import FileKind, Tally, json_difference, tree_differences
-from runtime.results.packets import first_packet
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines
+from runtime.rundir.pcapng import Packet, read_packets
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import (
     CERTIFICATE,
@@ -32,6 +34,8 @@ from runtime.rundir.runfiles import (
     SAMPLES,
     SUMMARY,
 )
+
+BYTES_SHOWN = 16
 
 # What differs between two runs that are the same: docs/run.md has this table, with the reasons.
 EXPECTED: Mapping[str, frozenset[str]] = {
@@ -108,3 +112,45 @@ def _the_rest(first: HeldDirectory, second: HeldDirectory, tally: Tally) -> Iter
     for name in sorted({*first.names(), *second.names()} - known):
         what = "log" if name == DRIVER_LOG else "file"
         yield from tree_differences(first, second, name, FileKind(what, tally))
+
+
+def first_packet(
+    first: BinaryIO, second: BinaryIO, path: str, start_unix_ns: int
+) -> RunDifference | None:
+    """The first packet that differs; None where the files do not tell (one is no such file)."""
+    found: tuple[Packet | None, Packet | None] | None = None
+    more = 0
+    try:
+        for mine, theirs in zip_longest(read_packets(first, path), read_packets(second, path)):
+            if mine == theirs:
+                continue
+            if found is None:
+                found = (mine, theirs)
+            else:
+                more += 1
+    except RunError:
+        return None
+    if found is None:
+        return None
+    one = min((packet for packet in found if packet), key=lambda packet: packet.at_ns)
+    mine_said, theirs_said = (_said(*pair, start_unix_ns) for pair in (found, found[::-1]))
+    return RunDifference(
+        "packet", one.interface, one.at_ns - start_unix_ns, mine_said, theirs_said, more
+    )
+
+
+def _said(packet: Packet | None, other: Packet | None, start_unix_ns: int) -> str:
+    return "" if packet is None else " ".join(_words(packet, other, start_unix_ns))
+
+
+def _words(packet: Packet, other: Packet | None, start_unix_ns: int) -> Iterator[str]:
+    yield f"{(packet.at_ns - start_unix_ns) / 1e9:.9f} s {packet.interface},"
+    yield f"{len(packet.data)} bytes"
+    if packet.comment:
+        yield f"({packet.comment})"
+    if packet.missing:
+        yield f"({packet.missing} missing before it)"
+    if other is not None and packet.data != other.data:
+        shorter = min(len(packet.data), len(other.data))
+        at = next((i for i in range(shorter) if packet.data[i] != other.data[i]), shorter)
+        yield f"from byte {at} on: {packet.data[at : at + BYTES_SHOWN].hex(' ') or 'nothing'}"

@@ -18,7 +18,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from runtime.errors import RunError
-from runtime.results.packets import first_packet
+from runtime.results.everything import first_packet
 from runtime.rundir.pcapng import Packet, read_packets
 from tests.fuzz.seeds import Words, mutate_bytes, run
 from tests.runtime.rundir.pcapng_writer import file

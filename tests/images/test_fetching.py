@@ -21,7 +21,7 @@ from runtime.images import (
     image_tools,
     remove_images,
 )
-from runtime.images.making import making
+from runtime.images.fetching import making
 from runtime.images.references import parse
 from runtime.system import locks
 from tests.images.support import SMALL, available, files, quiet

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from tstorm.options import option_types, paramtype
+from tstorm.options import option_types
+
+_MOST = 1000  # characters of a value
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,10 +39,10 @@ def params(function: F) -> F:
     return click.option(
         "--param",
         "params",
-        type=paramtype.PARAM,
+        type=PARAM,
         metavar="NAME=VALUE",
         multiple=True,
-        callback=paramtype.gathered,
+        callback=_params,
         help="Another value for a parameter that the text has (`param NAME = VALUE`). Repeatable.",
     )(function)
 
@@ -119,3 +123,35 @@ def _complete_run(
 def run_argument(*, required: bool) -> Callable[[F], F]:
     """RUN: a run's name or directory."""
     return click.argument("run", required=required, shell_complete=_complete_run)
+
+
+class _ParamType(click.ParamType[tuple[str, str]]):
+    """A name as `param` declares it, and its value as text; what it means the language says."""
+
+    name = "parameter"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, sign, text = value.partition("=")
+        if not sign or not _NAME.fullmatch(name):
+            self.fail(f"{value!r:.60} is not NAME=VALUE, such as rtt=20ms", param, ctx)
+        if not text.isprintable() or len(text) > _MOST:
+            self.fail(
+                f"the value of {name} is not one line of at most {_MOST} characters",
+                param,
+                ctx,
+            )
+        return name, text
+
+
+def _params(
+    _context: click.Context, _option: click.Parameter, value: Sequence[tuple[str, str]]
+) -> dict[str, str]:
+    """All that were said. The last one of a name counts."""
+    return dict(value)
+
+
+PARAM = _ParamType()

@@ -20,9 +20,10 @@ def of_target(target: str) -> str:
 def pieces(facts: RunFacts, form: str, require: str | None = None) -> Iterable[bytes]:
     """All formats but CSV. RunError for what is damaged."""
     if form == HTML:
-        from tstorm.reporting import report_page
+        from runtime.page import page_file
+        from runtime.rundir.rundir import encode
 
-        return [report_page.render(facts)]
+        return [encode(page_file.render(facts.directory, facts.manifest, facts.summary))]
     return [_text(facts, form, require).encode("utf-8", "backslashreplace")]
 
 

@@ -21,15 +21,24 @@ from typing import Any, Self, TypeVar
 
 from compiler.plan.reader import read_plan
 from runtime.errors import RunError
+from runtime.json_schema import REMEDY, parse
 from runtime.launch.run_status import inspect
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, VIRTUAL, RunOptions, decode
 from runtime.rundir import rundir
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import MANIFEST, PLAN
+from runtime.rundir.runfiles import (
+    EVENTS,
+    HEADER,
+    LINE_CHECKS,
+    MANIFEST,
+    MAX_BYTES,
+    MAX_LINE_BYTES,
+    PLAN,
+)
 from runtime.schedule import Schedule
 from tstorm import units
 from tstorm.testing.child import Child, Executed, execute
-from tstorm.testing.event_follower import EventFollower
 from tstorm.testing.experiment_errors import DeadlineError, ExperimentError, StartError
 from tstorm.testing.finished import Run, readable
 from tstorm.testing.request import RunRequest, nanoseconds
@@ -97,7 +106,7 @@ class Experiment:
         self._request = request
         self._child = Child(request)
         self._held: RunDirectory | None = None
-        self._follower: EventFollower | None = None
+        self._follower: _EventFollower | None = None
         self._finished: Run | None = None
         self._stopped = False
 
@@ -271,7 +280,7 @@ class Experiment:
                 return False
             with readable():
                 self._held = rundir.recorded(self.directory)
-            self._follower = EventFollower(self._held)
+            self._follower = _EventFollower(self._held)
         with readable():
             seen = self._look()
         if seen.header is None:
@@ -280,7 +289,7 @@ class Experiment:
         done |= {one["target"] for one in seen.events if one["kind"] == "start"}
         return done >= self._first or not self.is_running
 
-    def _look(self) -> EventFollower:
+    def _look(self) -> _EventFollower:
         assert self._follower is not None  # _begin has made it
         self._follower.look()
         return self._follower
@@ -363,3 +372,37 @@ class Experiment:
         with suppress(ExperimentError):
             return units.duration(self._schedule.end_ns)
         return "a plan that cannot be read"
+
+
+class _EventFollower:
+    """Events of a run while they are written: each look reads what has come since the one before.
+    `header` is None before time 0 is fixed; `events` are all so far."""
+
+    def __init__(self, directory: HeldDirectory) -> None:
+        self._directory = directory
+        self._read = 0  # bytes
+        self._lines = 0
+        self.header: dict[str, Any] | None = None
+        self.events: list[dict[str, Any]] = []
+
+    def look(self) -> None:
+        """RunError for what is no record of an event."""
+        if not self._directory.has(EVENTS):
+            return
+        most, path = MAX_LINE_BYTES[EVENTS], str(self._directory / EVENTS)
+        with self._directory.reading(EVENTS, MAX_BYTES[EVENTS]) as file:
+            file.seek(self._read)
+            while (line := file.readline(most + 1)).endswith(b"\n"):
+                self._read += len(line)
+                self._lines += 1
+                self._take(line, f"{path}:{self._lines}")
+            if len(line) > most:
+                raise RunError(f"{path}: a line is longer than {most:,} bytes", REMEDY)
+
+    def _take(self, line: bytes, place: str) -> None:
+        record = parse(line, place)
+        LINE_CHECKS[EVENTS](record, place)
+        if record.get("kind") == HEADER:
+            self.header = record
+        else:
+            self.events.append(record)

@@ -8,17 +8,29 @@ kernel (`kernel_drops`, with what found no room).
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import random
 import socket
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from runtime.agent.clock import Clock
-from runtime.agent.metadata.socketfilter import accept_only, drops
 from runtime.agent.process.commandline import PPB
 from runtime.errors import RunError
 from runtime.rpc import endpoint
 from runtime.rpc.endpoint import Endpoint
+
+_SO_ATTACH_FILTER, _SO_MEMINFO = 26, 55  # asm-generic/socket.h
+_MEMINFO_DROPS = 8  # position in what SO_MEMINFO tells (linux/sock_diag.h)
+_LOAD_BYTE = 0x30  # BPF_LD | BPF_B | BPF_ABS
+_JUMP_IF_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+_RETURN = 0x06  # BPF_RET | BPF_K
+_UDP_HEADER = 8  # what a program on a UDP socket sees begins with it
+_WHOLE = 0xFFFF_FFFF
+_MAX_PREFIX = 64  # jumps of a program are at most 255 instructions long
+
+_INSTRUCTION = struct.Struct("=HBBI")
 
 BUFFER_BYTES = 1 << 20  # asked for; the kernel may give less (net.core.rmem_max)
 DATAGRAM_BYTES = 2048  # longer than any of ours: a longer one arrives cut, and is refused
@@ -61,7 +73,7 @@ class Mailbox:
                 )
         self._hosts = hosts
         with suppress(OSError):  # then strangers' datagrams are refused here, at more cost
-            accept_only(self._socket, prefix)
+            _accept_only(self._socket, prefix)
 
     def drain(self, take: Callable[[int, bytes], None]) -> None:
         """Hands over what has arrived, as far as DRAIN_NS goes."""
@@ -105,7 +117,50 @@ class Mailbox:
         asyncio.get_running_loop().remove_reader(self._socket)
 
     def counters(self) -> dict[str, int]:
-        return {**self._counts, "kernel_drops": drops(self._socket)}
+        return {**self._counts, "kernel_drops": _dropped(self._socket)}
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _program(prefix: bytes) -> bytes:
+    """Instructions that take datagrams with this prefix whole, and nothing else."""
+    assert len(prefix) <= _MAX_PREFIX
+    found = []
+    for at, byte in enumerate(prefix):
+        left = 2 * (len(prefix) - at)  # from the jump to the last instruction but itself
+        found.append(_INSTRUCTION.pack(_LOAD_BYTE, 0, 0, _UDP_HEADER + at))
+        found.append(_INSTRUCTION.pack(_JUMP_IF_EQUAL, 0, left - 1, byte))
+    found.append(_INSTRUCTION.pack(_RETURN, 0, 0, _WHOLE))
+    found.append(_INSTRUCTION.pack(_RETURN, 0, 0, 0))
+    return b"".join(found)
+
+
+class _FilterProgram(ctypes.Structure):
+    """struct sock_fprog (linux/filter.h)."""
+
+    _fields_ = (("count", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
+
+
+def _accept_only(receiver: socket.socket, prefix: bytes) -> None:
+    """The kernel drops datagrams that begin otherwise, before they take up room: else a flood of
+    garbage would fill the socket's buffer. It does so from now on; what is in the buffer already
+    stays. Raises OSError.
+
+    A classic BPF program on the socket (Documentation/networking/filter.rst of Linux;
+    SO_ATTACH_FILTER in socket(7)), which any user may attach."""
+    code = _program(prefix)
+    instructions = ctypes.create_string_buffer(code, len(code))
+    count = len(code) // _INSTRUCTION.size
+    whole = _FilterProgram(count, ctypes.cast(instructions, ctypes.c_void_p))
+    receiver.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(whole))
+
+
+def _dropped(receiver: socket.socket) -> int:
+    """Datagrams that the kernel dropped at this socket: filtered out, or without room."""
+    try:
+        told = receiver.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 64)
+    except OSError:
+        return 0  # Linux before 4.12
+    values = struct.unpack(f"={len(told) // 4}I", told)
+    return int(values[_MEMINFO_DROPS]) if len(values) > _MEMINFO_DROPS else 0

@@ -6,7 +6,9 @@ Their network is one engine, or local hosts with an agent and a datapath each.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,6 @@ from runtime.backend.instance import ProgramEnd
 from runtime.backend.local import (
     cpu_accounting,
     environment,
-    failure_hints,
     instance_filesystem,
     nursery,
     ownership,
@@ -42,6 +43,12 @@ from runtime.schedule import first_incarnations
 from runtime.system import openfiles, userids
 from runtime.system.process_scope import namespace
 from runtime.system.rt_throttle import RESTS
+
+_TAIL_BYTES = 4096
+_OTHER_USER = re.compile(
+    r"set(re|res|e)?[ug]id|setgroups|initgroups|chown|change.*owner|(switch|change|drop).*user",
+    re.IGNORECASE,
+)
 
 FS_HERE = "/run/tstorm/state/fs"  # of private files in the guest of virtual time
 
@@ -268,7 +275,7 @@ class LocalBackend:
         if not asked and not ended.well and instance.program is not None:
             help_text = environment.misplaced(instance.program, self._given.source_directory)
             help_text += self._limits.explain(instance.name) if self._limits else ""
-            help_text += failure_hints.lack_of_numbers(instance.program.log)
+            help_text += _lack_of_numbers(instance.program.log)
         self._context.on_ended(instance, ended, asked, help_text)
 
     def _killed(self, instance: LocalInstance) -> None:
@@ -317,3 +324,19 @@ class LocalBackend:
         for owned in (self._maker, self._nursery, self._limits):
             if owned is not None:
                 owned.close()
+
+
+def _lack_of_numbers(log: Path) -> str:
+    """To be said beside the end of a program that seems to have wanted another user; or ''."""
+    if not userids.only_one():
+        return ""
+    said = ""
+    with suppress(OSError, RunError):
+        data = HeldDirectory.hold(log.parent).tail(log.name, _TAIL_BYTES)
+        said = data.decode(errors="replace")
+    if not _OTHER_USER.search(said):
+        return ""
+    return (
+        "; this run has one user number only, so no program in it can become another user: "
+        + userids.remedy()
+    )

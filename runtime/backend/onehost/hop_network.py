@@ -9,12 +9,12 @@ from typing import Any
 
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.missing import Missing
-from runtime.backend.onehost import captures, fault_injection, staging
+from runtime.backend.onehost import captures, staging
 from runtime.backend.onehost.link_holds import LinkHolds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
 from runtime.datapath import dialect, pktd
-from runtime.datapath.pktd import EngineError, EngineProcess
+from runtime.datapath.pktd import Engine, EngineError, EngineProcess
 from runtime.datapath.sampler import Sampler
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
@@ -24,6 +24,10 @@ from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, Step, first_moment
 from runtime.system import wallclock
 from runtime.system.interface import INTERFACE
+
+FAULTS_AFTER_NS = 3_000_000_000  # time 0; then there is something to tell the fault from
+_OF_LINK = "link"
+_FAULT_WORDS = {"delay_ns": "delay", "rate_bps": "rate"}
 
 START_MARGIN_NS = 100_000_000  # from the last staged line to T0
 
@@ -101,7 +105,7 @@ class HopNetwork:
         if self._captures:
             await self.engine.stage(list(captures.lines(plan.topology)))
         await self._commit([], 0, schedule.steps[0])
-        faults = fault_injection.plant(self.engine, self._options.faults, self._t0_ns)
+        faults = _plant(self.engine, self._options.faults, self._t0_ns)
         self._planting = asyncio.get_running_loop().create_task(faults)
         return self._t0_ns
 
@@ -183,3 +187,19 @@ class HopNetwork:
         if status and (gone or self.fault is None):  # else it was we who killed it
             self.fault = self._ended(status)
         return totals
+
+
+async def _plant(engine: Engine, faults: Mapping[str, Mapping[str, int]], t0_ns: int) -> None:
+    """Fault injection (`faults` of the options): pktd is given other values of links than the plan
+    has, as by a step, and nobody is told. Returns once all are in force."""
+    lines = []
+    for name, values in sorted(faults.items()):
+        if name.startswith(_OF_LINK):
+            given = " ".join(
+                f"{_FAULT_WORDS[key]}={value}" for key, value in sorted(values.items())
+            )
+            lines.append(f"set {name.removeprefix(_OF_LINK)} {given}")
+    if lines:
+        now = asyncio.get_running_loop().time()  # CLOCK_MONOTONIC in s
+        await asyncio.sleep((t0_ns + FAULTS_AFTER_NS) / 1e9 - now)
+        await engine.commit(lines)
