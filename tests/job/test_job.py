@@ -157,8 +157,8 @@ def test_a_follower_of_a_job_that_was_killed_says_so(pods: Any) -> None:
     pod = pods(seconds=600)
     job = pod.start()
     mirror = Mirror()
-    follower = pod.follow()
     wait_until((pod.places.run / "logs/a.0.log").exists, "a program")
+    follower = pod.follow()  # one that comes before the Job waits for it for a minute
     job.send_signal(signal.SIGKILL)
     job.wait(SECONDS)
     mirror.read(follower)
