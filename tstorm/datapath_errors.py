@@ -23,13 +23,15 @@ def shown(error: UnfitError, source_name: str, plan: Plan) -> CommandError:
 
 def declared_at(plan: Plan, link: str) -> tuple[str, int]:
     """File and line that declare a link direction such as `pg.0->s1`; line 0 if none does."""
+    from compiler.declare.common import with_common_links
     from compiler.sources import RecordedFiles
     from tdl import ast
     from tdl.parser import parse_partial
 
     ends = [end.partition(".") for end in link.split("->")]
     wanted = [(name, int(index) if index else None) for name, _, index in ends]
-    for statement in parse_partial(plan.source, RecordedFiles(plan), plan.params).file.statements:
+    file = parse_partial(plan.source, RecordedFiles(plan), plan.params).file
+    for statement in with_common_links(file).statements:
         if isinstance(statement, ast.LinkStatement):
             found = [
                 (statement.a.text, statement.a_index),

@@ -108,3 +108,10 @@ def test_a_direction_is_declared_by_the_statement_that_says_it() -> None:
     text = "service a\nbridge x\nlink a->x latency=1ms\nlink x->a latency=2ms\nat 5s quit\n"
     plan = compile_source(text).plan
     assert [declared_at(plan, link)[1] for link in ("a.0->x", "x->a.0")] == [3, 4]
+
+
+def test_a_common_link_is_declared_where_its_service_has_it() -> None:
+    text = "service a replicas=2 share\nbridge x\nlink a--x latency=1ms\nat 5s quit\n"
+    plan = compile_source(text).plan
+    links = ("a-share->x", "x->a-share", "a.1->a-share")
+    assert [declared_at(plan, link)[1] for link in links] == [3, 3, 1]
