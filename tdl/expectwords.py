@@ -33,7 +33,8 @@ def is_name(word: str, text: str, end: int) -> bool:
 def terminal(before: Sequence[Token], word: str, text: str, end: int) -> str | None:
     """The terminal of a word that ends at `end` of `text`; None where it has no special meaning."""
     last = before[-1].type
-    if last == "KEY" or [token.type for token in before] == ["FIGURE", "MIXED"]:
+    mixed_key = last == "MIXED" and len(before) == _FIRST_NAME and before[0].type == "FIGURE"
+    if last == "KEY" or mixed_key:
         return FIGURES.get(word)
     if last == "EXPECT":
         return EXPECTED.get(word)

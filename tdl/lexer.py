@@ -303,7 +303,10 @@ class _Scanner:
         if char == ":" and self._colon():
             return pos + 1
         if char == "=" and [token.type for token in self.current.tokens] == ["FIGURE", "MIXED"]:
-            return self._mixed_key(pos + 1)
+            name = self.current.tokens.pop()  # of a figure, with a variable in it
+            self.current.tokens.append(name._replace(text=f"{name.text}="))
+            self.mode = self.expecting
+            return pos + 1
         if char == "<" and self.current.tokens and self.current.tokens[0].type == "FOR":
             self._add("OP", char, pos)
             return pos + 1
@@ -312,14 +315,6 @@ class _Scanner:
         stop = found.end() if found else pos + 1
         self._error("TS0002", self._span(column, stop - pos), *_describe(text[pos:stop]))
         return stop
-
-    def _mixed_key(self, end: int) -> int:
-        """The name of a figure with a variable in it, `lost$i =`; returns where to go on."""
-        name = self.current.tokens.pop()
-        self._add(name.type, self.text[self.line_start + name.col - 1 : end], end - 1)
-        self.current.tokens[-1] = self.current.tokens[-1]._replace(line=name.line, col=name.col)
-        self.mode = self.expecting
-        return end
 
     def _colon(self) -> bool:
         """Reports a property as other languages write it, `latency: 1ms`, if it is one."""

@@ -194,14 +194,10 @@ def _mixed(
 
 
 def _words(word: str, before: list[Token]) -> tuple[tuple[str, str], ...] | None:
-    if before and before[0].type in ("EXPECT", "FIGURE") and not _names_figure(before):
+    first = before[0].type if before else ""
+    if first == "EXPECT" or (first == "FIGURE" and len(before) > 1):  # behind a figure's name
         return expected_words(word, before)
     return words(word)
-
-
-def _names_figure(before: list[Token]) -> bool:
-    """Whether what comes next is a figure's name and its `=`."""
-    return [token.type for token in before] == ["FIGURE"]
 
 
 def _may_be_list(token: Token, before: list[Token], after: list[Token], sink: Sink) -> bool:

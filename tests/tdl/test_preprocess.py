@@ -65,6 +65,8 @@ at 1m quit
 
 def test_a_file_means_what_it_would_mean_written_out() -> None:
     assert meaning(NETWORK) == meaning(UNROLLED)
+    broken = NETWORK.replace("lost_$i = log", "lost_$i \\\n        = log")
+    assert broken != NETWORK and meaning(broken) == meaning(UNROLLED)
 
 
 def test_the_draws_are_those_of_the_file_written_out() -> None:
