@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 SHOWN_CHARACTERS = 200
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,22 @@ class RunDifference:
             "replayed": self.second,
             "more": self.more,
         }
+
+
+def first_difference(
+    pairs: Iterable[tuple[T | None, T | None]],
+) -> tuple[T | None, T | None, int] | None:
+    """The first pair whose sides differ, and how many pairs after it do; None if none does."""
+    found: tuple[T | None, T | None] | None = None
+    more = 0
+    for mine, theirs in pairs:
+        if mine == theirs:
+            continue
+        if found is None:
+            found = (mine, theirs)
+        else:
+            more += 1
+    return None if found is None else (*found, more)
 
 
 def shortened(text: str) -> str:

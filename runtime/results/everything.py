@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.results import moments
-from runtime.results.difference import RunDifference
+from runtime.results.difference import RunDifference, first_difference
 from runtime.results.filetree import FileKind, Tally, json_difference, tree_differences
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines
@@ -118,22 +118,16 @@ def first_packet(
     first: BinaryIO, second: BinaryIO, path: str, start_unix_ns: int
 ) -> RunDifference | None:
     """The first packet that differs; None where the files do not tell (one is no such file)."""
-    found: tuple[Packet | None, Packet | None] | None = None
-    more = 0
     try:
-        for mine, theirs in zip_longest(read_packets(first, path), read_packets(second, path)):
-            if mine == theirs:
-                continue
-            if found is None:
-                found = (mine, theirs)
-            else:
-                more += 1
+        found = first_difference(zip_longest(read_packets(first, path), read_packets(second, path)))
     except RunError:
         return None
     if found is None:
         return None
-    one = min((packet for packet in found if packet), key=lambda packet: packet.at_ns)
-    mine_said, theirs_said = (_said(*pair, start_unix_ns) for pair in (found, found[::-1]))
+    mine, theirs, more = found
+    one = min((packet for packet in (mine, theirs) if packet), key=lambda packet: packet.at_ns)
+    mine_said = _said(mine, theirs, start_unix_ns)
+    theirs_said = _said(theirs, mine, start_unix_ns)
     return RunDifference(
         "packet", one.interface, one.at_ns - start_unix_ns, mine_said, theirs_said, more
     )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 from compiler.plan.types import Topology
-from runtime.results.difference import RunDifference, shortened
+from runtime.results.difference import RunDifference, first_difference, shortened
 from runtime.results.filetree import Tally
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines
@@ -26,18 +26,18 @@ def _first_pair(
 ) -> tuple[Record | None, Record | None, int, Record | None] | None:
     """The first two lines that differ, how many pairs of lines after them do, and the header of the
     first file; None if both files are the same."""
-    found: tuple[Record | None, Record | None] | None = None
-    more, header = 0, None
-    for mine, theirs in zip_longest(*(_lines(directory, name) for directory in (first, second))):
+    pairs = _counted(first, second, name, tally)
+    head = next(pairs, None)
+    found = None if head is None else first_difference(chain([head], pairs))
+    return None if head is None or found is None else (*found, head[0])
+
+
+def _counted(
+    first: HeldDirectory, second: HeldDirectory, name: str, tally: Tally
+) -> Iterator[tuple[Record | None, Record | None]]:
+    for pair in zip_longest(_lines(first, name), _lines(second, name)):
         tally.add(name)
-        header = header or mine
-        if mine == theirs:
-            continue
-        if found is None:
-            found = (mine, theirs)
-        else:
-            more += 1
-    return None if found is None else (*found, more, header)
+        yield pair
 
 
 def _lines(directory: HeldDirectory, name: str) -> Iterator[Record]:
