@@ -1,9 +1,10 @@
 """TS0925: links that no path between two instances ever leads over.
 
-Input: the next hops of every epoch, as they pass on their way into the plan. Where instances are,
-each next hop is taken. That of a bridge without instances is taken where the way of an instance
-leads to the bridge, which is looked up against the direction of the way. All ends when every
-declared link has been met or `WORK` is used up (the warning then says so). Links of instances that
+Input: the next hops of every epoch, as they pass on their way into the plan. At 0 s each way from
+where instances are is walked along. Later the ways behind a next hop that has changed are, where
+instances are in front of it, which is looked up against the direction of the way. All ends when
+every declared link has been met or `WORK` is used up: the warning then says so, and there is none
+where it was used up at 0 s. Links of instances that
 are behind one bridge are what all their packets take, and not looked at.
 """
 

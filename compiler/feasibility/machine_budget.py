@@ -44,8 +44,8 @@ def _links(
         rate = max(statement.up_bps or 0, back_bps or 0)
         if rate > budget_bps:
             message = f"{link_name(statement)} has {rate_text(rate)}, {limit}"
-            back = rate == back_bps and statement.back
-            sink.warning("TS0916", (back or statement).span, message, hint)
+            half = statement.back if rate > (statement.up_bps or 0) else None
+            sink.warning("TS0916", (half or statement).span, message, hint)
     seen: set[tuple[str, int]] = set()
     for event in timeline.events:
         rate = int(event.args.get("rate_bps", 0)) if event.kind == "set" else 0
