@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -111,10 +111,8 @@ def everything(record: Record) -> None:
         ),
     )
     pace = Pace(record, limit)
-    if os.environ.get("TSTORM_TEST_KERNEL") == "build":
-        with beside(record, kernel):
-            pace.carry_out(*blocks[:WITHOUT_KERNEL])
-    else:
+    builds = os.environ.get("TSTORM_TEST_KERNEL") == "build"
+    with beside(record, kernel) if builds else nullcontext():
         pace.carry_out(*blocks[:WITHOUT_KERNEL])
     pace.carry_out(*blocks[WITHOUT_KERNEL:])
 

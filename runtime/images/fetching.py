@@ -183,11 +183,11 @@ class _Making:
 
 
 @contextmanager
-def making(digest: str, ids: str) -> Iterator[_Making]:
+def making(digest: str, available: str) -> Iterator[_Making]:
     """Waits until nobody else makes the same image, then yields a folder, which is removed at the
     end. RunError."""
     try:
-        with image_cache.gate(image_cache.folder_of(digest, ids).name):
+        with image_cache.gate(image_cache.folder_of(digest, available).name):
             for folder in image_cache.left_over():  # of those who were killed
                 remove(folder)
             with _new() as made:

@@ -37,8 +37,14 @@ from runtime.rundir.runfiles import EVENTS, PROBES, SAMPLES
 from runtime.schedule import PlanClock
 
 _UNUSABLE = (
-    *(RunError, PlanError, OSError),
-    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    RunError,
+    PlanError,
+    OSError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
 )
 
 FORMAT, VERSION = "tstorm-page", 1
@@ -356,7 +362,8 @@ def gather(
 
 class _NotedErrors:
     """`with _NotedErrors("logs are not shown", notes):` What is inside may fail for what files
-    hold, which is a note on the page then instead of an error."""
+    hold, which is a note on the page then instead of an error. A class, since of a generator type
+    checkers do not believe that it holds errors back."""
 
     def __init__(self, what: str, notes: list[str]) -> None:
         self._what, self._notes = what, notes
