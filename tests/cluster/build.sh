@@ -113,6 +113,7 @@ cmd_build() {
   # Caches below CLUSTER_HOME, unless the caller names others.
   export GOMODCACHE=${GOMODCACHE:-$CLUSTER_HOME/gomod} GOCACHE=${GOCACHE:-$CLUSTER_HOME/gocache}
   export GOTMPDIR=$CLUSTER_HOME/gotmp CGO_ENABLED=0 GOTOOLCHAIN=local
+  export GOGC=${GOGC:-400} # memory for time: the compilers collect their garbage less often
   mkdir -p "$GOTMPDIR" "$BIN"
   have_binaries || build_kubernetes "$version"
   have_kwok || build_kwok

@@ -81,8 +81,8 @@ service client img=x entrypoint=["/bin/client"]
 bridge s
 link server--s latency=5 up=10Mb symmetric
 link client--s latency=5 up=10Mb symmetric
-expect run "check $TSTORM_INSTANCE" ok on client within 1800ms after 100ms
-at 2s quit
+expect run "check $TSTORM_INSTANCE" ok on client within 3800ms after 100ms
+at 4s quit
 """
 
 
@@ -95,7 +95,9 @@ def test_a_whole_run_runs_them_until_they_end_well(tmp_path: Path) -> None:
         assert (final["outcome"], final["message"]) == ("completed", "")
         assert scene.server.execs == [("client-0", ["check", "client.0"])] * 2
         [record] = scene.of("expect_run")
-        assert (record["target"], record["status"], record["tries"]) == ("client.0", 0, 2)
+        assert (record["target"], record["status"]) == ("client.0", 0)
+        # A slow machine is asked before the client has joined: a try that reaches no container.
+        assert record["tries"] >= len(scene.server.execs)
         assert record["output"] == ["it is there"]
 
     scene.act(TEXT, 2, tmp_path, play)
