@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from runtime.errors import RunError
@@ -79,6 +80,7 @@ def run(command: Sequence[str], tree: Path, seen: Seen) -> None:
         assert process.stdout is not None
         count = 0
         try:
+            _go_last(process.pid)
             for line in process.stdout:
                 log.write(line)
                 if line.startswith(b"  CC "):
@@ -92,6 +94,13 @@ def run(command: Sequence[str], tree: Path, seen: Seen) -> None:
             f"{shlex.join(command)} failed: {_reason(tree)}",
             f"see {LOG} in the cache; the next build of this source goes on where this one stopped",
         )
+
+
+def _go_last(leader: int) -> None:
+    """Where the kernel groups processes by session, nice(1) counts within one only: the session of
+    this leader is to be behind the others, too (sched(7), autogroup)."""
+    with suppress(OSError):
+        Path(f"/proc/{leader}/autogroup").write_text("19", encoding="ascii")
 
 
 def _reason(tree: Path) -> str:
