@@ -6,6 +6,10 @@ A shape is plain data, so that a new key is one line in a table (runtime/rundir/
     [INTEGER]                          a list of such values
     Each(INTEGER)                      an object of any keys with such values
     OneOf(INTEGER, NOTHING)            either
+    Row((COUNT, TEXT))                 a list of two
+
+A dataclass is a shape, too: what its annotations say (shape_of). So what comes out of JSON has its
+fields written down once, and nothing reads a document by hand.
 
 Keys that a shape does not name are left alone: nothing is done with them. Refused everywhere are
 numbers of more than 64 bits and what is no number, more than MAX_DEPTH brackets within each other,
@@ -17,15 +21,27 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache, partial
 from itertools import chain
 from reprlib import repr as shortly
-from typing import Any, NoReturn
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    NoReturn,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from runtime.errors import RunError
 
+T = TypeVar("T")
 MAX_INTEGER = (1 << 64) - 1
 MAX_DEPTH = 32
 MAX_VALUES = 8_000_000  # of one document: less than 1 GB of memory
@@ -41,14 +57,15 @@ class ValueKind:
     type_: type | None = None  # all values of this type fit, and no others
 
 
-Form = Mapping[
-    str, ValueKind
-]  # of a message: its fields; one whose name ends with `?` may be missing
-
-
 @dataclass(frozen=True, slots=True)
 class Each:
     inner: Any
+
+
+class Row(tuple[Any, ...]):
+    """A list with one value of each of these shapes, in their order."""
+
+    __slots__ = ()
 
 
 class OneOf(tuple[Any, ...]):
@@ -56,7 +73,7 @@ class OneOf(tuple[Any, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, *kinds: ValueKind) -> OneOf:
+    def __new__(cls, *kinds: Any) -> OneOf:
         return super().__new__(cls, kinds)
 
 
@@ -77,6 +94,8 @@ INTEGER = ValueKind("an integer", lambda value: type(value) is int, int)
 COUNT = ValueKind("an integer of 0 or more", lambda value: type(value) is int and value >= 0)
 FLAG = ValueKind("true or false", lambda value: type(value) is bool)
 NOTHING = ValueKind("null", lambda value: value is None)
+Count = Annotated[int, COUNT]
+ANYTHING = ValueKind("anything", lambda _value: True)
 SCALAR = ValueKind("a text or number", lambda value: type(value) in (str, int, float, bool))
 
 
@@ -164,23 +183,35 @@ class Shape:
         self.fits = _compiled(spec)
 
 
-def check(value: Any, shape: Shape, place: str) -> None:
+def check(value: Any, shape: Shape, place: str, remedy: str = REMEDY) -> None:
     """RunError if `value` has not the shape; it names the first value that is wrong."""
     if shape.fits(value):
         return
     try:
         _check(value, shape.spec, "")
     except _MisfitError as misfit:
-        raise RunError(f"{place}: {misfit}", REMEDY) from None
+        raise RunError(f"{place}: {misfit}", remedy) from None
     raise AssertionError("the two ways to check do not agree")
+
+
+def one_of(words: Collection[str], name: str) -> ValueKind:
+    """`name` completes "must be"."""
+    return ValueKind(name, lambda value: isinstance(value, str) and value in words)
 
 
 def _compiled(spec: Any) -> Callable[[Any], bool]:
     if isinstance(spec, ValueKind):
         return spec.fits
     if isinstance(spec, OneOf):
-        tests = [kind.fits for kind in spec]
+        tests = [_compiled(kind) for kind in spec]
         return lambda value: any(test(value) for test in tests)
+    if isinstance(spec, Row):
+        parts, count = list(map(_compiled, spec)), len(spec)
+        return lambda value: (
+            type(value) is list
+            and len(value) == count
+            and all(part(one) for part, one in zip(parts, value, strict=True))
+        )
     if isinstance(spec, list):
         inner = spec[0]
         if isinstance(inner, list) and (kind := _type_of(inner[0])):
@@ -232,13 +263,10 @@ def _check(value: Any, shape: Any, where: str) -> None:
         if not shape.fits(value):
             _misfit(where, shape.name, value)
     elif isinstance(shape, OneOf):
-        if not any(kind.fits(value) for kind in shape):
-            _misfit(where, " or ".join(kind.name for kind in shape), value)
-    elif isinstance(shape, list):
-        if type(value) is not list:
-            _misfit(where, "a list", value)
-        for number, item in enumerate(value):
-            _check(item, shape[0], f"{where}[{number}]")
+        if not any(_compiled(kind)(value) for kind in shape):
+            _misfit(where, " or ".join(map(_name, shape)), value)
+    elif isinstance(shape, (list, Row)):
+        _check_items(value, shape, where)
     elif type(value) is not dict:
         _misfit(where, "an object", value)
     elif isinstance(shape, Each):
@@ -246,6 +274,22 @@ def _check(value: Any, shape: Any, where: str) -> None:
             _check(item, shape.inner, f"{where}.{key:.40}")
     else:
         _check_fields(value, shape, where)
+
+
+def _check_items(value: Any, shape: list[Any] | Row, where: str) -> None:
+    if type(value) is not list:
+        _misfit(where, "a list", value)
+    if isinstance(shape, Row) and len(value) != len(shape):
+        _misfit(where, f"a list of {len(shape)}", value)
+    for number, item in enumerate(value):
+        inner = shape[number] if isinstance(shape, Row) else shape[0]
+        _check(item, inner, f"{where}[{number}]")
+
+
+def _name(shape: Any) -> str:
+    if isinstance(shape, ValueKind):
+        return shape.name
+    return "a list" if isinstance(shape, (list, Row)) else "an object"
 
 
 def _check_fields(value: dict[str, Any], shape: dict[str, Any], where: str) -> None:
@@ -261,15 +305,106 @@ def _misfit(where: str, wanted: str, value: Any) -> NoReturn:
     raise _MisfitError(f"{where.lstrip('.') or 'it'} must be {wanted}, not {shortly(value)}")
 
 
-def message_fault(message: Mapping[str, Any], forms: Mapping[str, Form], speaker: str) -> str:
-    """What is wrong with `{"say": KIND, ...}`, '' if it has exactly the fields of its kind."""
-    kind = message["say"]
-    form = forms.get(kind) if isinstance(kind, str) else None
-    if form is None:
-        return f"it sent {kind!r:.40}, which is no message of {speaker}"
-    needed = {"say", *(name for name in form if not name.endswith("?"))}
-    known = {"say": TEXT, **{name.removesuffix("?"): right for name, right in form.items()}}
-    wrong = sorted((needed - message.keys()) | (message.keys() - known.keys()))
-    if not wrong:
-        wrong = [name for name in message if not known[name].fits(message[name])]
-    return f"its `{kind}` has a wrong {wrong[0]!r:.40}" if wrong else ""
+# -- dataclasses ----------------------------------------------------------------------------------
+
+
+@cache
+def shape_of(kind: Any) -> Shape:
+    """Of a dataclass by its annotations: fields with a default may be missing. `Annotated[int,
+    COUNT]` says more than `int` does; `tuple[int, str]` is a list of two; `Any` is anything."""
+    return Shape(_spec(kind))
+
+
+def decoded(kind: type[T], value: Any, place: str, remedy: str = "") -> T:
+    """A dataclass out of JSON. RunError that names the first value that is wrong."""
+    wanted: Any = kind
+    check(value, shape_of(wanted), place, remedy)
+    made: T = _maker(wanted)(value)
+    return made
+
+
+def message(kinds: Mapping[str, type], found: Mapping[str, Any], speaker: str) -> Any:
+    """A dataclass out of `{"say": KIND, ...}`, which has exactly the fields of its kind. RunError
+    that says what is wrong."""
+    said = {name: value for name, value in found.items() if name != "say"}
+    kind = kinds.get(found["say"]) if isinstance(found["say"], str) else None
+    if kind is None:
+        raise RunError(f"it sent {found['say']!r:.40}, which is no message of {speaker}")
+    shape = shape_of(kind)
+    if not shape.fits(said) or said.keys() - _names(kind):
+        raise RunError(f"its `{found['say']}` has a wrong {_first_wrong(kind, said)!r:.40}")
+    return _maker(kind)(said)
+
+
+def _first_wrong(kind: type, said: Mapping[str, Any]) -> str:
+    spec = shape_of(kind).spec
+    needed = {name for name in spec if not name.endswith("?")}
+    wrong = sorted((needed - said.keys()) | (said.keys() - _names(kind)))
+    if wrong:
+        return wrong[0]
+    rows = {name.removesuffix("?"): inner for name, inner in spec.items()}
+    return next(name for name in said if not Shape(rows[name]).fits(said[name]))
+
+
+@cache
+def _names(kind: type) -> frozenset[str]:
+    return frozenset(one.name for one in fields(kind) if one.init)
+
+
+_PLAIN: Mapping[Any, ValueKind] = {
+    int: INTEGER,
+    str: TEXT,
+    bool: FLAG,
+    NoneType: NOTHING,
+    Any: ANYTHING,
+}
+
+
+def _spec(kind: Any) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        rows = [one for one in fields(kind) if one.init]
+        return {f"{one.name}{'?' * _has_default(one)}": _spec(hints[one.name]) for one in rows}
+    if origin is Annotated:
+        return inner[1]
+    if origin in (Union, UnionType):
+        return OneOf(*map(_spec, inner))
+    if origin is tuple:
+        return [_spec(inner[0])] if inner[-1] is ... else Row(map(_spec, inner))
+    if origin is Mapping:
+        return {} if inner[1] is Any else Each(_spec(inner[1]))
+    return _PLAIN[kind]
+
+
+def _has_default(one: Field[Any]) -> bool:
+    return one.default is not MISSING or one.default_factory is not MISSING
+
+
+@cache
+def _maker(kind: Any) -> Callable[[Any], Any]:
+    """What makes a value of this kind of one that has its shape."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        make = cast(Any, kind)
+        makers = {name: _maker(hints[name]) for name in _names(make)}
+        return lambda value: make(
+            **{name: maker(value[name]) for name, maker in makers.items() if name in value}
+        )
+    if origin is Annotated:
+        return _maker(inner[0])
+    if origin is tuple and inner[-1] is ...:
+        each = _maker(inner[0])
+        return tuple if each is _as_it_is else lambda value: tuple(map(each, value))
+    if origin is tuple:
+        parts = [_maker(part) for part in inner]
+        return lambda value: tuple(make(one) for make, one in zip(parts, value, strict=True))
+    if origin is Mapping and inner[1] is not Any:
+        each = _maker(inner[1])
+        return lambda value: {key: each(one) for key, one in value.items()}
+    return _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

@@ -25,7 +25,7 @@ RETRY_SECONDS = 0.05
 ANSWER_SECONDS = 10.0  # for what an agent does at once; slower is lost
 TIME_SECONDS = 5.0  # for a look at its clock: so long a hang may go unnoticed
 
-OnSay = Callable[[int, dict[str, Any]], None]
+OnSay = Callable[[int, says.Message], None]
 OnLost = Callable[[int, str], None]
 
 
@@ -119,11 +119,12 @@ class AgentLink:
             self._on_lost(self.number, reason)
 
     def _said(self, message: dict[str, Any]) -> None:
-        wrong = says.fault(message)
-        if wrong:
-            self._distrust(wrong)
+        try:
+            said = says.read(message)
+        except RunError as error:
+            self._distrust(error.message)
         else:
-            self._on_say(self.number, message)
+            self._on_say(self.number, said)
 
     def _distrust(self, reason: str) -> None:
         if self._asker is not None:

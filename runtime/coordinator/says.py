@@ -1,25 +1,26 @@
-"""What an agent may say on its own, and whether it is that: nothing of another type gets further.
+"""What an agent may say on its own: nothing of another type gets further.
 
-An agent knows the run's key and is still only believed as far as it makes sense.
+An agent knows the run's key and is still only believed as far as it makes sense. Table in
+docs/agent.md (messages).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
+from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.datapath.sampler import PAIR_COLUMNS, PAIR_DIGEST_COLUMNS
-from runtime.json_schema import (
-    COUNT,
-    FLAG,
-    INTEGER,
-    TEXT,
-    Form,
-    ValueKind,
-    message_fault,
-)
+from runtime.json_schema import COUNT, INTEGER, TEXT, Count, ValueKind, message, one_of
 
 _DIGEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
+REPORTS = (
+    *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
+    *("paused", "resumed", "left", "crashed", "ignored", "released"),
+    "gone",  # said by the agent: the process that kept the program has ended
+)
 
 
 def _rows(value: Any) -> bool:
@@ -51,49 +52,95 @@ def _echoes(value: Any) -> bool:
     )
 
 
-LIVES = ("join", "leave", "crash", "pause", "resume")
-REPORTS = (
-    *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
-    *("paused", "resumed", "left", "crashed", "ignored", "released"),
-    "gone",  # said by the agent: the process that kept the program has ended
-)
+@dataclass(frozen=True, slots=True)
+class StepApplied:
+    """A step has taken effect on its host, at ns since T0 on its own clock, which may show a step a
+    little before T0. `late`: only when the agent was back."""
 
-_FORMS: dict[str, Form] = {
-    # an agent's clock may show a step a little before T0
-    "applied": {"step": COUNT, "elapsed_ns": INTEGER, "late": FLAG},
-    "sample": {
-        "elapsed_ns": COUNT,
-        "pairs": ValueKind("rows of counters", _rows),
-        "digests?": ValueKind("digests of paths", _digests),
-    },
-    # what the agent has done to an instance of its host; status: why not, '' if it has
-    "life": {
-        "step": COUNT,
-        "node": COUNT,
-        "what": ValueKind("what happens to an instance", lambda value: value in LIVES),
-        "elapsed_ns": INTEGER,
-        "status": TEXT,
-    },
-    # a line of the reports of the tstorm-hold that keeps a program; `line` counts them, from 0
-    "report": {
-        "node": COUNT,
-        "line": COUNT,
-        "event": ValueKind("an event of tstorm-hold", lambda value: value in REPORTS),
-        "elapsed_ns": INTEGER,
-        "pid?": COUNT,
-        "status?": COUNT,
-        "signal?": COUNT,
-        "program?": TEXT,
-        "error?": TEXT,
-        "order?": TEXT,
-    },
-    # [pair, when it was sent (ns since T0), the round trip or null if it was lost]
-    "echoes": {"rows": ValueKind("rows of echoes", _echoes)},
-    "notice": {"text": TEXT},
-    "failed": {"text": TEXT},
+    step: Count
+    elapsed_ns: int
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSample:
+    """Counters of pairs that have moved, by sampler.PAIR_COLUMNS, and digests of their paths."""
+
+    elapsed_ns: Count
+    pairs: Annotated[Any, ValueKind("rows of counters", _rows)]
+    digests: Annotated[Any, ValueKind("digests of paths", _digests)] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceReport:
+    """What an agent has done to an instance of its host: a `life`. `status`: why not, '' if it
+    has."""
+
+    step: Count
+    node: Count
+    what: Annotated[str, one_of(PROCESS_KINDS, "what happens to an instance")]
+    elapsed_ns: int  # since T0
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """What the tstorm-hold of an instance has reported (docs/hold.md): a `report`. `line` counts
+    them, from 0."""
+
+    node: Count
+    line: Count
+    event: Annotated[str, one_of(REPORTS, "an event of tstorm-hold")]
+    elapsed_ns: int  # since T0; below 0 before
+    pid: Count = 0
+    status: Count = 0
+    signal: Count = 0  # that ended the program; 0: it ended with `status`
+    program: str = ""
+    error: str = ""
+    order: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EchoTimes:
+    """Of each echo its pair, when it was sent (ns since T0) and its round trip, None if it was
+    lost."""
+
+    rows: Annotated[Sequence[Sequence[Any]], ValueKind("rows of echoes", _echoes)]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentNotice:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFailed:
+    """The agent cannot go on."""
+
+    text: str
+
+
+Message = (
+    StepApplied
+    | TrafficSample
+    | InstanceReport
+    | AgentReport
+    | EchoTimes
+    | AgentNotice
+    | AgentFailed
+)
+_KINDS: dict[str, type] = {
+    "applied": StepApplied,
+    "sample": TrafficSample,
+    "life": InstanceReport,
+    "report": AgentReport,
+    "echoes": EchoTimes,
+    "notice": AgentNotice,
+    "failed": AgentFailed,
 }
 
 
-def fault(message: dict[str, Any]) -> str:
-    """What is wrong with a message of an agent, '' if it is valid."""
-    return message_fault(message, _FORMS, "an agent")
+def read(said: dict[str, Any]) -> Message:
+    """RunError that says what is wrong with it."""
+    found: Message = message(_KINDS, said, "an agent")
+    return found

@@ -22,6 +22,7 @@ import hashlib
 import hmac
 import os
 import struct
+from abc import ABC, abstractmethod
 
 KEY_BYTES = 32
 NONCE_BYTES = 32
@@ -137,7 +138,7 @@ class Opener:
         return payload
 
 
-class Handshake:
+class Handshake(ABC):
     """One side of the start of a connection.
 
     Send `opening` first, then feed() what comes and send what that returns; `sealer` and `opener`
@@ -168,11 +169,13 @@ class Handshake:
             self.rest, self._data = self._data, b""
         return out
 
+    @abstractmethod
     def _right_so_far(self) -> bool:
-        raise NotImplementedError
+        """Whether what has come can be part of the handshake. SealError if it cannot."""
 
+    @abstractmethod
     def _take(self, message: bytes) -> bytes:
-        raise NotImplementedError
+        """Takes the peer's next message. Returns the answer. SealError."""
 
     def _check_magic(self) -> None:
         """Garbage is known by its first bytes."""

@@ -94,6 +94,7 @@ SUMMARY_SHAPE = Shape(
         "outcome": TEXT,
         "message?": TEXT,
         "no_page?": TEXT,
+        "verdict?": {"state": TEXT},
         "events": {"applied": COUNT, "planned": COUNT, "lag": _LAG},
         "links": [
             {"link": TEXT, "pkts": COUNT, "out_pkts": COUNT, "backlog_bytes": COUNT, **_DROPS}
@@ -129,7 +130,14 @@ SUMMARY_SHAPE = Shape(
         "stacks?": Each(Each(COUNT)),
         "softnet?": Each(COUNT),
         "pairs": [
-            {"src": TEXT, "dst": TEXT, "offered_pkts": COUNT, "delivered_pkts": COUNT, **_DROPS}
+            {
+                "src": TEXT,
+                "dst": TEXT,
+                "offered_pkts": COUNT,
+                "delivered_pkts": COUNT,
+                "delivered_bytes?": COUNT,
+                **_DROPS,
+            }
         ],
     }
 )

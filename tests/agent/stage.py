@@ -18,6 +18,14 @@ from runtime.agent.process.commandline import CONTROL_PORT, METADATA_PORT, Agent
 from runtime.coordinator import placement
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
+from runtime.coordinator.says import (
+    AgentFailed,
+    AgentNotice,
+    InstanceReport,
+    Message,
+    StepApplied,
+    TrafficSample,
+)
 from runtime.options import RunOptions
 from tests.doubles.datapath import FakeDatapath
 
@@ -49,7 +57,7 @@ class Stage:
         self.plan: Plan = read_plan(directory / "exp.plan")
         self.placed = placement.planned(self.plan.topology, hosts)
         self.placement = self.placed.hosts
-        self.said: list[tuple[int, dict[str, Any]]] = []
+        self.said: list[tuple[int, Message]] = []
         self.lost: list[tuple[int, str]] = []
         self.datapaths: list[FakeDatapath] = []
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -118,20 +126,23 @@ class Stage:
         """Its status."""
         return await asyncio.to_thread(self.processes[host].wait, DEADLINE_SECONDS)
 
-    def applications(self, host: int) -> list[dict[str, Any]]:
+    def applications(self, host: int) -> list[StepApplied]:
         """What this agent said of its steps."""
-        return [m for number, m in self.said if number == host and m["say"] == "applied"]
+        return [m for number, m in self.said if number == host and isinstance(m, StepApplied)]
 
     def applied(self, host: int) -> list[tuple[int, bool]]:
         """Steps that this agent said were applied, and whether late."""
-        return [(message["step"], message["late"]) for message in self.applications(host)]
+        return [(message.step, message.late) for message in self.applications(host)]
 
-    def lives(self) -> list[dict[str, Any]]:
+    def lives(self) -> list[InstanceReport]:
         """What agents said that they did to instances."""
-        return [message for _, message in self.said if message["say"] == "life"]
+        return [message for _, message in self.said if isinstance(message, InstanceReport)]
 
-    def texts(self, kind: str) -> list[str]:
-        return [message["text"] for _, message in self.said if message["say"] == kind]
+    def samples(self) -> list[TrafficSample]:
+        return [message for _, message in self.said if isinstance(message, TrafficSample)]
+
+    def texts(self, kind: type[AgentNotice | AgentFailed]) -> list[str]:
+        return [message.text for _, message in self.said if isinstance(message, kind)]
 
     async def end(self) -> None:
         await self.coordinator.close()

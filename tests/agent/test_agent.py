@@ -19,6 +19,7 @@ from runtime.agent.path import lines
 from runtime.agent.process.agent import FAILED, LOST, WITHOUT_DATAPATH
 from runtime.coordinator.agent_link import AgentError
 from runtime.coordinator.coordinator import AgreedExperiment
+from runtime.coordinator.says import AgentFailed, AgentNotice, InstanceReport, StepApplied
 from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act
 from tests.agent.test_needs import expected
 from tests.doubles.datapath import Commit
@@ -33,8 +34,7 @@ TWO = (
 
 
 def elapsed(stage: Stage, host: int, step: int) -> int:
-    found = [m for n, m in stage.said if n == host and m.get("step") == step]
-    return int(found[0]["elapsed_ns"])
+    return next(found.elapsed_ns for found in stage.applications(host) if found.step == step)
 
 
 def of_time(commit: Commit, at_ns: int) -> bool:
@@ -177,7 +177,7 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
             await coordinator.prepare(replace_digest(stage))
         wrong = stage.experiment()
         object.__setattr__(wrong.options, "on_agent_loss", "explode")  # no coordinator says that
-        with pytest.raises(AgentError, match="there is no 'explode' for lost agents"):
+        with pytest.raises(AgentError, match="on_agent_loss is 'explode'"):
             await coordinator.prepare(wrong)
         await coordinator.prepare(stage.experiment())
         with pytest.raises(AgentError, match="prepared already"):
@@ -274,16 +274,16 @@ def test_an_agent_carries_out_the_process_events_of_its_own_instances(tmp_path: 
             await until(lambda: len(stage.lives()) == 4, "all process events")
         lives = stage.lives()
         gone = "its tstorm-hold takes no orders any more"
-        said = [(life["step"], life["node"], life["what"], life["status"]) for life in lives]
+        said = [(life.step, life.node, life.what, life.status) for life in lives]
         assert said == [
             (0, 1, "join", "nobody has told which process keeps it"),
             (0, 3, "join", ""),
             (2, 3, "leave", gone),
             (3, 3, "join", gone),
         ]
-        assert all(life["elapsed_ns"] >= 0 for life in lives)
-        kinds = [m["say"] for n, m in stage.said if n == own and m.get("step") == 0]
-        assert kinds == ["life", "life", "applied"]
+        assert all(life.elapsed_ns >= 0 for life in lives)
+        first = [m for n, m in stage.said if n == own and getattr(m, "step", -1) == 0]
+        assert [type(m) for m in first] == [InstanceReport, InstanceReport, StepApplied]
 
     act(tmp_path, TWO, 2, play)
 
@@ -294,12 +294,12 @@ def test_samples_say_what_moved(tmp_path: Path) -> None:
         await stage.coordinator.start()
         row = "0 2 10 15000 9 13500 1 0 0 0"
         stage.datapaths[0].pairs = [row]
-        found = await until(lambda: [m for _, m in stage.said if m["say"] == "sample"], "a sample")
-        assert found[0]["pairs"] == [[int(word) for word in row.split()]]
-        assert found[0]["elapsed_ns"] >= 0
+        found = await until(stage.samples, "a sample")
+        assert found[0].pairs == [[int(word) for word in row.split()]]
+        assert found[0].elapsed_ns >= 0
         stage.datapaths[0].pairs = [row]
         await stage.coordinator.stop()
-        assert len([m for _, m in stage.said if m["say"] == "sample"]) == 2
+        assert len(stage.samples()) == 2
 
     act(tmp_path, TWO, 1, play)
 
@@ -358,7 +358,7 @@ def test_an_instance_whose_network_has_gone_meanwhile_does_not_end_the_run(tmp_p
         resume = {"ports": ports, "applied": 1, "pods": [[3, uid]]}
         assert await stage.coordinator.rejoin(0, lambda: resume)
         assert datapath.told.ports == {0: 0}
-        assert stage.texts("notice") == ["b.1 is not attached: the network of its pod is gone"]
+        assert stage.texts(AgentNotice) == ["b.1 is not attached: the network of its pod is gone"]
         await stage.coordinator.request(0, {"do": "detach", "port": 3})
         datapath.refuse = ""
         request = {"do": "attach", "node": 3, "port": 3, "netns": "/proc/self/ns/net", "if": "eth0"}
@@ -387,8 +387,8 @@ def test_process_events_that_were_missed_are_carried_out_by_the_next_agent(tmp_p
         moved = {"ip": "10.77.0.9", "ip6": "fd77:7473::9"}
         assert stage.datapaths[0].told.nodes[3] == moved
         (life,) = stage.lives()
-        assert (life["step"], life["what"], life["status"]) == (3, "join", "")
-        assert life["elapsed_ns"] > join_ns - t0_ns
+        assert (life.step, life.what, life.status) == (3, "join", "")
+        assert life.elapsed_ns > join_ns - t0_ns
 
     act(tmp_path, TWO, 1, play)
 
@@ -408,7 +408,7 @@ def test_orders_that_died_with_an_agent_are_given_by_the_next_one(tmp_path: Path
             resume["orders"] = [[0, 3, "leave"], [0, 3, "join"]]
             assert await stage.coordinator.rejoin(0, lambda: resume)
             assert await asyncio.to_thread(gate.wait, DEADLINE_SECONDS) == 0
-        lives = [(life["step"], life["what"], life["status"]) for life in stage.lives()]
+        lives = [(life.step, life.what, life.status) for life in stage.lives()]
         assert lives[:2] == [(0, "leave", ""), (0, "join", "")]
 
     act(tmp_path, TWO, 1, play)
@@ -521,9 +521,9 @@ def test_a_datapath_that_ends_or_refuses_is_a_failure(tmp_path: Path) -> None:
         await until(lambda: stage.applied(0) and stage.applied(1), "step 0")
         stage.datapaths[0].close()
         stage.datapaths[1].refuse = "usage"
-        await until(lambda: len(stage.texts("failed")) == 2, "both failures")
-        assert any("datapath of this host has ended" in text for text in stage.texts("failed"))
-        assert any("usage is refused on request" in text for text in stage.texts("failed"))
+        await until(lambda: len(stage.texts(AgentFailed)) == 2, "both failures")
+        assert any("datapath of this host has ended" in text for text in stage.texts(AgentFailed))
+        assert any("usage is refused on request" in text for text in stage.texts(AgentFailed))
         for process, status in zip(stage.processes, (WITHOUT_DATAPATH, FAILED), strict=True):
             assert await asyncio.to_thread(process.wait, DEADLINE_SECONDS) == status
 
@@ -535,11 +535,11 @@ def test_what_the_datapath_says_is_passed_on(tmp_path: Path) -> None:
         await stage.ready()
         await stage.coordinator.start()
         stage.datapaths[0].say("lease expired")
-        await until(lambda: stage.texts("notice"), "the notice")
-        assert stage.texts("notice") == ["the datapath says: lease expired"]
+        await until(lambda: stage.texts(AgentNotice), "the notice")
+        assert stage.texts(AgentNotice) == ["the datapath says: lease expired"]
         stage.datapaths[0].say("failed 3 0 17 the old rates are in force")
-        await until(lambda: stage.texts("failed"), "the failure")
-        assert "the old rates are in force" in stage.texts("failed")[0]
+        await until(lambda: stage.texts(AgentFailed), "the failure")
+        assert "the old rates are in force" in stage.texts(AgentFailed)[0]
 
     act(tmp_path, TWO, 1, play)
 

@@ -128,7 +128,7 @@ def test_an_order() -> None:
         ({"hosts": [{"address": "localhost"}] * 2}, "address is 'localhost': an IPv4 or"),
         ({"hosts": [{"address": "fe80::1%eth0"}] * 2}, "address is 'fe80::1%eth0': an IPv4 or"),
         ({"options": {"pace": 0}}, "pace is 0"),
-        ({"options": {"on_agent_loss": "cry"}}, "options: there is no 'cry' for lost agents"),
+        ({"options": {"on_agent_loss": "cry"}}, "options: on_agent_loss is 'cry'"),
         ({"options": {"on_loss": "keep"}}, "does not know the option 'on_loss'"),
         ({"options": {"pace": True}}, "options: pace must be an integer, not True"),
         ({"options": {"version": 2}}, "options have version 2, and this release reads 1"),

@@ -130,8 +130,7 @@ def test_packets_see_the_network_of_each_step(tmp_path: Path, rootless: bool) ->
         assert await stage.ping(4, 2) == []
         await until(lambda: len(stage.applied(0)) > 3 and len(stage.applied(1)) > 3, "step 3")
         assert len(await stage.ping(4, 2)) == 2
-        samples = [m for _, m in stage.said if m["say"] == "sample"]
-        assert any(row[:2] == [0, 1] for sample in samples for row in sample["pairs"])
+        assert any(row[:2] == [0, 1] for sample in stage.samples() for row in sample.pairs)
         assert all(not late for host in (0, 1) for _, late in stage.applied(host))
 
     play(tmp_path, rootless, TEXT + CUT + END, scene)

@@ -9,6 +9,7 @@ from typing import Any
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.coordinator.placement import Placement
+from runtime.coordinator.says import Message
 from runtime.options import RunOptions
 from tests.doubles.agent import DEADLINE_SECONDS, KEY, FakeAgent
 
@@ -25,7 +26,7 @@ class Stage:
 
     def __init__(self, agents: list[FakeAgent]) -> None:
         self.agents = agents
-        self.said: list[tuple[int, dict[str, Any]]] = []
+        self.said: list[tuple[int, Message]] = []
         self.lost: list[tuple[int, str]] = []
         self.notices: list[tuple[int, str]] = []
         self.coordinators: list[Coordinator] = []

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.agent_link import AgentError, Host
+from runtime.coordinator.says import StepApplied
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -48,10 +48,10 @@ async def begin(stage: Stage) -> int:
     return await stage.coordinator.start(lead_ns=2_500 * MS)
 
 
-def applied(stage: Stage, host: int) -> dict[int, dict[str, Any]]:
+def applied(stage: Stage, host: int) -> dict[int, StepApplied]:
     """What a host said of its steps."""
     said = stage.applications(host)
-    found = {message["step"]: message for message in said}
+    found = {message.step: message for message in said}
     assert len(found) == len(said), "told twice"
     return found
 
@@ -89,7 +89,7 @@ def test_clocks_that_differ_by_50_ms_and_more_change_the_network_together(tmp_pa
                 assert min(abs(moment - one.at_ns) for moment in due) <= bound
             for step, message in applied(stage, number).items():
                 # Never early, and elapsed counts from the same T0.
-                assert message["elapsed_ns"] >= elapsed[step] - 2 * bound
+                assert message.elapsed_ns >= elapsed[step] - 2 * bound
         stopped = await stage.coordinator.stop()
         assert stopped.missing == {}
         assert [await stage.ended(host) for host in range(4)] == [0] * 4
@@ -117,9 +117,9 @@ def paths_after(
             resume = {"ports": [], "held": [], "applied": known}
             assert await stage.coordinator.rejoin(1, lambda: resume, 60) is not None
         await all_applied(stage)
-        late = {step for step, said in applied(stage, 1).items() if said["late"]}
+        late = {step for step, said in applied(stage, 1).items() if said.late}
         assert ({2, 3} <= late) if kill else not late
-        assert not any(said["late"] for said in applied(stage, 0).values())
+        assert not any(said.late for said in applied(stage, 0).values())
         status = await stage.coordinator.request(1, {"do": "status"})
         assert status["channel"]["authenticated"] == 1
         found.extend(datapath.told.open_paths() for datapath in stage.datapaths)

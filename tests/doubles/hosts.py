@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from runtime.backend.hosts.hosts import AgentReport, InstanceReport, NetworkHandle
+from runtime.backend.hosts.hosts import NetworkHandle
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.coordinator import REJOIN_SECONDS
 from runtime.coordinator.placement import Placement
+from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
 from runtime.system.procs import status_text
 from tests.doubles.agent import DEADLINE_SECONDS, KEY

@@ -37,7 +37,7 @@ def row(text: str, figure: int | None, at_ns: int) -> dict[str, Any]:
 def unmet(text: str, figure: int | None, at_s: int) -> list[Failure]:
     plan = compile_source(f"{HEAD}at 60s quit\n{text}\n").plan
     found = row(plan.expectations[0].text, figure, at_s * SECOND)
-    return list(failures.of({"expectations": [found]}, DEFAULTS, plan, "r"))
+    return list(failures.of({"expectations": [found]}, DEFAULTS, plan))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_program_that_still_ran_is_another_failure_than_one_that_ended() -> No
     plan = compile_source(TEXT).plan
     ended = {"target": "a.0", "expect": "success", "status": 1}
     ran = {"target": "a.0", "expect": "success", "still_running": True}
-    first, second = (failures.of({"failures": [one]}, DEFAULTS, plan, "r") for one in (ended, ran))
+    first, second = (failures.of({"failures": [one]}, DEFAULTS, plan) for one in (ended, ran))
     assert list(first) == [Failure("program", "a.0")]
     assert list(second) == [Failure("program", "a.0", by_end=True)]
 

@@ -11,23 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.plan.expectations import EXIT, NO_LOG, RTT, UNREACHABLE, VALID
-from runtime.json_schema import (
-    INTEGER,
-    NOTHING,
-    TEXT,
-    OneOf,
-    Shape,
-    check,
-)
 from runtime.judge.judge_programs import STILL_RUNNING, counts
 from runtime.options import RunOptions
 
 if TYPE_CHECKING:
     from compiler.plan.expectations import PlannedExpectation
     from compiler.plan.reader import Plan
-
-_WHOLE_OR_NONE = OneOf(INTEGER, NOTHING)
-_SHAPE = Shape([{"text": TEXT, "state": TEXT, "at_ns?": _WHOLE_OR_NONE, "figure?": _WHOLE_OR_NONE}])
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,12 +33,9 @@ class Failure:
         return f"{name} (decided by the end of the run)" if self.by_end else name
 
 
-def of(
-    summary: Mapping[str, Any], options: RunOptions, plan: Plan, place: str
-) -> dict[Failure, int | None]:
-    """When each was decided, in plan time, as far as that is known. RunError if it is damaged."""
+def of(summary: Mapping[str, Any], options: RunOptions, plan: Plan) -> dict[Failure, int | None]:
+    """When each was decided, in plan time, as far as that is known."""
     rows = summary.get("expectations", [])
-    check(rows, _SHAPE, f"{place}: expectations")
     expected = {one.text: one for one in plan.expectations}
     found: dict[Failure, int | None] = {}
     for row in rows:

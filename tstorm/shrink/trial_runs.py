@@ -48,7 +48,7 @@ class TrialRunner:
         doubt = _doubt(result)
         if doubt:
             raise SilentRunError(f"a run says nothing about its text: {doubt}", _REMEDY)
-        found = failures.of(result.summary, self.options, plan, str(result.directory))
+        found = failures.of(result.summary, self.options, plan)
         if self._ends_earlier(plan):  # what only the end decides would be another failure there
             return {one: at_ns for one, at_ns in found.items() if not one.by_end}
         return found

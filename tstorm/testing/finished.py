@@ -16,15 +16,6 @@ from typing import Any
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan, read_plan
 from runtime.errors import RunError
-from runtime.json_schema import (
-    COUNT,
-    INTEGER,
-    NOTHING,
-    TEXT,
-    OneOf,
-    Shape,
-    check,
-)
 from runtime.judge import verdict_text
 from runtime.judge.verdict import UNKNOWN
 from runtime.options import REQUIRED
@@ -40,25 +31,6 @@ __tracebackhide__ = True  # pytest shows the test, not how this was found out
 PASSED, FAILED, NOT_MEASURED = "passed", "failed", "not_measured"
 MOST_LOG_BYTES = 256 << 20
 SUFFIX = ".log"
-_WHOLE_OR_NONE = OneOf(INTEGER, NOTHING)
-_EXPECTATIONS = Shape(
-    [
-        {
-            "text": TEXT,
-            "line": COUNT,
-            "file": TEXT,
-            "kind": TEXT,
-            "state": TEXT,
-            "message": TEXT,
-            "figure": _WHOLE_OR_NONE,
-            "threshold": _WHOLE_OR_NONE,
-            "unit": TEXT,
-            "at_ns": _WHOLE_OR_NONE,
-            "subject": TEXT,
-            "log": [{"instance": TEXT, "at_ns": _WHOLE_OR_NONE, "line": TEXT}],
-        }
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +165,6 @@ class Run:
     @cached_property
     def expectations(self) -> list[Expectation]:
         """Of `expect` statements, in the order of the source; [] if there are none."""
-        found = self._summary.get("expectations", [])
-        with readable():
-            check(found, _EXPECTATIONS, f"{self.directory}: expectations")
         names = set(Expectation.__slots__) - {"log"}
         return [
             Expectation(
@@ -204,7 +173,7 @@ class Run:
                     LogLine(row["instance"], row["at_ns"], row["line"]) for row in one["log"]
                 ),
             )
-            for one in found
+            for one in self._summary.get("expectations", [])
         ]
 
     @property

@@ -8,20 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from runtime import json_schema
-from runtime.errors import RunError
-from runtime.json_schema import (
-    COUNT,
-    FLAG,
-    INTEGER,
-    TEXT,
-    Each,
-    Form,
-    Shape,
-    ValueKind,
-)
+from runtime.json_schema import Count, ValueKind, decoded, message, one_of
 
 SUPERVISOR_PORT = 7475  # TCP: the supervisor listens, the coordinator connects
 
@@ -29,28 +18,7 @@ AGENT, DATAPATH = "agent", "datapath"
 USER, KERNEL = "user", "kernel"  # kinds of datapath, as in the options of a run
 MAX_SHARE = 1000  # pktd's
 
-_PART = ValueKind("agent or datapath", lambda value: value in (AGENT, DATAPATH))
-_ENGINE = {"why": TEXT, "ports": TEXT, "stamp": TEXT, "scheduling": TEXT}
-_FACTS = Shape(
-    {
-        "node": TEXT,
-        "digest": TEXT,
-        "version": TEXT,
-        "kernel": Each(TEXT),
-        "user": _ENGINE,
-        "boot_id": TEXT,
-        "uname": TEXT,
-        "cgroup": TEXT,
-        "running": FLAG,
-    }
-)
-_BEGUN = Shape({"agent_pid": COUNT, "datapath_pid": COUNT})
-_ENDED = Shape({"left": TEXT})
-_SAYS: dict[str, Form] = {
-    "ended": {"what": _PART, "status": INTEGER, "again": FLAG},
-    "started": {"what": _PART, "pid": COUNT},
-    "notice": {"text": TEXT},
-}
+_Part = Annotated[str, one_of((AGENT, DATAPATH), "agent or datapath")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,71 +63,82 @@ class NodeFacts:
 class StartReply:
     """Processes of a run's beginning; the node's numbers."""
 
-    agent_pid: int
-    datapath_pid: int
+    agent_pid: Count
+    datapath_pid: Count
+
+
+@dataclass(frozen=True, slots=True)
+class EndReply:
+    """What could not be removed, '' if nothing is left."""
+
+    left: str
+
+
+def _is_share(value: object) -> bool:
+    return type(value) is int and 1 <= value <= MAX_SHARE
 
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """What `begin` asks for, checked."""
-
-    datapath: str
-    resume: bool
-    share: int
-
-
-# -- the coordinator's side -------------------------------------------------------------------
-
-
-def begin(datapath: str, *, resume: bool, share: int = 1) -> dict[str, object]:
-    """The request that starts datapath and agent.
+    """What `begin` asks for: datapath and agent are started.
 
     resume  in the middle of a run, after the container was started again
     share   so many nodes of the run share this one's processors: those with the same `boot_id`
     """
-    return {"do": "begin", "datapath": datapath, "resume": resume, "share": share}
+
+    datapath: Annotated[str, one_of((USER, KERNEL), f"{USER} or {KERNEL}")]
+    resume: bool
+    share: Annotated[int, ValueKind(f"a number from 1 to {MAX_SHARE}", _is_share)] = 1
+
+    def to_record(self) -> dict[str, object]:
+        return {"do": "begin", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnded:
+    """A part of the run has. `again`: another one is started in its place."""
+
+    what: _Part
+    status: int
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartStarted:
+    what: _Part
+    pid: Count
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisorNotice:
+    text: str
+
+
+Message = PartEnded | PartStarted | SupervisorNotice
+_KINDS: dict[str, type] = {"ended": PartEnded, "started": PartStarted, "notice": SupervisorNotice}
 
 
 def facts(answer: Any, node: str) -> NodeFacts:
     """Out of the answer to `facts`. RunError that names the node."""
-    json_schema.check(answer, _FACTS, f"facts of {node}")
-    known = {name: answer[name] for name in _FACTS.spec}
-    engine = EngineFacts(**{name: answer["user"][name] for name in _ENGINE})
-    return NodeFacts(**{**known, "user": engine})
+    return decoded(NodeFacts, answer, f"facts of {node}")
 
 
 def begun(answer: Any, node: str) -> StartReply:
     """Out of the answer to `begin`. RunError that names the node."""
-    json_schema.check(answer, _BEGUN, f"the beginning on {node}")
-    return StartReply(answer["agent_pid"], answer["datapath_pid"])
+    return decoded(StartReply, answer, f"the beginning on {node}")
 
 
 def left(answer: Any, node: str) -> str:
-    """Out of the answer to `end`: what could not be removed, '' if nothing is left. RunError."""
-    json_schema.check(answer, _ENDED, f"the end on {node}")
-    return str(answer["left"])
+    """Out of the answer to `end`. RunError that names the node."""
+    return decoded(EndReply, answer, f"the end on {node}").left
 
 
-def fault(message: Mapping[str, Any]) -> str:
-    """What is wrong with something that a supervisor says on its own, '' if it is valid."""
-    return json_schema.message_fault(message, _SAYS, "a supervisor")
-
-
-# -- the supervisor's side --------------------------------------------------------------------
+def read(said: Mapping[str, Any]) -> Message:
+    """What a supervisor says on its own. RunError that says what is wrong with it."""
+    found: Message = message(_KINDS, said, "a supervisor")
+    return found
 
 
 def beginning(request: Mapping[str, Any]) -> StartRequest:
-    """Out of a `begin`. RunError; KeyError for what is missing."""
-    datapath, resume, share = request["datapath"], request["resume"], request["share"]
-    if datapath not in (USER, KERNEL):
-        raise RunError(f"datapath is {datapath!r:.60}: {USER} or {KERNEL} is expected")
-    if type(resume) is not bool:
-        raise RunError(f"resume is {resume!r:.60}: true or false is expected")
-    if type(share) is not int or not 1 <= share <= MAX_SHARE:
-        raise RunError(f"share is {share!r:.60}: a number from 1 to {MAX_SHARE} is expected")
-    return StartRequest(datapath, resume, share)
-
-
-def record(found: NodeFacts | StartReply) -> dict[str, object]:
-    """As an answer."""
-    return asdict(found)
+    """Out of a `begin`. RunError."""
+    return decoded(StartRequest, dict(request), "begin")

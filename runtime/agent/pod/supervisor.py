@@ -15,6 +15,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import IO, Any
 
 from runtime.agent.pod import leftovers, node_facts, pod_messages
@@ -110,7 +111,7 @@ class Supervisor:
         here = self._settings
         running = self._run is not None
         found = await node_facts.find(here.name, here.digest, self._log, running=running)
-        return pod_messages.record(found)
+        return asdict(found)
 
     async def _begin(self, request: Mapping[str, Any]) -> Mapping[str, object]:
         wanted = pod_messages.beginning(request)
@@ -120,7 +121,7 @@ class Supervisor:
             await self._remove_left()
         self._run = NodeRun(self._settings, self._key, wanted, self._say, self._log)
         self._left = True  # until the run has ended well
-        return pod_messages.record(self._run.begun)
+        return asdict(self._run.begun)
 
     async def _kill(self, _request: Mapping[str, Any]) -> Mapping[str, object]:
         if self._run is None:

@@ -10,19 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.backend.base import Effect
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One agent's `applied`: ns since T0 on its own clock; late: only when it was back."""
-
-    elapsed_ns: int
-    late: bool
+from runtime.coordinator.says import StepApplied
 
 
 @dataclass(slots=True)
 class _Step:
-    said: dict[int, Said] = field(default_factory=dict)
+    said: dict[int, StepApplied] = field(default_factory=dict)
     blocked: bool = False  # something else of this step is not done yet
 
 
@@ -51,8 +44,9 @@ class HostSteps:
             self._step(number).blocked = False
             self._proceed()
 
-    def applied(self, host: int, number: int, said: Said) -> bool:
+    def applied(self, host: int, said: StepApplied) -> bool:
         """Takes note. False if the step had its effect already: the host comes too late for it."""
+        number = said.step
         self._done[host] = max(self._done[host], number + 1)
         if number < self._next:
             return False

@@ -13,17 +13,14 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
+from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
-from runtime.backend.hosts.acknowledged import HostSteps, Said
+from runtime.backend.hosts.acknowledged import HostSteps
 from runtime.backend.hosts.agent_state import AgentState, bind_request
-from runtime.backend.hosts.hosts import (
-    AgentReport,
-    Hosts,
-    InstanceReport,
-    NetworkHandle,
-)
+from runtime.backend.hosts.hosts import Hosts, NetworkHandle
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
+from runtime.coordinator import says
 from runtime.coordinator.agent_link import AgentError, LostError
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.coordinator.placement import NO_HOST
@@ -35,7 +32,6 @@ from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
 from runtime.system.scheduling import prefer
 
-PROCESS_EVENTS = ("join", "leave", "crash", "pause", "resume")
 LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
 NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end
 BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
@@ -51,10 +47,6 @@ def sum_up(datapaths: Iterable[Mapping[str, int]]) -> dict[str, str]:
             largest = name.startswith("late_") or name in LARGEST
             found[name] = max(before, value) if largest else before + value
     return {name: str(value) for name, value in found.items()}
-
-
-def _fields(message: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in message.items() if name != "say"}
 
 
 class AgentNetwork:
@@ -190,7 +182,7 @@ class AgentNetwork:
         for host in sorted(rows):
             await self._insist(host, {"do": "echo", "echoes": rows[host]})
 
-    def _echoed(self, host: int, rows: Sequence[tuple[int, int, int | None]]) -> None:
+    def _echoed(self, host: int, rows: Sequence[Sequence[Any]]) -> None:
         own = {row[0] for row in self._echoes.get(host, ())}
         if self._heard is not None:
             self._heard([(row[0], row[1], row[2]) for row in rows if row[0] in own])
@@ -268,26 +260,25 @@ class AgentNetwork:
 
     # -- what agents say ------------------------------------------------------------------------
 
-    def _said(self, host: int, message: Mapping[str, Any]) -> None:
-        kind = message["say"]
-        if kind == "applied":
-            self._applied(host, message)
-        elif kind == "sample" and self._samples is not None:
-            digests = message.get("digests", [])
-            self._samples.take(host, message["elapsed_ns"], message["pairs"], digests)
-        elif kind == "life":
-            life = InstanceReport(**_fields(message))
-            self._lives.add((life.step, life.node, life.what))
-            self._if_its_own(host, life.node, lambda: self._hosts.lived(host, life))
-        elif kind == "report":
-            report = AgentReport(**_fields(message))
-            self._if_its_own(host, report.node, lambda: self._hosts.reported(host, report))
-        elif kind == "echoes":
-            self._echoed(host, message["rows"])
-        elif kind == "notice":
-            self._notice(f"{self._names[host]}: {message['text']}")
-        elif kind == "failed":
-            self._fail(RunError(f"the agent of {self._names[host]} failed: {message['text']}"))
+    def _said(self, host: int, said: says.Message) -> None:
+        match said:
+            case says.StepApplied():
+                self._applied(host, said)
+            case says.TrafficSample():
+                if self._samples is not None:
+                    self._samples.take(host, said.elapsed_ns, said.pairs, said.digests)
+            case says.InstanceReport():
+                self._lives.add((said.step, said.node, said.what))
+                self._if_its_own(host, said.node, partial(self._hosts.lived, host, said))
+            case says.AgentReport():
+                self._if_its_own(host, said.node, partial(self._hosts.reported, host, said))
+            case says.EchoTimes():
+                self._echoed(host, said.rows)
+            case says.AgentNotice():
+                self._notice(f"{self._names[host]}: {said.text}")
+            case says.AgentFailed():
+                what = f"the agent of {self._names[host]} failed: {said.text}"
+                self._fail(RunError(what))
 
     def _if_its_own(self, host: int, node: int, act: Callable[[], None]) -> None:
         if node < len(self._placement) and self._placement[node] == host:
@@ -296,17 +287,10 @@ class AgentNetwork:
             name = self._names[host]
             self._fail(RunError(f"the agent of {name} speaks for node {node}, which is not its"))
 
-    def _applied(self, host: int, message: Mapping[str, Any]) -> None:
-        said = Said(message["elapsed_ns"], message["late"])
-        if not self._steps.applied(host, message["step"], said):
-            self._record(
-                {
-                    "kind": "late",
-                    "target": self._names[host],
-                    "step": message["step"],
-                    "applied_ns": message["elapsed_ns"],
-                }
-            )
+    def _applied(self, host: int, said: says.StepApplied) -> None:
+        if not self._steps.applied(host, said):
+            record = {"kind": "late", "target": self._names[host], "step": said.step}
+            self._record({**record, "applied_ns": said.elapsed_ns})
 
     def _lost(self, host: int, reason: str) -> None:
         if self._t0_ns:
@@ -353,7 +337,7 @@ class AgentNetwork:
             asked = [("join", name) for name in sorted(schedule.present)] if step == 0 else []
             asked += [(event.kind, event.target) for event in schedule.steps[step].events]
             for what, name in asked:
-                if what in PROCESS_EVENTS and name in own:
+                if what in PROCESS_KINDS and name in own:
                     life = (step, own[name], what)
                     found += [] if life in self._lives else [list(life)]
         return found

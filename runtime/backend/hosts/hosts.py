@@ -16,6 +16,7 @@ from runtime.backend.base import PortAllocator
 from runtime.backend.hosts.agent_state import AgentState
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.placement import Placement
+from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
 
 Ask = Callable[[int, Mapping[str, object]], Awaitable[object]]  # the agent of a host; RunError
@@ -62,33 +63,6 @@ class NetworkHandle:
     ask: Ask
     on_fatal: OnFatal  # the run cannot go on
     elapsed: Callable[[], int]  # ns since T0, 0 before
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceReport:
-    """What an agent says that it has done to an instance of its host (docs/agent.md, `life`)."""
-
-    step: int
-    node: int
-    what: str  # join | leave | crash | pause | resume
-    elapsed_ns: int  # since T0
-    status: str  # why not; '' if it has
-
-
-@dataclass(frozen=True, slots=True)
-class AgentReport:
-    """What the tstorm-hold of an instance has reported (docs/hold.md), in the order of `line`."""
-
-    node: int
-    line: int
-    event: str
-    elapsed_ns: int  # since T0; below 0 before
-    pid: int = 0
-    status: int = 0
-    signal: int = 0  # that ended the program; 0: it ended with `status`
-    program: str = ""
-    error: str = ""
-    order: str = ""
 
 
 class Hosts(Protocol):

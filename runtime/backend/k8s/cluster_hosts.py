@@ -15,13 +15,14 @@ from typing import Any
 from runtime.agent.pod.ending import longest_seconds
 from runtime.backend.base import RunContext
 from runtime.backend.hosts.agent_state import Port, bind_request
-from runtime.backend.hosts.hosts import AgentReport, InstanceReport, NetworkHandle
+from runtime.backend.hosts.hosts import NetworkHandle
 from runtime.backend.k8s.attaching import PodPorts
 from runtime.backend.k8s.pod_instances import PodInstance
 from runtime.backend.k8s.podplacement import Placed, addresses_of, of_family
 from runtime.backend.k8s.pods import GATE, INSTANCE, Pod
 from runtime.backend.k8s.supervisors import NodeParts
 from runtime.coordinator.agent_link import Host
+from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
 from runtime.json_schema import (
     COUNT,

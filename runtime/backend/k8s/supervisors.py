@@ -117,16 +117,18 @@ class NodeParts:
             raise RunError(f"the agent pod of {self.name} is lost: {error.message}") from error
 
     def _said(self, message: dict[str, Any]) -> None:
-        wrong = pod_messages.fault(message)
-        kind = message.get("say")
-        if wrong:
-            self._channel().give_up(wrong, "bad_messages")
-        elif kind == "notice":
-            self._notice(f"{self.name}: {message['text']}")
-        elif kind == "ended" and message["what"] == DATAPATH:
-            self.datapath.over(message["status"])
-        elif kind == "ended" and message["what"] == AGENT:
-            self._agent_ended(message["status"], again=message["again"])
+        try:
+            said = pod_messages.read(message)
+        except RunError as error:
+            self._channel().give_up(error.message, "bad_messages")
+            return
+        match said:
+            case pod_messages.SupervisorNotice():
+                self._notice(f"{self.name}: {said.text}")
+            case pod_messages.PartEnded(what=pod_messages.DATAPATH):
+                self.datapath.over(said.status)
+            case pod_messages.PartEnded():
+                self._agent_ended(said.status, again=said.again)
 
     def _channel(self) -> Channel:
         assert self._asker is not None  # who speaks is connected
@@ -180,7 +182,7 @@ class NodeParts:
         await self._begin(resume=False)
 
     async def _begin(self, *, resume: bool) -> None:
-        request = pod_messages.begin(self._begun, resume=resume, share=self._share)
+        request = pod_messages.StartRequest(self._begun, resume, self._share).to_record()
         pod_messages.begun(await self._ask(request, BEGIN_SECONDS), self.name)
 
     def restart_agent(self) -> None:

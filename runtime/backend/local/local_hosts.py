@@ -9,8 +9,6 @@ from typing import Any
 from runtime.agent.process.hostprocess import HostProcesses, Programs
 from runtime.backend.base import RunContext
 from runtime.backend.hosts.hosts import (
-    AgentReport,
-    InstanceReport,
     NetworkHandle,
     OnFatal,
 )
@@ -23,6 +21,7 @@ from runtime.backend.refusals import Refusals
 from runtime.coordinator import placement
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.coordinator import REJOIN_SECONDS
+from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
 from runtime.system.interface import INTERFACE
 

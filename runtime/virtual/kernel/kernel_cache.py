@@ -15,19 +15,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from runtime.errors import MachineError, RunError, unwritten
-from runtime.json_schema import (
-    COUNT,
-    FLAG,
-    TEXT,
-    Shape,
-    check,
-    parse,
-)
+from runtime.json_schema import Count, decoded, parse
 from runtime.system import caching, locks
 from runtime.virtual.kernel import kernel_changes
 
@@ -45,7 +38,7 @@ _BLOCK = 1 << 20
 class KernelFacts:
     """What kernel.json says."""
 
-    format: int
+    format: Count
     version: str  # 6.12.117
     source: str  # for people
     source_digest: str  # '' if it was built elsewhere
@@ -54,13 +47,9 @@ class KernelFacts:
     lacking: tuple[str, ...]  # of what is wanted: options that its source has not
     seccomp: bool  # whether programs can be watched by seccomp, which is faster than ptrace
     digest: str  # SHA-256 of the kernel
-    size_bytes: int
+    size_bytes: Count
     compiler: str
     built: str  # when, UTC; ISO 8601
-
-
-_KINDS = {"int": COUNT, "str": TEXT, "bool": FLAG, "tuple[str, ...]": [TEXT]}  # by annotation
-_SHAPE = Shape({row.name: _KINDS[str(row.type)] for row in fields(KernelFacts)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +186,10 @@ def _read(folder: Path) -> Kernel:
     if folder.name.startswith(_NEW):
         raise ValueError("not finished")
     record = parse((folder / _FACTS).read_bytes(), str(folder / _FACTS))
-    check(record, _SHAPE, str(folder / _FACTS))
-    if record["format"] != FORMAT or record.keys() - _SHAPE.spec.keys():
+    facts = decoded(KernelFacts, record, str(folder / _FACTS))
+    if facts.format != FORMAT or record.keys() != asdict(facts).keys():
         raise ValueError("another release's record")
-    record["patches"], record["lacking"] = tuple(record["patches"]), tuple(record["lacking"])
-    kernel = Kernel(folder / _KERNEL, KernelFacts(**record))
+    kernel = Kernel(folder / _KERNEL, facts)
     if kernel.path.stat().st_size != kernel.facts.size_bytes:
         raise ValueError("damaged")
     return kernel

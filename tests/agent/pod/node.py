@@ -23,6 +23,7 @@ from runtime.agent.pod import pod_messages
 from runtime.coordinator import placement
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
+from runtime.coordinator.says import Message
 from runtime.options import RunOptions
 from runtime.rpc import secure
 from runtime.rpc.calls import Asker
@@ -89,7 +90,7 @@ class Node:
         (place / "key").write_bytes(KEY)
         self.said: list[dict[str, Any]] = []
         self.lost: list[str] = []
-        self.agents_said: list[dict[str, Any]] = []
+        self.agents_said: list[Message] = []
         self.supervisor = self.start()
 
     # -- the supervisor -----------------------------------------------------------------------
@@ -132,7 +133,7 @@ class Node:
         await self.asker.close()
 
     async def begin(self, *, resume: bool = False) -> pod_messages.StartReply:
-        asked = pod_messages.begin(self.datapath, resume=resume, share=2)
+        asked = pod_messages.StartRequest(self.datapath, resume, share=2).to_record()
         return pod_messages.begun(await self.ask(asked), "n0")
 
     async def end(self) -> str:
@@ -145,7 +146,7 @@ class Node:
             return [message for message in self.said if message["say"] == what]
 
         await until(lambda: len(found()) >= count, lambda: f"{count} {what}: {self.said}")
-        assert all(pod_messages.fault(message) == "" for message in self.said)
+        assert all(map(pod_messages.read, self.said))
         return found()[-1]
 
     # -- the run ------------------------------------------------------------------------------

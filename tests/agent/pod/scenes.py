@@ -41,7 +41,11 @@ async def runs_follow_each_other(node: Node) -> None:
     await node.shaped()
     running = pod_messages.facts(await node.ask({"do": "facts"}), "n0")
     assert running.running
-    await refused(node, pod_messages.begin(node.datapath, resume=False), "a run is on at n0")
+    await refused(
+        node,
+        pod_messages.StartRequest(node.datapath, resume=False).to_record(),
+        "a run is on at n0",
+    )
     await node.shaped()
     await node.coordinator.stop()
     assert (await node.heard("ended"))["status"] == 0
@@ -199,9 +203,18 @@ NONSENSE: list[tuple[dict[str, object], str]] = [
     ({"do": ["begin"]}, "is nothing to do"),
     ({}, "None is nothing to do"),
     ({"do": "begin"}, "not a request"),
-    ({"do": "begin", "datapath": "/bin/sh", "resume": False, "share": 1}, "datapath is '/bin/sh'"),
-    ({"do": "begin", "datapath": "user", "resume": "no", "share": 1}, "resume is 'no'"),
-    ({"do": "begin", "datapath": "user", "resume": False, "share": 10**9}, "share is 1000000000"),
+    (
+        {"do": "begin", "datapath": "/bin/sh", "resume": False, "share": 1},
+        "datapath must be user or kernel, not '/bin/sh'",
+    ),
+    (
+        {"do": "begin", "datapath": "user", "resume": "no", "share": 1},
+        "resume must be true or false, not 'no'",
+    ),
+    (
+        {"do": "begin", "datapath": "user", "resume": False, "share": 10**9},
+        "share must be a number from 1 to 1000, not 1000000000",
+    ),
 ]
 SCENES: dict[str, Scene] = {
     scene.__name__: scene

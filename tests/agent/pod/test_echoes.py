@@ -61,7 +61,7 @@ def test_what_becomes_of_them_is_told_and_nobody_is_left() -> None:
         [3, 500, 20500],
         [3, 1500, None],
     ]
-    assert all(says.fault(message) == "" for message in found)
+    assert all(says.read(dict(message)) for message in found)
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,5 @@ def test_an_order_that_makes_no_sense_is_refused() -> None:
 
 @pytest.mark.parametrize("rows", [None, [[1, 2]], [[-1, 2, 3]], [[1, 2, -3]], [["1", 2, None]]])
 def test_an_agent_that_tells_nonsense_is_not_believed(rows: object) -> None:
-    assert says.fault({"say": "echoes", "rows": rows})
+    with pytest.raises(RunError, match="wrong 'rows'"):
+        says.read({"say": "echoes", "rows": rows})

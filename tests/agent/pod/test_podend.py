@@ -57,14 +57,14 @@ def state(process: subprocess.Popen[bytes]) -> str:
 
 def test_a_pause_stops_and_a_resume_lets_go_on(child: subprocess.Popen[bytes]) -> None:
     pods = Census(lambda: {UID})
-    assert asyncio.run(podend.pause(UID, pods)) == ""
+    assert asyncio.run(podend.signal_all(UID, pods, signal.SIGSTOP)) == ""
     wait_until(lambda: state(child) == "T", "its stop")
-    assert asyncio.run(podend.resume(UID, Census(lambda: {UID}))) == ""
+    assert asyncio.run(podend.signal_all(UID, Census(lambda: {UID}), signal.SIGCONT)) == ""
     wait_until(lambda: state(child) in "SR", "its going on")
 
 
 def test_who_is_paused_can_leave(child: subprocess.Popen[bytes]) -> None:
-    asyncio.run(podend.pause(UID, Census(lambda: {UID})))
+    asyncio.run(podend.signal_all(UID, Census(lambda: {UID}), signal.SIGSTOP))
     wait_until(lambda: state(child) == "T", "its stop")
     asyncio.run(podend.leave(UID, Census(lambda: {UID})))
     assert child.wait(SECONDS) == -signal.SIGTERM
@@ -73,4 +73,7 @@ def test_who_is_paused_can_leave(child: subprocess.Popen[bytes]) -> None:
 def test_nothing_is_paused_where_nothing_runs(child: subprocess.Popen[bytes]) -> None:
     child.kill()
     child.wait(SECONDS)
-    assert asyncio.run(podend.pause(UID, Census(lambda: {UID}))) == "nothing of it was running"
+    assert (
+        asyncio.run(podend.signal_all(UID, Census(lambda: {UID}), signal.SIGSTOP))
+        == "nothing of it was running"
+    )

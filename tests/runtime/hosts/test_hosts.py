@@ -17,12 +17,13 @@ from compiler.pipeline import compile_source
 from compiler.plan.types import Node, Topology
 from runtime.backend import datapath_choice
 from runtime.backend.base import Effect
-from runtime.backend.hosts.acknowledged import HostSteps, Said
+from runtime.backend.hosts.acknowledged import HostSteps
 from runtime.backend.hosts.agent_network import sum_up
 from runtime.backend.hosts.agent_state import AgentState, Port, bind_request
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.local import hosts_backend
 from runtime.backend.local.devices import mac_of
+from runtime.coordinator.says import StepApplied
 from runtime.errors import MachineError, RunError
 from runtime.options import RunOptions
 from runtime.rundir.etchosts import hostname
@@ -116,32 +117,32 @@ def test_a_step_has_its_effect_with_the_last_host() -> None:
     found = Effects("a", "b", "c")
     for host, at in ((1, 500), (0, 700), (2, 600)):
         assert not found.seen
-        assert found.steps.applied(host, 0, Said(at, late=False))
+        assert found.steps.applied(host, StepApplied(0, at, late=False))
     assert found.seen == [(0, Effect(700, 200))]
 
 
 def test_steps_have_their_effect_in_order() -> None:
     found = Effects("a", "b")
     for number in (1, 0):
-        found.steps.applied(0, number, Said(number, late=False))
-    found.steps.applied(1, 1, Said(9, late=False))
+        found.steps.applied(0, StepApplied(number, number, late=False))
+    found.steps.applied(1, StepApplied(1, 9, late=False))
     assert found.numbers == []
-    found.steps.applied(1, 0, Said(8, late=False))
+    found.steps.applied(1, StepApplied(0, 8, late=False))
     assert found.numbers == [0, 1]
 
 
 def test_a_lost_host_is_not_waited_for_and_comes_too_late() -> None:
     found = Effects("a", "b")
-    found.steps.applied(0, 0, Said(5, late=False))
+    found.steps.applied(0, StepApplied(0, 5, late=False))
     assert found.steps.waiting_for() == ["b"]
     found.steps.lost(1)
     assert found.seen == [(0, Effect(5, 0))]
     found.steps.back(1)
-    assert not found.steps.applied(1, 0, Said(90, late=True))
+    assert not found.steps.applied(1, StepApplied(0, 90, late=True))
     assert found.steps.done(1) == 1
-    found.steps.applied(0, 1, Said(7, late=False))
+    found.steps.applied(0, StepApplied(1, 7, late=False))
     assert found.numbers == [0]
-    found.steps.applied(1, 1, Said(95, late=True))
+    found.steps.applied(1, StepApplied(1, 95, late=True))
     assert found.seen[1] == (1, Effect(95, 88, ("b",)))
 
 
@@ -150,14 +151,14 @@ def test_nothing_has_an_effect_when_nobody_is_there() -> None:
     found.steps.lost(0)
     assert found.seen == []
     found.steps.back(0)
-    found.steps.applied(0, 0, Said(40, late=True))
+    found.steps.applied(0, StepApplied(0, 40, late=True))
     assert found.seen == [(0, Effect(40, 0, ("a",)))]
 
 
 def test_what_is_not_wired_has_no_effect_yet() -> None:
     found = Effects("a")
     found.steps.block(0)
-    found.steps.applied(0, 0, Said(3, late=False))
+    found.steps.applied(0, StepApplied(0, 3, late=False))
     assert found.seen == []
     found.steps.unblock(0)
     assert found.seen == [(0, Effect(3, 0))]

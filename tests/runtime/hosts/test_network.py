@@ -14,10 +14,10 @@ import pytest
 from compiler.pipeline import compile_source
 from runtime.backend.base import Change, Effect, RunContext
 from runtime.backend.hosts.agent_network import AgentNetwork
-from runtime.backend.hosts.hosts import AgentReport, InstanceReport
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.coordinator.agent_link import Host, LostError
 from runtime.coordinator.placement import NO_HOST, Placement
+from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.doubles.agent import DEADLINE_SECONDS, FakeAgent, refuse
