@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from compiler.plan.event_kinds import DOWN, ENDINGS
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
-from compiler.plan.state import DOWN
 from compiler.plan.types import Epoch, Event
 from runtime.errors import RunError
 from runtime.options import VIRTUAL, RunOptions
@@ -38,7 +38,7 @@ def paused(events: Iterable[Event]) -> frozenset[str]:
     for event in events:
         if event.kind == "pause":
             found.add(event.target)
-        elif event.kind in ("resume", "leave", "crash"):
+        elif event.kind in ("resume", *ENDINGS):
             found.discard(event.target)
     return frozenset(found)
 

@@ -25,7 +25,10 @@ from tdl.words import (
 
 _Statements = tuple[ast.Statement, ...]
 _PERIOD_ONLY = (ast.Churn, ast.Flap)
-_INSTANT_ONLY = (ast.Partition, ast.Heal, ast.Quit, ast.Reconnect, ast.Resume, ast.Restart)
+_IN_INTERVALS = (
+    *(ast.Join, ast.Leave, ast.Crash, ast.Disconnect, ast.Pause),
+    *(ast.Set, ast.Background, *_PERIOD_ONLY),
+)
 
 
 class Actions(MemberActions, FigureActions):
@@ -101,7 +104,7 @@ class Actions(MemberActions, FigureActions):
         return tuple(events)
 
     def _check_interval(self, clause: Clause, first: Token, last: Token) -> None:
-        if not isinstance(clause.action, _INSTANT_ONLY) or clause.verb.type == "RAMP":
+        if isinstance(clause.action, _IN_INTERVALS) or clause.verb.type == "RAMP":
             return
         verb = clause.verb.text
         hint = f"write 'at {first.text} … {verb}'"

@@ -277,8 +277,6 @@ def format_selector(selector: ast.Selector) -> str:
 
 def _action(action: ast.Action) -> list[str]:
     match action:
-        case ast.Join() | ast.Crash() | ast.Reconnect() | ast.Resume():
-            return _counted(action)
         case ast.Leave():
             return [*_counted(action), *(["sometime"] if action.sometime else [])]
         case ast.Disconnect() | ast.Pause():
@@ -305,6 +303,8 @@ def _action(action: ast.Action) -> list[str]:
             return ["background", quantities.rate(action.rate_bps)]
         case ast.Quit():
             return ["quit"]
+        case _:
+            return _counted(action)
 
 
 def _counted(action: ast.Counted) -> list[str]:

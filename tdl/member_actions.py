@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from tdl import ast, values
 from tdl.bounds import MAX_TIME_NS
@@ -12,11 +12,8 @@ from tdl.builder import cover, join_spans
 from tdl.lexer import Token
 from tdl.static import StaticActions
 
-_COUNTED: dict[str, type[ast.Join | ast.Crash | ast.Reconnect | ast.Resume]] = {
-    "join": ast.Join,
-    "crash": ast.Crash,
-    "reconnect": ast.Reconnect,
-    "resume": ast.Resume,
+_COUNTED: dict[str, type[ast.Counted]] = {
+    kind.__name__.lower(): kind for kind in get_args(ast.Counted)
 }
 _TAILS = {"disconnect": "for", "pause": "for", "restart": "after"}
 _TAIL_HINTS = {

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from compiler.plan.event_kinds import DOWN, UP
 from compiler.plan.format import ROUTES, PlanError
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK
-from compiler.plan.state import DOWN, UP
 from compiler.plan.types import Epoch
 
 if TYPE_CHECKING:

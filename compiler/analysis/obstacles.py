@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from compiler.analysis.history import History
+from compiler.plan.event_kinds import DOWN_KINDS, UP, UP_KINDS
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.state import UP
 from compiler.plan.types import Event
-
-DOWN_KINDS = ("leave", "crash", "disconnect", "bridge_down", "link_down")
-UP_KINDS = ("join", "reconnect", "bridge_up", "link_up")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from compiler.analysis.history import History, Outcome
 from compiler.phrases import moment
+from compiler.plan.event_kinds import DOWN
 from compiler.plan.expectations import (
     LOSS,
     OF_PAIRS,
@@ -28,7 +29,6 @@ from compiler.plan.expectations import (
 from compiler.plan.format import MAX_INT, PPB
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import Totals
-from compiler.plan.state import DOWN
 from tdl.quantities import rate, share
 
 MOST_PAIRS = 200  # of an expectation, evenly spread

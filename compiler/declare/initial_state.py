@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from compiler.declare.actions import RULES
 from compiler.declare.declared import Declared
 from compiler.declare.steps import StatementStep
 from compiler.declare.topology import Layout
 from tdl import ast
 
-TAKES = (ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Pause, ast.Restart)
+_TAKES = tuple(action for action, rule in RULES.items() if rule.takes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def find_beginning(
 ) -> InitialState:
     ordered = sorted(steps, key=lambda step: (step.statement.start_ns, step.order))
     late = _services_with_joins(declared, layout, ordered, failed)
-    absent = _first_is_join(ordered, TAKES, lambda step: step.chosen.instances)
+    absent = _first_is_join(ordered, _TAKES, lambda step: step.chosen.instances)
     joins = [
         node
         for service, nodes in enumerate(layout.instances)
@@ -59,7 +60,7 @@ def _services_with_joins(
     for step in steps:
         if isinstance(step.statement.action, ast.Join):
             found.update(service for service in step.chosen.services if service not in there)
-        elif isinstance(step.statement.action, TAKES) and step.chosen.named:
+        elif isinstance(step.statement.action, _TAKES) and step.chosen.named:
             named = {*step.chosen.services, *(service_of[node] for node in step.chosen.instances)}
             there |= named - found
     if failed:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS, MAX_NODES
 from compiler.plan.routes.core import MAX_CELLS
@@ -18,7 +19,6 @@ from tdl import ast
 from tdl.diagnostics import Sink
 
 SHOWN = 3  # instances that a message names
-REMOVES = (ast.Leave, ast.Crash, ast.Churn)
 
 
 def count(declared: Declared, raised: Mapping[str, int]) -> dict[str, int]:
@@ -50,7 +50,7 @@ def _needs(declared: Declared) -> dict[str, int]:
     removed: set[str] = set()
     for dynamic in sorted(declared.dynamics, key=lambda d: d.start_ns):
         action = dynamic.action
-        if isinstance(action, REMOVES):
+        if rule(action).removes:
             if len(removed) < len(declared.services):
                 removed.update(_may_touch(dynamic.selector, declared))
         elif isinstance(action, ast.Join) and isinstance(dynamic.selector, ast.Element):

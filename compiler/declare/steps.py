@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
 from compiler.declare.partition_groups import resolve_groups
 from compiler.declare.selectors import EMPTY, Resolver, Selection
@@ -21,26 +22,7 @@ from tdl.diagnostics import Sink
 
 Group = tuple[int, ...]  # nodes
 
-MEMBERS = (
-    *(ast.Join, ast.Leave, ast.Crash, ast.Churn, ast.Disconnect, ast.Reconnect),
-    *(ast.Pause, ast.Resume, ast.Restart),
-)
-WHOLE = (ast.Partition, ast.Heal, ast.Quit)
-
-KINDS: dict[type, tuple[str, ...]] = {
-    ast.Join: ("service", "bridge", "link"),
-    ast.Leave: ("service", "bridge", "link"),
-    ast.Crash: ("service",),
-    ast.Churn: ("service",),
-    ast.Disconnect: ("service",),
-    ast.Reconnect: ("service",),
-    ast.Pause: ("service",),
-    ast.Resume: ("service",),
-    ast.Restart: ("service",),
-    ast.Flap: ("link",),
-    ast.Set: ("link",),
-    ast.Background: ("link",),
-}
+Member = ast.Counted | ast.Churn  # who is there, runs or is connected
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +60,12 @@ class Doubt:
 def _doubt(order: int, statement: ast.Dynamic, selection: Selection | None) -> Doubt:
     start = statement.start_ns
     if selection is not None:
-        changes_members = isinstance(statement.action, MEMBERS)
+        changes_members = isinstance(statement.action, Member)
         touched = selection if changes_members else selection.only(("link",))
         return Doubt(start, order, touched)
     if isinstance(statement.selector, ast.LinkSelector):
         return Doubt(start, order, kinds=("link",))
-    return Doubt(start, order, kinds=KINDS[type(statement.action)])
+    return Doubt(start, order, kinds=rule(statement.action).targets)
 
 
 def build_steps(
@@ -100,7 +82,7 @@ def build_steps(
         if id(statement) in repeated:
             continue
         before = len(sink.found)
-        if isinstance(statement.action, WHOLE):
+        if not rule(statement.action).targets:
             step = _whole(order, statement, resolver, sink)
             touched: Selection | None = EMPTY
         else:
@@ -157,7 +139,7 @@ def _selected(
     if chosen is not EMPTY:
         if not _check_kind(statement, chosen, declared, sink):
             return None
-        chosen = chosen.only(KINDS[type(statement.action)])
+        chosen = chosen.only(rule(statement.action).targets)
     _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)
@@ -180,7 +162,7 @@ def _end(statement: ast.Dynamic, quit_ns: int | None, sink: Sink) -> int | None:
 
 
 def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, sink: Sink) -> bool:
-    kinds = KINDS[type(statement.action)]
+    kinds = rule(statement.action).targets
     if any(kind in kinds for kind in chosen.kinds):
         return True
     verb = _verb(statement.action)
@@ -198,7 +180,7 @@ def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, s
 def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
     verb = _verb(statement.action)
     selector = statement.selector
-    if kind != "service" and isinstance(statement.action, MEMBERS):
+    if kind != "service" and isinstance(statement.action, Member):
         other = {"reconnect": "join", "resume": "join"}.get(verb, "leave")
         return f"a {kind} can `leave` and `join`: write `{other}`"
     if isinstance(selector, ast.Element):
@@ -209,7 +191,7 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
                 words = [end_name(e, index if e.text == name else own) for e, own in ends]
                 words = [words[0], name] if link.is_mesh else words
                 return f"{verb!r} applies to links: write `{words[0]}--{words[1]} {verb} …`"
-    return f"{verb!r} applies to {' and '.join(f'{k}s' for k in KINDS[type(statement.action)])}"
+    return f"{verb!r} applies to {' and '.join(f'{k}s' for k in rule(statement.action).targets)}"
 
 
 def _check_meaning(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
@@ -227,7 +209,7 @@ def _check_meaning(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> Non
 def _check_count(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
     """A bridge or a link by itself has no count (the parser says so of instances)."""
     action = statement.action
-    if not isinstance(action, MEMBERS) or action.count is None or not chosen.single:
+    if not isinstance(action, Member) or action.count is None or not chosen.single:
         return
     percent = action.count.unit is ast.Unit.PERCENT
     if action.count.value != (PPB if percent else 1):

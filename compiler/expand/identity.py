@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.declare.steps import MEMBERS, StatementStep
+from compiler.declare.steps import Member, StatementStep
 from compiler.draws import statement_key
 from tdl.formatter import format_statement
 
@@ -31,7 +31,7 @@ def identities(steps: Iterable[StatementStep]) -> dict[int, DrawIdentity]:
     for step in steps:
         action = step.statement.action
         at_once = step.end_ns is None or step.outage
-        if not isinstance(action, MEMBERS) or (action.count is None and at_once):
+        if not isinstance(action, Member) or (action.count is None and at_once):
             continue  # everything legal, at once: nothing to draw
         text = format_statement(step.statement)
         ordinal = seen.get(text, 0)

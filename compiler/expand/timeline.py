@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from compiler.declare.actions import rule
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
-from compiler.declare.steps import WHOLE, StatementStep
+from compiler.declare.steps import StatementStep
 from compiler.expand import links, members, outage, partition
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
@@ -60,7 +61,7 @@ def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeli
     walk = Walk(model, sink, recorder)
     _begin(walk)
     for step in model.steps:
-        if step.chosen is not EMPTY or isinstance(step.statement.action, WHOLE):
+        if step.chosen is not EMPTY or not rule(step.statement.action).targets:
             walk.later(step.statement.start_ns, step, _act(walk, step))
     walk.run()
     events = tuple(walk.world.events)

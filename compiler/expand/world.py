@@ -123,7 +123,7 @@ class World:
         self.emit(kind, self.names[node])
 
     def change(self, node: int, kind: str) -> None:
-        """One of _AFTER happens to an instance that is there."""
+        """It happens to an instance that is there, and goes on being there."""
         self.nodes[node] = _AFTER[kind][self.nodes[node]]
         self.held_by["pause" if kind in ("pause", "resume") else "disconnect"].pop(node, None)
         self.emit(kind, self.names[node])

@@ -17,6 +17,7 @@ from compiler.expand.timeline import Timeline
 from compiler.expect.subjects import Subjects
 from compiler.phrases import moment
 from compiler.plan import expectations as plan
+from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import MAX_INT
 from compiler.plan.types import Event
@@ -27,7 +28,6 @@ from tdl.diagnostics import Sink
 from tdl.formatter import format_statement
 
 _Interval = tuple[int, int]
-_ENDS = ("leave", "crash")
 
 _PROGRAMS = (plan.LOG, plan.NO_LOG, plan.EXIT)
 
@@ -193,7 +193,7 @@ class _Presence:
         for event in events:
             if event.kind == "join":
                 self._since[event.target] = event.at_ns
-            elif event.kind in _ENDS:
+            elif event.kind in ENDINGS:
                 self._end(event.target, event.at_ns)
         for name in list(self._since):
             self._end(name, MAX_INT)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from compiler.expand.timeline import Timeline
 from compiler.feasibility.statement_places import StatementPlaces
 from compiler.phrases import moment, number
+from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.types import Event
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -20,7 +21,7 @@ NETWORK_NS = 1_000_000
 PROGRAM_NS = 10_000_000
 
 _Place = tuple[str, int]  # file and line
-_PROGRAM = frozenset(("join", "leave", "crash"))
+_PROGRAM = frozenset(("join", *ENDINGS))
 
 
 @dataclass(slots=True)

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from compiler.plan.event_kinds import DOWN_KINDS, UP_KINDS
 from compiler.plan.types import Event, Topology
 
 NOWHERE = -1
-_UP = frozenset(("join", "reconnect", "bridge_up", "link_up"))
-_DOWN = frozenset(("leave", "crash", "disconnect", "bridge_down", "link_down"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ class Connectivity:
 
     def apply(self, event: Event) -> Toggle | None:
         """None for an event that takes nothing up or down."""
-        up = event.kind in _UP
-        if not up and event.kind not in _DOWN:
+        up = event.kind in UP_KINDS
+        if not up and event.kind not in DOWN_KINDS:
             return None
         link = event.kind in ("link_up", "link_down")
         states = self.links if link else self.nodes

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from compiler.feasibility.statement_places import Makers
 from compiler.phrases import moment, number
+from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, Service
 from compiler.sources import RecordedFiles
@@ -79,7 +80,7 @@ def _by_place(
     gone: set[str] = set()
     found: dict[tuple[str, int], _Late] = {}
     for event in events:
-        if event.kind in ("leave", "crash"):
+        if event.kind in ENDINGS:
             gone.add(event.target)
         elif event.kind == "join" and event.target in gone:
             service = event.target.rpartition(".")[0]

@@ -5,27 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
+from compiler.declare.actions import RULES
 from compiler.declare.model import Model
 from compiler.expand.world import NOBODY
 from compiler.plan.types import Event
 from tdl import ast
-
-# What makes an event of a kind, the likeliest first.
-_MAKERS: dict[str, tuple[type, ...]] = {
-    "join": (ast.Join, ast.Restart, ast.Churn),
-    "leave": (ast.Leave,),
-    "crash": (ast.Crash, ast.Restart, ast.Churn),
-    "disconnect": (ast.Disconnect,),
-    "reconnect": (ast.Reconnect, ast.Disconnect),
-    "pause": (ast.Pause,),
-    "resume": (ast.Resume, ast.Pause),
-    "bridge_up": (ast.Join, ast.Leave),
-    "bridge_down": (ast.Leave,),
-    "link_up": (ast.Join, ast.Heal, ast.Flap, ast.Leave),
-    "link_down": (ast.Partition, ast.Leave, ast.Flap),
-    "set": (ast.Set,),
-    "background": (ast.Background,),
-}
 
 
 class Makers:
@@ -43,11 +27,10 @@ class Makers:
         one that names the target, if there is one.
         """
         there = self._dynamics.get(event.place, ())
-        for action in _MAKERS[event.kind]:
-            fits = [statement for statement in there if isinstance(statement.action, action)]
-            if fits:
-                return next((s for s in fits if _names(s.selector, event.target)), fits[0])
-        return None
+        makers = [action for action, rule in RULES.items() if event.kind in rule.events]
+        fits = [one for action in makers for one in there if isinstance(one.action, action)]
+        naming = (one for one in fits if _names(one.selector, event.target))
+        return next(naming, fits[0] if fits else None)
 
 
 def _names(selector: ast.Selector, target: str) -> bool:

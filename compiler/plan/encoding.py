@@ -9,14 +9,14 @@ from __future__ import annotations
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
-from compiler.plan import types
+from compiler.plan import event_kinds, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
 from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState, Property
 from compiler.plan.services import service_from_json, service_to_json
 
 TOPOLOGY_FIELDS = ("bootstrapper", "links", "network", "nodes", "quit_when", "routing", "services",
                    "start_when_ready")  # fmt: skip
-NODE_WORDS = ("up", "cut", "down")
+NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
 
 # --- topology --------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def event_from_json(value: Any, place: Place) -> types.Event:
     args, at, file, kind, line, seq, target = place.fields(
         value, "args", "at_ns", "file", "kind", "line", "seq", "target"
     )
-    word = place.word(kind, "kind", types.KINDS)
+    word = place.word(kind, "kind", event_kinds.KINDS)
     return types.Event(
         seq=place.integer(seq, "seq"),
         at_ns=place.integer(at, "at_ns"),

@@ -21,11 +21,11 @@ from compiler.plan.encoding import (
     node_from_json,
     state_from_json,
 )
+from compiler.plan.event_kinds import DOWN
 from compiler.plan.format import HEADER, MAX_LINKS, MAX_NODES, SNAPSHOTS, TOPOLOGY, Place
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.cells import CellReader
 from compiler.plan.routes.core import Core
-from compiler.plan.state import DOWN
 from compiler.plan.types import Epoch, Link, Node
 
 T = TypeVar("T")

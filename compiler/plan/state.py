@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.plan.event_kinds import DOWN, EVENT_KINDS, INSTANCE, LINK, UP, EventKind
 from compiler.plan.format import TIMELINE, PlanError
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK, Core
 from compiler.plan.types import Epoch, Event, Topology
-
-UP, CUT, DOWN = "up", "cut", "down"
 
 
 class _Links:
@@ -81,14 +80,6 @@ class Fold:
         self._touched_links.clear()
         return Epoch(index, at_ns, first_seq, last_seq, tuple(nodes), tuple(links))
 
-    def _instance(self, event: Event, legal: tuple[str, ...], new: str) -> None:
-        node = self._node(event, instance=True)
-        self._move(event, node, legal, new)
-
-    def _bridge(self, event: Event, legal: tuple[str, ...], new: str) -> None:
-        node = self._node(event, instance=False)
-        self._move(event, node, legal, new)
-
     def _node(self, event: Event, *, instance: bool) -> int:
         node = self.node_index.get(event.target, -1)
         if node < 0 or (self.topology.nodes[node].service >= 0) != instance:
@@ -98,6 +89,8 @@ class Fold:
     def _move(self, event: Event, node: int, legal: tuple[str, ...], new: str) -> None:
         if self.nodes[node] not in legal:
             _refuse(event, f"is not possible: the target is {self.nodes[node]}")
+        if not new:
+            return
         self.nodes[node] = new
         self._touched_nodes.add(node)
         if new == DOWN:
@@ -150,18 +143,21 @@ def _refuse(event: Event, why: str) -> None:
     raise PlanError(TIMELINE, f"{event.kind} {event.target!r:.80} {why}", line=event.seq + 1)
 
 
+def _change(kind: EventKind) -> Callable[[Fold, Event], None]:
+    """Of a kind that changes no more than the state of its target."""
+    before, after = kind.before, kind.after
+    if kind.target == LINK:
+        return lambda fold, event: fold._switch(event, after == UP)
+    instance = kind.target == INSTANCE
+    return lambda fold, event: fold._move(
+        event, fold._node(event, instance=instance), before, after
+    )
+
+
 _APPLY: dict[str, Callable[[Fold, Event], None]] = {
-    "join": lambda fold, event: fold._instance(event, (DOWN,), UP),
-    "leave": lambda fold, event: fold._instance(event, (UP, CUT), DOWN),
-    "crash": lambda fold, event: fold._instance(event, (UP, CUT), DOWN),
-    "disconnect": lambda fold, event: fold._instance(event, (UP,), CUT),
-    "reconnect": lambda fold, event: fold._instance(event, (CUT,), UP),
+    **{kind.word: _change(kind) for kind in EVENT_KINDS if kind.before},
     "pause": lambda fold, event: fold._pause(event, True),
     "resume": lambda fold, event: fold._pause(event, False),
-    "bridge_up": lambda fold, event: fold._bridge(event, (DOWN,), UP),
-    "bridge_down": lambda fold, event: fold._bridge(event, (UP,), DOWN),
-    "link_up": lambda fold, event: fold._switch(event, True),
-    "link_down": lambda fold, event: fold._switch(event, False),
     "set": Fold._set,
     "background": Fold._background,
     "quit": Fold._end,

@@ -114,11 +114,15 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A primitive change at an instant. Kinds and targets are fixed (docs/plan.md)."""
+    """A primitive change at an instant. Kinds and targets are fixed (docs/plan.md).
+
+    `args` of `set` are the resulting absolute values of what changed, by fields of LinkState; of
+    `background` rate_bps (the emulated traffic; 0 frees it). Other kinds have none.
+    """
 
     seq: int
     at_ns: int
-    kind: str  # one of KINDS
+    kind: str  # one of event_kinds.KINDS
     target: str  # 'server.3', 's1', 'a.0->s1', '' for quit
     args: Mapping[str, int | str]  # integers and words only
     line: int  # source line of the statement, 0 = implied (a default join)
@@ -128,27 +132,6 @@ class Event:
     def place(self) -> tuple[str, int]:
         """File and line of the statement."""
         return self.file, self.line
-
-
-KINDS = (
-    "join",
-    "leave",
-    "crash",
-    "disconnect",
-    "reconnect",
-    "pause",
-    "resume",
-    "link_up",
-    "link_down",
-    "bridge_up",
-    "bridge_down",
-    "set",
-    "background",
-    "quit",
-)
-
-# args by kind: `set` carries the resulting absolute values of what changed, by fields of LinkState;
-# `background` carries rate_bps (the emulated traffic; 0 frees it). All other kinds carry nothing.
 
 
 @dataclass(frozen=True, slots=True)

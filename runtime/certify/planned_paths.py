@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compiler.plan.event_kinds import DOWN
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.reader import Plan
-from compiler.plan.state import DOWN, NetworkState
+from compiler.plan.state import NetworkState
 from runtime.schedule import Schedule, Step
 
 Pair = tuple[int, int]

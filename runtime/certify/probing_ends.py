@@ -12,13 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compiler.plan.event_kinds import ENDINGS
 from runtime.certify.planned_paths import Pair
 from runtime.probing.probe_record import LOST_AT_END_NS, LOST_NS
 
 SLACK_NS = 500_000_000  # between an end and the report that it makes
 REPORT_NS = 1_000_000_000  # between two reports
 WAIT_NS = SLACK_NS + LOST_NS + REPORT_NS  # then a lost probe was told of, whatever the end
-_ENDS = frozenset({"leave", "crash", "killed"})
+_ENDS = frozenset({*ENDINGS, "killed"})
 
 
 class ProbingEnds:

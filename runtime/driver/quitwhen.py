@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compiler.plan.event_kinds import DOWN
 from compiler.plan.reader import Plan
-from compiler.plan.state import DOWN
 from runtime.backend.instance import Instance
 from runtime.schedule import Schedule
 

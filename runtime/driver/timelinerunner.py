@@ -15,8 +15,8 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
 from compiler.plan.reader import Plan
-from compiler.plan.state import CUT, DOWN, UP
 from compiler.plan.types import Event
 from runtime.backend.base import (
     Change,
@@ -37,14 +37,6 @@ from runtime.schedule import Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
-
-_STATE_AFTER = {
-    "join": UP,
-    "reconnect": UP,
-    "disconnect": CUT,
-    "leave": DOWN,
-    "crash": DOWN,
-}
 
 
 @dataclass(slots=True)
@@ -298,15 +290,15 @@ class TimelineRunner:
         name = event.target
         if event.kind == "join":
             self._chain(name, self._join(name, event, staged, network))
-        elif event.kind in ("leave", "crash"):
+        elif event.kind in ENDINGS:
             self._chain(name, self._end(event, staged, network))
-        elif event.kind in ("pause", "resume"):
-            self._chain(name, self._stop_or_go_on(event, staged, network))
+        elif event.kind in SIGNALS:
+            self._chain(name, self._signal(event, staged, network))
         else:
             applied = None if network is None else network.at_ns
             self._done(event, staged.step, network, applied)
-        if event.kind in _STATE_AFTER:
-            self.instances[name].state = _STATE_AFTER[event.kind]
+        if event.kind in STATE_AFTER:
+            self.instances[name].state = STATE_AFTER[event.kind]
 
     def _chain(self, name: str, action: Coroutine[Any, Any, None]) -> None:
         """Actions on one instance happen one after the other; different instances do not wait."""
@@ -377,10 +369,11 @@ class TimelineRunner:
             self._cuts.add(task)
             task.add_done_callback(self._cuts.discard)
 
-    async def _stop_or_go_on(self, event: Event, staged: _Staged, network: Effect | None) -> None:
+    async def _signal(self, event: Event, staged: _Staged, network: Effect | None) -> None:
         instance = self.instances[event.target]
-        at_ns = await (instance.pause() if event.kind == "pause" else instance.resume())
-        instance.paused = event.kind == "pause"
+        at_ns = await instance.signal(event.kind)
+        if event.kind in ("pause", "resume"):
+            instance.paused = event.kind == "pause"
         self._starts.mark(instance, event.kind, at_ns - self.t0_ns)
         self._done(event, staged.step, network, at_ns - self.t0_ns)
 

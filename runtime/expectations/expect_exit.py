@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.expectations import PlannedExpectation
 from runtime.expectations.figure_words import moment
 from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured, worst
@@ -16,7 +17,7 @@ from runtime.expectations.run_evidence import RunEvidence
 from runtime.expectations.window import MeasuredWindow
 from runtime.rundir.eventlog import how_ended
 
-_LIVES_BEGIN, _LIVES_END = ("join", "start"), ("leave", "crash")
+_LIVES_BEGIN, _LIVES_END = ("join", "start"), ENDINGS
 
 
 def judge(expectation: PlannedExpectation, records: RunEvidence, _seen: MeasuredWindow) -> Finding:

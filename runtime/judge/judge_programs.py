@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.plan.event_kinds import ENDINGS
+
 SUCCESS, RUN, ANY, UNSTATED = "success", "run", "any", ""
 STILL_RUNNING = "still_running"  # in a failure's record: the program was, at the end of the run
-_LIVES_END = frozenset({"leave", "crash"})
 _ENDS = frozenset({"exit", "killed"})
 _LIVES_BEGIN = frozenset({"join", "start"})
 
@@ -75,7 +76,7 @@ def failures(
             continue
         if kind in _LIVES_BEGIN:
             program.begin(record.get("started_ns"))
-        elif kind in _LIVES_END:
+        elif kind in ENDINGS:
             program.is_there = False
         elif kind in _ENDS and not record.get("asked"):
             program.ended_ns = record.get("applied_ns", 0)

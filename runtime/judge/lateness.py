@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.judge.verdict import MANY, Judge, milliseconds
 from runtime.options import COMPLETED, FAILED
 from runtime.schedule import Schedule
 
-PROCESS_KINDS = frozenset({"join", "leave", "crash", "pause", "resume"})
 ENGINE = "pktd"  # the packet engine of a run without hosts, as people know it
 DRIVER = "the driver"
 NOTED_PERCENT = 10  # of the smallest delay: a larger 99th percentile of packets is said

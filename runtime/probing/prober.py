@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import IO, Any
 
+from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.reader import Plan
 from runtime.datapath import pktd
 from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
@@ -37,7 +38,7 @@ from runtime.system import compiled_programs
 WINDOW_NS, AHEAD_NS = 1_000_000_000, 200_000_000
 VIRTUAL_ROUNDS = 3  # in a window
 PROGRAM = "tprobe"
-_CAME, _WENT = ("join", "start"), ("leave", "crash", "killed")
+_CAME, _WENT = ("join", "start"), (*ENDINGS, "killed")
 
 Place = Callable[[str], tuple[str, str, asyncio.Future[None]] | None]
 """Of an instance: a path of its network namespace, its address, and when this life is over; None if

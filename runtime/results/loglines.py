@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from heapq import merge
 from typing import Any, BinaryIO, NamedTuple
 
+from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.errors import RunError
 from runtime.rundir import logmarks
 from runtime.rundir.eventlog import read_events
@@ -27,7 +28,6 @@ MAX_BYTES = 1 << 40
 LINE_BYTES = 1 << 16  # a longer line is cut
 SKIPPED_BYTES = 1 << 20  # of the rest of such a line, at a time
 WAITING_BYTES = 1 << 20  # of the lines of a log that a mark may still bound
-TOLD = frozenset({"join", "leave", "crash", "pause", "resume"})  # marks that events say again
 _EVER = 1 << 62
 
 
@@ -147,7 +147,7 @@ def lines_of(
             yield from (_until(line, mark.at_ns) for line in waiting)
             waiting.clear()
             waiting_bytes, marked_ns = 0, mark.at_ns
-            if mark.text not in TOLD:
+            if mark.text not in PROCESS_KINDS:
                 yield LogRecord(marked_ns, marked_ns, name, text)
             continue
         from_ns, until_ns = growth.bounds(at)

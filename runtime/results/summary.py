@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
 from runtime.certify.drops import look_at_drops
 from runtime.errors import RunError
 from runtime.json_schema import REMEDY
 from runtime.judge import judge_programs, lateness, outcomes
-from runtime.judge.lateness import PROCESS_KINDS, late_for_delays
+from runtime.judge.lateness import late_for_delays
 from runtime.judge.verdict import Judge
 from runtime.options import COMPLETED, FAILED, RunOptions
 from runtime.results.logtail import last_line

@@ -92,16 +92,7 @@ class FakeInstance:
         ran_ns = None if self.refuses else at_ns + MS
         return Joined(at_ns, ran_ns, self.refuses, unheard=self.unheard)
 
-    async def arrive(self, incarnation: Incarnation) -> int:
-        raise AssertionError("it starts its program by itself")
-
-    async def start(self, incarnation: Incarnation) -> Joined:
-        raise AssertionError("it starts its program by itself")
-
-    async def pause(self) -> int:
-        raise AssertionError("nothing pauses it")
-
-    async def resume(self) -> int:
+    async def signal(self, kind: str) -> int:
         raise AssertionError("nothing pauses it")
 
     async def leave(self) -> Left:

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.plan.encoding import event_from_json, event_line
+from compiler.plan.event_kinds import KINDS
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT, Place, canonical
 from compiler.plan.properties import COMPOSED, PROPERTIES, LinkState, Totals
-from compiler.plan.types import KINDS, Event
+from compiler.plan.types import Event
 
 whole = st.integers(0, MAX_INT)
 names = st.sampled_from(["rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "queue_bytes"])

@@ -250,11 +250,11 @@ def test_a_paused_instance_stands_still_and_can_end(tmp_path: Path, end: str) ->
         holder = await made(maker)
         await holder.order_start(Program(("/bin/sh", "-c", words), ENV, tmp_path, log))
         wait_until(lambda: log.read_text() == "ready\n", "the program")
-        holder.pause()
+        holder.signal("pause")
         still = {"T", "D"}  # D: one that waits for a child, which is stopped, to begin
         wait_until(lambda: states(holder.pid) <= still, "it stands still")
         if end == "resume":
-            holder.resume()
+            holder.signal("resume")
             wait_until(lambda: not states(holder.pid) & still, "it goes on")
         if end == "kill":
             holder.kill()

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compiler.plan.event_kinds import CUT, DOWN, UP
 from compiler.plan.properties import LinkState
-from compiler.plan.state import CUT, DOWN, UP
 from runtime.errors import RunError
 from tstorm import units
 from tstorm.plotting import canvas, legend

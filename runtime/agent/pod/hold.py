@@ -8,10 +8,11 @@ import select
 import struct
 from pathlib import Path
 
+from compiler.plan.event_kinds import EVENT_KINDS
 from runtime.agent.pod.podprocesses import HOLD_SIGNAL, status_of, takes_orders
 from runtime.agent.process.orders import OrderError
 
-ORDERS = {"join": 1, "leave": 2, "crash": 3, "pause": 4, "resume": 5, "setup": 6}
+ORDERS = {**{kind.word: kind.order for kind in EVENT_KINDS if kind.order}, "setup": 6}
 _PIDFD_SEND_SIGNAL = 424  # on every architecture; Python's own takes no value along
 _SI_QUEUE = -1
 _SIGINFO = struct.Struct("=iii4xiii100x")  # siginfo_t where pointers have 64 bits: 128 bytes

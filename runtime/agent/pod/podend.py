@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
+from compiler.plan.event_kinds import SIGNALS
 from runtime.agent.pod.ending import PodEnding
 from runtime.agent.pod.podprocesses import Census, Member, pod_of_process, status_of
 
@@ -61,16 +63,8 @@ def _is_first(member: Member) -> bool:
     return status_of(member.pid).get("NSpid", "").split()[1:] == ["1"]
 
 
-async def pause(uid: str, pods: Census) -> str:
-    """SIGSTOP to all but the sandbox."""
-    return await _signal_all(uid, pods, signal.SIGSTOP)
-
-
-async def resume(uid: str, pods: Census) -> str:
-    return await _signal_all(uid, pods, signal.SIGCONT)
-
-
-async def _signal_all(uid: str, pods: Census, number: signal.Signals) -> str:
+async def signal_all(uid: str, pods: Census, number: signal.Signals) -> str:
+    """To all but the sandbox."""
     group = _without_sandbox(await _look(uid, pods))
     if not group:
         return "nothing of it was running"
@@ -78,11 +72,12 @@ async def _signal_all(uid: str, pods: Census, number: signal.Signals) -> str:
 
 
 async def carry_out(what: str, uid: str, pods: Census, ending: PodEnding) -> str:
-    """`what` is leave, crash, pause or resume. '' if it is done, else why not."""
-    if what == "leave":
-        return await leave(uid, pods, ending)
-    others = {"crash": crash, "pause": pause, "resume": resume}
-    return await others[what](uid, pods)
+    """`what` is any of event_kinds.PROCESS_KINDS but a join. '' if it is done, else why not."""
+    if what in SIGNALS:
+        return await signal_all(uid, pods, signal.Signals[SIGNALS[what]])
+    ends: Mapping[str, Callable[[str, Census], Awaitable[str]]]
+    ends = {"leave": partial(leave, ending=ending), "crash": crash}
+    return await ends[what](uid, pods)
 
 
 async def _look(uid: str, pods: Census) -> list[Member]:

@@ -34,7 +34,7 @@ from runtime.agent.vocabulary import Change, Moved, PathDelay
 from runtime.datapath import dialect
 from runtime.datapath.sampler import arrays, digest_arrays
 from runtime.errors import fail
-from runtime.options import CLOSE, LOCAL, REAL
+from runtime.options import CLOSE, REAL
 from runtime.say import some
 from runtime.schedule import Schedule
 from runtime.system.rt_throttle import RESTS
@@ -57,7 +57,7 @@ def apart_ns(order: PrepareOrder) -> int:
     """How much later than the first agent this one ticks, where all of them share the processors
     of one machine: they would only wait for each other (runtime.system.rt_lock)."""
     options = order.options
-    if options.backend != LOCAL or options.time != REAL:
+    if not options.on_this_machine or options.time != REAL:
         return 0
     return order.host * min(APART_NS, MOST_APART_NS // len(order.hosts))
 

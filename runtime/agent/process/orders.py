@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.agent.metadata.codec import MAX_BOOT
 from runtime.agent.process.commandline import METADATA_PORT
 from runtime.errors import RunError
@@ -23,7 +24,6 @@ MAX_ECHO_PAIRS = 4096
 MAX_ECHOES = 1_000_001  # of one pair
 MAX_ECHO_NS = 3_600_000_000_000
 MAX_PROBE_NS = 10_000_000_000  # of an interval or a wait
-LIVES = ("join", "leave", "crash", "pause", "resume")
 WAITS = ("set_up", "started", "ready", "released")  # of what is done before the start
 UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
@@ -205,7 +205,7 @@ class InstanceOrder:
 
     step: int
     node: int
-    what: str  # one of LIVES
+    what: str  # one of PROCESS_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,9 +376,9 @@ def _resume(found: Any, instances: int, networks: Iterable[Network]) -> ResumeOr
 
 
 def _life(item: Any, instances: int) -> InstanceOrder:
-    if not isinstance(item, list) or len(item) != 3 or item[2] not in LIVES:
+    if not isinstance(item, list) or len(item) != 3 or item[2] not in PROCESS_KINDS:
         raise OrderError(
-            f"an order is {item!r:.60}: [step, node, join|leave|crash|pause|resume] is expected"
+            f"an order is {item!r:.60}: [step, node, {'|'.join(PROCESS_KINDS)}] is expected"
         )
     step = number(item[0], "the step of an order")
     return InstanceOrder(step, number(item[1], "a node of orders", 0, instances), item[2])

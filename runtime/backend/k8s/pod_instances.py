@@ -16,9 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compiler.plan.event_kinds import PROCESS_KINDS, SIGNALS
 from compiler.plan.types import Node
 from runtime.backend.base import Log, OnEnded, OnKilled
-from runtime.backend.hosts.hosts import AgentReport, InstanceReport
 from runtime.backend.instance import (
     CommandRunner,
     Incarnation,
@@ -29,6 +29,7 @@ from runtime.backend.instance import (
 )
 from runtime.backend.k8s.kubeletready import KubeletReadiness
 from runtime.backend.k8s.pods import INSTANCE, Pod
+from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import fail
 
 START_SECONDS = 30.0  # for the report of a start; what takes longer is told as an error
@@ -112,11 +113,8 @@ class PodInstance:
         self._hearers = hearers
         self._loop = asyncio.get_running_loop()
         self._joins: asyncio.Queue[_Start] = asyncio.Queue()
-        self._ends: dict[str, asyncio.Queue[int]] = {
-            "leave": asyncio.Queue(),
-            "crash": asyncio.Queue(),
-            "pause": asyncio.Queue(),
-            "resume": asyncio.Queue(),
+        self._done: dict[str, asyncio.Queue[int]] = {
+            kind: asyncio.Queue() for kind in PROCESS_KINDS
         }
         self._unanswered: deque[_Start] = deque()  # joins without the answer of tstorm-hold
         self._said: set[tuple[int, str]] = set()  # a resumed agent may do a step a second time
@@ -154,12 +152,6 @@ class PodInstance:
     def hold(self, life: Incarnation, gate: int) -> None:
         """Its agent starts it with the step by itself."""
 
-    async def arrive(self, _life: Incarnation) -> int:
-        raise NotImplementedError("its agent lets it join")
-
-    async def start(self, _life: Incarnation) -> Joined:
-        raise NotImplementedError("its agent starts it")
-
     async def join(self, life: Incarnation, _opened_ns: int) -> Joined:
         start = await self._joins.get()
         assert isinstance(life, PodIncarnation)  # instances get back what they have made
@@ -189,20 +181,17 @@ class PodInstance:
                     raise
 
     async def leave(self) -> Left:
-        at_ns = await self._ends["leave"].get()
+        at_ns = await self._done["leave"].get()
         life, self.present = self.present, None
         return Left(at_ns, life)
 
     async def crash(self) -> int:
-        at_ns = await self._ends["crash"].get()
+        at_ns = await self._done["crash"].get()
         self.present = None
         return at_ns
 
-    async def pause(self) -> int:
-        return await self._ends["pause"].get()
-
-    async def resume(self) -> int:
-        return await self._ends["resume"].get()
+    async def signal(self, kind: str) -> int:
+        return await self._done[kind].get()
 
     # -- what is said of it ---------------------------------------------------------------------
 
@@ -215,13 +204,13 @@ class PodInstance:
         if life.what == "join":
             self._ordered_to_join(at_ns, life.status)
             return
-        if life.what in ("pause", "resume"):
+        if life.what in SIGNALS:
             if life.status:
                 self._hearers.warn(f"{self.node.name}: {life.what} was not possible: {life.status}")
-            self._ends[life.what].put_nowait(at_ns)
+            self._done[life.what].put_nowait(at_ns)
             return
         ending, self._current = self._current, None
-        self._ends[life.what].put_nowait(at_ns)
+        self._done[life.what].put_nowait(at_ns)
         if life.status:
             _over(ending)  # nobody is there to say goodbye
             return

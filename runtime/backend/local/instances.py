@@ -293,15 +293,9 @@ class LocalInstance:
         self._let_go(0.0)
         return time.monotonic_ns()
 
-    async def pause(self) -> int:
-        """Stops all of its processes. Returns when that was asked for."""
+    async def signal(self, kind: str) -> int:
         if self.current is not None:
-            self.current.holder.pause()
-        return time.monotonic_ns()
-
-    async def resume(self) -> int:
-        if self.current is not None:
-            self.current.holder.resume()
+            self.current.holder.signal(kind)
         return time.monotonic_ns()
 
     def _let_go(self, grace: float) -> LocalIncarnation | None:

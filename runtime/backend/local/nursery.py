@@ -199,15 +199,10 @@ class Holder:
             self._ending = True
             self._send(f"stop {number}".encode())
 
-    def pause(self) -> None:
-        """Stops every process of the instance (SIGSTOP)."""
+    def signal(self, kind: str) -> None:
+        """To every process of the instance, what the kind of event says (event_kinds.SIGNALS)."""
         if not self.gone.done():
-            self._send(b"pause")
-
-    def resume(self) -> None:
-        """They go on (SIGCONT)."""
-        if not self.gone.done():
-            self._send(b"resume")
+            self._send(kind.encode())
 
     def _send(self, request: bytes) -> None:
         try:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from compiler.plan.types import Node
-from runtime.backend.hosts.hosts import AgentReport, InstanceReport
 from runtime.backend.instance import Instance, Joined, ProgramEnd
 from runtime.backend.k8s import pod_instances
 from runtime.backend.k8s.pod_instances import (
@@ -22,6 +21,7 @@ from runtime.backend.k8s.pod_instances import (
     PodInstance,
 )
 from runtime.backend.k8s.pods import pod
+from runtime.coordinator.says import AgentReport, InstanceReport
 from tests.doubles.api import shown
 from tests.waiting import until
 
@@ -170,9 +170,9 @@ def test_a_pause_and_a_resume_are_when_the_agent_gave_them() -> None:
         await scene.up()
         scene.life("pause", 10)
         scene.report("paused", 11)
-        assert await scene.instance.pause() == T0 + 10 * MS
+        assert await scene.instance.signal("pause") == T0 + 10 * MS
         scene.life("resume", 20, "its tstorm-hold takes no orders any more")
-        assert await scene.instance.resume() == T0 + 20 * MS
+        assert await scene.instance.signal("resume") == T0 + 20 * MS
         assert scene.warnings == [
             "server.0: resume was not possible: its tstorm-hold takes no orders any more"
         ]
