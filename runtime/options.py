@@ -1,29 +1,20 @@
 """What a run is asked to do, and what it came to.
 
-RunOptions is the one record of a run's options, with the one place of their defaults. The command
-line fills it, the manifest keeps it for a replay, the driver and every agent are given it whole. A
-new option is a row here and its `click.option` (tstorm/options/run_options.py).
+RunOptions is the one record of a run's options, with the one place of what they are, how they are
+asked for and their defaults. The command line fills it, the manifest keeps it for a replay, the
+driver and every agent are given it whole. A new option is a row here: docs/howto/add-an-option.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from runtime import thresholds
 from runtime.errors import RunError
-from runtime.json_schema import (
-    FLAG,
-    INTEGER,
-    NOTHING,
-    TEXT,
-    Each,
-    OneOf,
-    Shape,
-    check,
-)
+from runtime.json_schema import MAX_INTEGER, check, shape_of
 
 COMPLETED = "completed"
 INTERRUPTED = "interrupted"
@@ -36,10 +27,6 @@ VERSION = 1  # raised when an option goes, or changes its meaning or unit; not f
 BACKENDS = LOCAL, K8S = ("local", "k8s")
 TIMES = REAL, VIRTUAL = ("real", "virtual")
 ON_SPIN = FAIL, CREEP = ("fail", "creep")
-CLOCK_START_NS = 946_684_800 * 10**9  # 2000-01-01T00:00:00Z
-LEAST_SPIN_LIMIT_NS = 1_000_000_000
-# Up to 2100: what kernel and programs bear. A guest starts 10 s before time 0, and not before 1970.
-CLOCK_RANGE_NS = 10 * 10**9, 4_102_444_800 * 10**9
 # Of services with img=: run the image where there is no exec=, wherever there is one, or nowhere.
 IMAGES = ALONE, PREFERRED, NEVER = ("alone", "preferred", "never")
 DATAPATHS = ("auto", "user", "kernel")
@@ -51,8 +38,6 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {  # by word of --require: the states 
 }
 MAX_HOSTS = 1024
 MAX_ENGINE_THREADS = 16
-LEAST_PERIOD_NS = 1_000_000
-MOST_SCATTER_NS = 1_000_000_000
 # To test, by who has them. Of hosts: an agent's clock is wrong; it loses metadata; its wall clock
 # is set while it runs; it tells of other counters than it has. Without hosts: the driver's wall
 # clock is set; the link of that number has other values than the plan's after a while.
@@ -62,154 +47,349 @@ FAULTS: Mapping[str, tuple[str, ...]] = {
     "link": ("delay_ns", "rate_bps"),
 }
 CPU_RANGE_PPB = 1_000_000, 1000 * 10**9  # of a processor of this machine
-OF_VIRTUAL_TIME = {  # names of options
-    "on_spin": "--on-spin",
-    "spin_limit_ns": "--spin-limit",
-    "clock_start_ns": "--clock-start",
-    "scatter_ns": "--scatter",
-    "cpu_ppb": "--cpu",
-}
 REMEDY = "use the release that made the run"
+
+
+OF_CLUSTERS = "cluster"  # kind of an option that other commands have, too: tstorm.options.cluster
+# With what alone an option means anything, in words.
+WITH_VIRTUAL_TIME, WITH_AGENTS = "--time virtual", "runs with --hosts or --backend k8s"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How the command line asks for an option of a run.
+
+    help     what it does, in a sentence or two, and its default
+    flag     '': that of the field's name, without `_ns`
+    metavar  what stands for the value; '' for one of `choices`, for a switch and for words
+    kind     what reads the value (tstorm.options.run_options), '': the field's type and unit say it
+    value    what the flag alone means
+    """
+
+    help: str
+    flag: str = ""
+    metavar: str = ""
+    kind: str = ""
+    value: str = ""
+
+
+def flag_of(row: Field[Any], asked: Asked) -> str:
+    """`--pace`."""
+    return asked.flag or f"--{row.name.removesuffix('_ns').replace('_', '-')}"
+
+
+def _row(
+    default: Any,
+    *asked: Asked,
+    only: str = "",
+    choices: Iterable[str] = (),
+    within: tuple[int, int, str] | None = None,
+) -> Any:
+    """A field of RunOptions. Without `asked` no command asks for it. `only`: WITH_…; `within`: the
+    least value, the largest, and what to do instead, which integers need that are no durations."""
+    about = {"asked": asked, "only": only, "choices": tuple(choices), "within": within}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=about)
+    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run a plan. Times are plan time in ns; `pace` divides them (60: sixty-fold speed)."""
+    """How to run a plan. Times are plan time in ns; `pace` divides them (60: sixty-fold speed).
+
+    Commands ask in the order of the rows.
+    """
 
     version: int = VERSION
-    until_ns: int | None = None  # stop here; events at this time still happen
-    start_at_ns: int = 0  # begin with the state of this time, then go on from there
-    pace: int = 1
-    time: str = REAL  # the machine's, or virtual: a clock that stands still while anything runs
-    on_spin: str = FAIL  # virtual: a program that computes on and on holds time
-    spin_limit_ns: int = 60_000_000_000  # of processor time, before it is said to do that
-    clock_start_ns: int = CLOCK_START_NS  # virtual: the wall clock at time 0, since 1970
-    cpu_ppb: int = 0  # virtual: of each second that programs compute here; 0: it takes no time
-    scatter_ns: int = 0  # virtual: how late a program that wakes may go on, as the seed draws it
-    datapath: str = "auto"
+    until_ns: int | None = _row(
+        None, Asked("End at this time of the plan; events at this time still happen.", metavar="T")
+    )
+    start_at_ns: int = _row(
+        0,
+        Asked("Begin with the state of this time of the plan and go on from there.", metavar="T"),
+        within=(0, MAX_INTEGER, "the timeline begins at 0"),
+    )
+    pace: int = _row(
+        1,
+        Asked(
+            "Run the timeline N times faster; the network's properties stay.  [default: 1]",
+            metavar="N",
+        ),
+        within=(1, MAX_INTEGER, "give a whole number of 1 or more"),
+    )
+    time: str = _row(
+        REAL,
+        Asked(
+            "Run on this machine's time, or in virtual time: exact however slow or busy the "
+            "machine is, and the same to the last byte each time.  [default: real]"
+        ),
+        choices=TIMES,
+    )
+    on_spin: str = _row(
+        FAIL,
+        Asked(
+            "With --time virtual: end the run if a program computes on and on, which stops time; "
+            "or let time go on beside it.  [default: fail]"
+        ),
+        only=WITH_VIRTUAL_TIME,
+        choices=ON_SPIN,
+    )
+    spin_limit_ns: int = _row(
+        60_000_000_000,
+        Asked(
+            "With --time virtual: for how long a program may compute (processor time of this "
+            "machine) before it counts as such.  [default: 60s]",
+            metavar="T",
+        ),
+        only=WITH_VIRTUAL_TIME,
+        within=(1_000_000_000, MAX_INTEGER, "give --spin-limit 1s or more"),
+    )
+    clock_start_ns: int = _row(  # the wall clock at time 0, since 1970
+        946_684_800 * 10**9,
+        Asked(
+            "With --time virtual: what clocks say when the experiment begins.  "
+            "[default: 2000-01-01T00:00:00Z]",
+            metavar="DATE",
+            kind="instant",
+        ),
+        only=WITH_VIRTUAL_TIME,
+        # What kernel and programs bear. A guest starts 10 s before time 0, and not before 1970.
+        within=(
+            10 * 10**9,
+            4_102_444_800 * 10**9,
+            "give a time from 1970-01-01T00:00:10Z to 2100-01-01T00:00:00Z",
+        ),
+    )
+    cpu_ppb: int = _row(  # of each second that programs compute here; 0: it takes no time
+        0,
+        Asked(
+            "With --time virtual: computing takes time, FACTOR virtual seconds for each second of "
+            "this machine's processor time, longer with less than one processor (cpu=). Then no "
+            "two runs are the same. With none, it takes no time.  [default: none]",
+            metavar="model=FACTOR",
+            flag="--cpu",
+            kind="cpu model",
+        ),
+        only=WITH_VIRTUAL_TIME,
+    )
+    scatter_ns: int = _row(
+        0,
+        Asked(
+            "With --time virtual: delay programs that wake, and pause them in between, by up to "
+            "T, as the seed draws it: other orders, which may show races.  [default: 0s]",
+            metavar="T",
+        ),
+        only=WITH_VIRTUAL_TIME,
+        within=(0, 1_000_000_000, "give --scatter 0s to 1s"),
+    )
+    datapath: str = _row(
+        "auto",
+        Asked(
+            "What emulates the network: the packet engine (auto and user), or, with --hosts, the "
+            "kernel's queueing disciplines.  [default: auto]"
+        ),
+        choices=DATAPATHS,
+    )
     ports: str = "auto"  # how instances are attached: auto | tap | packet (docs/pktd.md, `open`)
-    engine_threads: int = 0  # of pktd, that read and write packets; 0: it chooses
-    hosts: int = 0  # how many; 0: none, one engine models every link
-    backend: str = LOCAL  # where the instances are: on this machine, or in a Kubernetes cluster
-    nodes: str = ""  # k8s: a label selector of the nodes to use; '' = all that take pods
-    images: str = ALONE  # on this machine; in a cluster everything is an image
-    period_ns: int = 25_000_000  # of the agents' sharing loop
-    clock_budget_ns: int = 5_000_000  # how well an agent's clock must be known at the start
-    on_agent_loss: str = KEEP  # traffic of a host without agent: as it was last, or closed
-    allow_spoofing: bool = False  # instances may send from addresses that are not their own
-    faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # to test: whose, FAULTS
-    probes: bool = True  # light ones between instances, all the time
-    packets: bool = False  # a file of packets for each link, where one engine has them all
-    max_lateness_ns: int | None = None  # what the user allows anything that is judged
-    require: str = ""  # of REQUIRED: with another verdict the run ends with TOO_LATE
-    thresholds: Mapping[str, int] = field(default_factory=dict)  # by runtime.thresholds
-    fail_on_exit: bool = False  # programs that fail make the run end with PROGRAMS_FAILED
-    fail_fast: bool = False  # so they do, and at once
-    discard_instances: bool = False  # data directories of instances go at the end
+    engine_threads: int = _row(  # of pktd, that read and write packets; 0: it chooses
+        0,
+        Asked(
+            "Threads of the packet engine, all but one of which help only under load; packets "
+            "are the same with any number.  [default: auto: half of the processors, at most 4]",
+            metavar="auto|N",
+            kind="threads",
+        ),
+        within=(0, MAX_ENGINE_THREADS, f"give auto, or 1 to {MAX_ENGINE_THREADS}"),
+    )
+    hosts: int = _row(
+        0,
+        Asked(
+            "Spread the instances over N local hosts, with an agent and a datapath each.  "
+            "[default: 0; one engine models every link]",
+            metavar="N",
+        ),
+        within=(0, MAX_HOSTS, f"give a whole number from 1 to {MAX_HOSTS}"),
+    )
+    backend: str = _row(LOCAL, Asked("Where instances run.", kind=OF_CLUSTERS), choices=BACKENDS)
+    nodes: str = _row(  # a label selector; '': all nodes that take pods
+        "", Asked("Which nodes of a cluster to use.", kind=OF_CLUSTERS)
+    )
+    images: str = _row(  # on this machine; in a cluster everything is an image
+        ALONE,
+        Asked(
+            "Run the image of every service that has one (img=), also where exec= is stated.  "
+            "[default: where exec= is not stated]",
+            value=PREFERRED,
+        ),
+        Asked("Run no images: services without exec= are idle.", flag="--programs", value=NEVER),
+        choices=IMAGES,
+    )
+    period_ns: int = _row(  # of the agents' sharing loop
+        25_000_000, within=(1_000_000, MAX_INTEGER, "give 1000000 or more")
+    )
+    clock_budget_ns: int = _row(
+        5_000_000,
+        Asked(
+            "With agents: do not start if a host's clock is known less well than this.  "
+            "[default: 5ms]",
+            metavar="T",
+        ),
+        only=WITH_AGENTS,
+        within=(1, MAX_INTEGER, "give --clock-budget 100us or more"),
+    )
+    on_agent_loss: str = _row(
+        KEEP,
+        Asked(
+            "With agents: what a host without its agent does with traffic until the agent is "
+            "back: as it was last, or drop it.  [default: keep]"
+        ),
+        only=WITH_AGENTS,
+        choices=ON_AGENT_LOSS,
+    )
+    allow_spoofing: bool = _row(
+        False,
+        Asked(
+            "Let packets through whose source address is not that of the instance that sends "
+            "them.  [default: they are dropped and reported]"
+        ),
+    )
+    faults: Mapping[str, Mapping[str, int]] = _row({})  # to test: whose, FAULTS
+    probes: bool = _row(
+        True,
+        Asked(
+            "Measure paths all the time with light probes between instances (probes.jsonl of the "
+            "run directory): at most a thousandth of the smallest rate of each link.  [default: "
+            "they are measured]"
+        ),
+    )
+    packets: bool = _row(
+        False,
+        Asked(
+            "Keep every packet of every link in packets/LINK.pcapng of the run directory, also "
+            "those that were dropped, with the reason."
+        ),
+    )
+    max_lateness_ns: int | None = _row(
+        None,
+        Asked(
+            "End with 4 if anything that is judged was later than this: events, programs' starts, "
+            "packets, stalls.",
+            metavar="T",
+        ),
+    )
+    require: str = _row(
+        "",
+        Asked(
+            "End with 4 if the verdict is not VALID; with 'degraded', if it is neither VALID nor "
+            "DEGRADED."
+        ),
+        choices=REQUIRED,
+    )
+    thresholds: Mapping[str, int] = _row(  # by runtime.thresholds
+        {},
+        Asked(
+            "Decide the verdict by this bound in the place of the default; may be repeated "
+            "(docs/certificate.md has the names).",
+            flag="--threshold",
+            metavar="NAME=VALUE",
+            kind="threshold",
+        ),
+    )
+    fail_on_exit: bool = _row(
+        False,
+        Asked(
+            "End with 5 if a program ended by itself with another status than 0 or by a signal, "
+            "also where its service does not state expect=. One that cannot be started ends any "
+            "run."
+        ),
+    )
+    fail_fast: bool = _row(
+        False,
+        Asked(
+            "As --fail-on-exit, and end the run at the first such failure, or the first program "
+            "that does not do what expect= of its service states."
+        ),
+    )
+    discard_instances: bool = _row(
+        False,
+        Asked("Remove the data directories of all instances at the end; logs and results stay."),
+    )
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Programs run here: whoever carries the run out sees their processes, files and logs, and
+        probes have one way. In a cluster agents tell of programs, and probes are echoes."""
+        return self.backend == LOCAL
 
     def __post_init__(self) -> None:
         if self.version != VERSION:
             raise RunError(
                 f"the options have version {self.version}, and this release reads {VERSION}", REMEDY
             )
-        self._check_backend()
-        self._check_time()
-        self._check_hosts()
-        self._check_engine_threads()
-        if self.pace < 1:
-            raise RunError(f"the pace is {self.pace}", "give a whole number of 1 or more")
-        if self.datapath not in DATAPATHS:
-            known = " or ".join(DATAPATHS)
-            raise RunError(f"there is no datapath {self.datapath!r}", f"use {known}")
-        if self.require not in REQUIRED:
-            known = " or ".join(filter(None, REQUIRED))
-            raise RunError(f"no run can be required to be {self.require!r}", f"use {known}")
+        for row in fields(self):
+            _check_row(row, getattr(self, row.name))
         thresholds.check(self.thresholds)
-        if self.start_at_ns < 0:
-            raise RunError("the start is before the beginning of the timeline")
-        if self.max_lateness_ns is not None and self.max_lateness_ns < 1:
-            raise RunError("nothing is ever exactly on time", "give --max-lateness 1ms or more")
-        if self.until_ns is not None and self.until_ns < self.start_at_ns:
-            raise RunError("the end (--until) is before the start (--start-at)")
+        self._check_place()
+        self._check_time()
+        self._check_engine()
+        self._check_faults()
 
-    def _check_backend(self) -> None:
-        if self.backend not in BACKENDS:
-            known = " or ".join(BACKENDS)
-            raise RunError(f"there is no backend {self.backend!r}", f"use {known}")
-        if self.backend == K8S and self.hosts:
+    def _check_place(self) -> None:
+        if self.on_this_machine:
+            if self.nodes:
+                raise RunError("a run on this machine has no nodes to select", "add --backend k8s")
+        elif self.hosts:
             raise RunError(
                 "local hosts are for runs on this machine: a cluster has its own",
                 "leave --hosts out, and say with --nodes which nodes to use",
             )
-        if self.images not in IMAGES:
-            known = " or ".join(IMAGES)
-            raise RunError(f"there is no {self.images!r} for images", f"use {known}")
-        if self.backend == K8S and self.images != ALONE:
+        elif self.images != ALONE:
             raise RunError(
                 "in a cluster every program comes from an image", "leave --images or --programs out"
             )
-        if self.backend == LOCAL and self.nodes:
-            raise RunError("a run on this machine has no nodes to select", "add --backend k8s")
 
     def _check_time(self) -> None:
-        if self.time not in TIMES:
-            raise RunError(f"there is no time {self.time!r}", f"use {' or '.join(TIMES)}")
-        if self.on_spin not in ON_SPIN:
-            known = " or ".join(ON_SPIN)
-            raise RunError(f"there is no {self.on_spin!r} for programs that spin", f"use {known}")
-        if self.spin_limit_ns < LEAST_SPIN_LIMIT_NS:
-            raise RunError(f"spin_limit_ns is {self.spin_limit_ns}", "give --spin-limit 1s or more")
-        least, most = CLOCK_RANGE_NS
-        if not least <= self.clock_start_ns <= most:
-            raise RunError(
-                "the clock cannot start there",
-                "give a time from 1970-01-01T00:00:10Z to 2100-01-01T00:00:00Z",
-            )
-        if not 0 <= self.scatter_ns <= MOST_SCATTER_NS:
-            raise RunError(f"scatter_ns is {self.scatter_ns}", "give --scatter 0s to 1s")
-        if self.cpu_ppb:
-            self._check_cpu()
-        if self.time == VIRTUAL and self.backend == K8S:
+        if self.max_lateness_ns is not None and self.max_lateness_ns < 1:
+            raise RunError("nothing is ever exactly on time", "give --max-lateness 1ms or more")
+        if self.until_ns is not None and self.until_ns < self.start_at_ns:
+            raise RunError("the end (--until) is before the start (--start-at)")
+        if self.time == VIRTUAL and not self.on_this_machine:
             raise RunError(
                 "a cluster has many clocks, and none of them is virtual",
                 "leave --time or --backend k8s out",
             )
-
-    def _check_cpu(self) -> None:
-        if self.time != VIRTUAL:
+        if self.cpu_ppb and self.time != VIRTUAL:
             raise RunError(
                 "in real time computing takes as long as it takes",
                 "leave --cpu out, or add --time virtual",
             )
         least, most = CPU_RANGE_PPB
-        if not least <= self.cpu_ppb <= most:
+        if self.cpu_ppb and not least <= self.cpu_ppb <= most:
             raise RunError(f"cpu_ppb is {self.cpu_ppb}", "give --cpu model=0.001 to model=1000")
 
-    def _check_hosts(self) -> None:
-        if not 0 <= self.hosts <= MAX_HOSTS:
-            raise RunError(
-                f"a run cannot have {self.hosts} hosts",
-                f"give a whole number from 1 to {MAX_HOSTS}",
-            )
-        if self.datapath == "kernel" and self.hosts == 0 and self.backend == LOCAL:
+    def _check_engine(self) -> None:
+        if self.datapath == "kernel" and self.hosts == 0 and self.on_this_machine:
             raise RunError(
                 "the kernel's datapath knows collapsed paths only, which need an agent",
                 "add --hosts 1 (or more), or leave --datapath out",
             )
-        if self.on_agent_loss not in ON_AGENT_LOSS:
-            known = " or ".join(ON_AGENT_LOSS)
-            raise RunError(f"there is no {self.on_agent_loss!r} for lost agents", f"use {known}")
-        if self.packets and (self.hosts or self.backend == K8S):
+        if self.packets and (self.hosts or not self.on_this_machine):
             raise RunError(
                 "there are files of packets only where one engine has every link: over hosts and in"
                 " a cluster no process sees them",
                 "leave --packets out, or --hosts and --backend k8s",
             )
-        if self.period_ns < LEAST_PERIOD_NS:
-            raise RunError(f"period_ns is {self.period_ns}", f"give {LEAST_PERIOD_NS} or more")
-        if self.clock_budget_ns < 1:
-            raise RunError("no clock is known exactly", "give --clock-budget 100us or more")
-        self._check_faults()
+        if self.engine_threads > 1 and self.time == VIRTUAL:
+            raise RunError(
+                "in virtual time packets take no real time, and the engine has one thread",
+                "leave --engine-threads or --time virtual out",
+            )
+        if self.engine_threads and (not self.on_this_machine or self.datapath == "kernel"):
+            raise RunError(
+                "--engine-threads is for the packet engine on this machine: in a cluster that of"
+                " each node chooses itself, and --datapath kernel has none",
+                "leave --engine-threads out",
+            )
 
     def _check_faults(self) -> None:
         known = f"host0 to host{self.hosts - 1}" if self.hosts else "driver, link0, link1 and so on"
@@ -224,44 +404,25 @@ class RunOptions:
                 kinds = " and ".join(FAULTS[kind])
                 raise RunError(f"{name} cannot have the fault {wrong!r}", f"known: {kinds}")
 
-    def _check_engine_threads(self) -> None:
-        if not 0 <= self.engine_threads <= MAX_ENGINE_THREADS:
-            raise RunError(
-                f"the packet engine cannot have {self.engine_threads} threads",
-                f"give --engine-threads auto, or 1 to {MAX_ENGINE_THREADS}",
-            )
-        if self.engine_threads > 1 and self.time == VIRTUAL:
-            raise RunError(
-                "in virtual time packets take no real time, and the engine has one thread",
-                "leave --engine-threads or --time virtual out",
-            )
-        if self.engine_threads and (self.backend == K8S or self.datapath == "kernel"):
-            raise RunError(
-                "--engine-threads is for the packet engine on this machine: in a cluster that of"
-                " each node chooses itself, and --datapath kernel has none",
-                "leave --engine-threads out",
-            )
-
     def to_record(self) -> dict[str, Any]:
         return asdict(self)
 
 
+def _check_row(row: Field[Any], value: Any) -> None:
+    choices, within = row.metadata.get("choices"), row.metadata.get("within")
+    if choices and value not in choices:
+        raise RunError(f"{row.name} is {value!r:.60}", f"use {' or '.join(filter(None, choices))}")
+    if within is not None and not within[0] <= value <= within[1]:
+        raise RunError(f"{row.name} is {value}", within[2])
+
+
 DEFAULTS = RunOptions()
-_KINDS = {  # by annotation
-    "int": INTEGER,
-    "int | None": OneOf(INTEGER, NOTHING),
-    "str": TEXT,
-    "bool": FLAG,
-    "Mapping[str, int]": Each(INTEGER),
-    "Mapping[str, Mapping[str, int]]": Each(Each(INTEGER)),
-}
-_SHAPE = Shape({f"{row.name}?": _KINDS[str(row.type)] for row in fields(RunOptions)})
 
 
 def decode(record: Any, place: str) -> RunOptions:
     """Options out of JSON; what is missing has its default. RunError that begins with `place` and
     names what is unknown, of another type, or makes no sense."""
-    check(record, _SHAPE, place)
+    check(record, shape_of(RunOptions), place)
     unknown = sorted(record.keys() - DEFAULTS.to_record().keys())
     if unknown:
         raise RunError(f"{place}: this release does not know the option {unknown[0]!r:.60}", REMEDY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ def errors_shown() -> Iterator[None]:
 def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> RunOptions:
     """What the command line says (`asked`: by option, what was said), else what the manifest of an
     earlier run says, else defaults."""
-    from runtime.options import DEFAULTS, K8S, OF_VIRTUAL_TIME, REAL, VIRTUAL, decode
+    from runtime.options import DEFAULTS, K8S, REAL, VIRTUAL, WITH_AGENTS, WITH_VIRTUAL_TIME, decode
 
     before = decode(recorded["options"], "options") if recorded else DEFAULTS
     changes = dict(asked)
@@ -60,14 +60,9 @@ def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = No
         changes.setdefault("engine_threads", DEFAULTS.engine_threads)
     in_cluster = changes.get("backend", before.backend) == K8S
     hosts = in_cluster or changes.get("hosts", before.hosts)
-    if not hosts and (asked.get("clock_budget_ns") or asked.get("on_agent_loss")):
-        raise click.UsageError(
-            "--clock-budget and --on-agent-loss are for runs with --hosts or --backend k8s."
-        )
-    if changes.get("time", before.time) != VIRTUAL:
-        for name, option in OF_VIRTUAL_TIME.items():
-            if name in asked:
-                raise click.UsageError(f"{option} is for --time virtual.")
+    virtual = changes.get("time", before.time) == VIRTUAL
+    _only_with({WITH_AGENTS: bool(hosts), WITH_VIRTUAL_TIME: virtual}, asked)
+    if not virtual:
         changes["cpu_ppb"] = DEFAULTS.cpu_ppb  # whatever the recorded run charged
     if asked.get("max_lateness_ns") == 0:
         raise click.UsageError("nothing is ever exactly on time: give --max-lateness 1ms or more.")
@@ -77,6 +72,16 @@ def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = No
             "--backend k8s."
         )
     return replace(before, **changes)
+
+
+def _only_with(given: Mapping[str, bool], asked: Mapping[str, Any]) -> None:
+    """A usage error for an option that means nothing without another one, which is not `given`."""
+    from runtime.options import RunOptions, flag_of
+
+    for row in fields(RunOptions):
+        only = row.metadata.get("only", "")
+        if only and not given[only] and row.name in asked:
+            raise click.UsageError(f"{flag_of(row, row.metadata['asked'][0])} is for {only}.")
 
 
 def places_of(source: str, out: str | None, name: str) -> RunPlaces:

@@ -97,11 +97,19 @@ class CommandRunner(Protocol):
 
 
 class ServiceCommands(CommandRunner, Protocol):
-    """What an instance's service says of it beside its program, and how that is done inside."""
+    """What an instance's service says of it beside its program, and how that is done inside: with
+    it whoever follows the timeline can act between the instance's arrival and its program's start.
+    """
 
     setup: tuple[str, ...]  # argv, to be run once before the first start; empty: nothing
     ready: tuple[str, ...]  # () or ('none',): at once; ('tcp:PORT',); else an argv
     ready_timeout_ns: int
+
+    async def arrive(self, incarnation: Incarnation) -> int:
+        """Takes this life as the present one, its program not started. Returns when that was."""
+
+    async def start(self, incarnation: Incarnation) -> Joined:
+        """Starts the program of a life that has arrived."""
 
     async def connect(self, incarnation: Incarnation, port: int) -> str:
         """Tries a TCP connection to the instance's own address from inside. Why there is none,
@@ -148,21 +156,12 @@ class Instance(Protocol):
         """Starts its program, once all processes of the life before are dead. `opened_ns` is when
         its gate was opened, if it was held."""
 
-    async def arrive(self, incarnation: Incarnation) -> int:
-        """Takes this life as the present one, its program not started. Returns when that was. Only
-        where there are `commands`, as `start`."""
-
-    async def start(self, incarnation: Incarnation) -> Joined:
-        """Starts the program of a life that has arrived."""
-
     async def leave(self) -> Left:
         """SIGTERM now, SIGKILL after the grace."""
 
-    async def pause(self) -> int:
-        """Stops all of its processes. Returns when that was."""
-
-    async def resume(self) -> int:
-        """Lets them go on. Returns when that was."""
+    async def signal(self, kind: str) -> int:
+        """What an event of this kind (of event_kinds.SIGNALS) does to all of its processes. Returns
+        when that was asked for."""
 
     async def crash(self) -> int:
         """SIGKILL to all of it now. Returns when that was."""

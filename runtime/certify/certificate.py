@@ -30,7 +30,7 @@ from runtime.errors import RunError
 from runtime.json_schema import REMEDY
 from runtime.judge.machine_load import FIGURES, look_at_machine
 from runtime.judge.verdict import Judge
-from runtime.options import LOCAL, VIRTUAL, RunOptions
+from runtime.options import VIRTUAL, RunOptions
 from runtime.probing.probe_intervals import LARGE_BYTES
 from runtime.probing.probe_record import why_not
 from runtime.probing.ways import Ways
@@ -127,7 +127,7 @@ def _machines(found: Evidence, facts: Mapping[str, Any], judge: Judge, options: 
             continue
         worst = told.get("worst")
         worst = worst if isinstance(worst, dict) else {}
-        kept = ("clock_step",) if options.backend == LOCAL else FIGURES
+        kept = ("clock_step",) if options.on_this_machine else FIGURES
         look_at_machine(judge, host["name"], {"worst": {k: worst.get(k) for k in kept}})
         hosts[host["name"]] = {key: value for key, value in told.items() if key != "worst"}
     if hosts:

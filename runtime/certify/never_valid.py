@@ -16,7 +16,7 @@ from runtime.certify.judged_probes import JudgedHeader, meet
 from runtime.certify.planned_paths import Planned, find
 from runtime.certify.probing_ends import ProbingEnds
 from runtime.certify.traffic import Traffic
-from runtime.options import K8S, REAL, VIRTUAL
+from runtime.options import REAL, VIRTUAL
 from runtime.probing.chosen import Chosen, chosen
 from runtime.schedule import Schedule
 
@@ -39,7 +39,7 @@ def why_never(plan: Plan, schedule: Schedule) -> str:
     if not why:
         return ""
     which = "no run of this"
-    if helps == _LONGER and options.time == REAL and options.backend != K8S:
+    if helps == _LONGER and options.time == REAL and options.on_this_machine:
         other = Schedule(plan, replace(options, time=VIRTUAL, engine_threads=0))
         if not _lacking(plan, other)[0]:
             which, helps = f"{which} in real time", f"{helps}, or run it with --time virtual"

@@ -97,9 +97,11 @@ class BeforeStart:
         return await self._start(instance, incarnation)
 
     async def _start(self, instance: Instance, incarnation: Incarnation) -> Early:
+        commands = instance.commands
+        assert commands is not None
         instance.state = self._states[instance.node.name]
-        await instance.arrive(incarnation)
-        joined = await instance.start(incarnation)
+        await commands.arrive(incarnation)
+        joined = await commands.start(incarnation)
         if joined.error:
             raise self._cannot_start(instance, joined.error)
         if not instance.argv:

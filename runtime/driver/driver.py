@@ -36,7 +36,7 @@ from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpect
 from runtime.expectations import measured_figures
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
-from runtime.options import COMPLETED, FAILED, INTERRUPTED, LOCAL, REAL, VIRTUAL
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, REAL, VIRTUAL
 from runtime.results.logtail import last_line
 from runtime.rundir import discard
 from runtime.rundir.eventlog import EventLog
@@ -180,14 +180,14 @@ class Driver:
 
     def _log_watch(self) -> LogWatch | None:
         """Elsewhere programs do not write here. OSError."""
-        if self.config.options.backend != LOCAL:
+        if not self.config.options.on_this_machine:
             return None
         file = LineFile(self._held, LOG_TIMES, self._cannot_write)
         return LogWatch(self._held.enter(LOGS), file, self._elapsed)
 
     def _stack_watch(self) -> StackWatch | None:
         """Elsewhere instances are no processes that can be seen here. OSError."""
-        if self.config.options.backend != LOCAL:
+        if not self.config.options.on_this_machine:
             return None
         file, clock = LineFile(self._held, STACKS, self._cannot_write), self.schedule.clock
         now = lambda: clock.plan_time(max(self._elapsed(), 0))  # noqa: E731
@@ -360,8 +360,8 @@ class Driver:
             if owned is not None:
                 owned.close()
         # Here, since programs may have files of other users.
-        backend = self.config.options.backend
-        self.facts["figures"] = measured_figures.of_files(self._held, self.plan, backend)
+        here = self.config.options.on_this_machine
+        self.facts["figures"] = measured_figures.of_files(self._held, self.plan, here=here)
         topology = self.plan.topology
         discard.discard(self._held, discard.services(topology.services, self.config.options))
         return fault

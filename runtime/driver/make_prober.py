@@ -8,7 +8,6 @@ from collections.abc import Callable
 from compiler.plan.reader import Plan
 from runtime.backend.base import Backend
 from runtime.errors import unwritten
-from runtime.options import K8S
 from runtime.probing.echo_prober import EchoProber
 from runtime.probing.probe_record import why_not
 from runtime.probing.prober import Prober
@@ -37,7 +36,7 @@ def prober(
         except OSError as error:
             raise unwritten(error) from error
 
-    if schedule.options.backend == K8S:
+    if not schedule.options.on_this_machine:
         return EchoProber(plan, schedule, file, backend.echo, notice, on_end)
 
     def place(name: str) -> tuple[str, str, asyncio.Future[None]] | None:

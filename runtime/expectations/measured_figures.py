@@ -22,7 +22,6 @@ from runtime.errors import RunError
 from runtime.expectations.figure_words import printable
 from runtime.expectations.line_matching import TooLongError, matching
 from runtime.json_schema import MAX_DIGITS, is_numeral
-from runtime.options import K8S
 from runtime.results.loglines import LINE_BYTES, LogRecord
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import INSTANCES
@@ -37,11 +36,11 @@ Number = tuple[str | None, str]  # as it was written; None, and why there is non
 Files = list[Number]
 
 
-def of_files(directory: HeldDirectory, plan: Plan, backend: str) -> Files:
+def of_files(directory: HeldDirectory, plan: Plan, *, here: bool) -> Files:
     """Of those that come from JSON files, in the order of the statements and instances; to be read
     before the data of instances is removed. In a cluster that goes with their pods."""
     return [
-        (None, _AWAY) if backend == K8S else _of_file(directory, one, _name(plan, node))
+        _of_file(directory, one, _name(plan, node)) if here else (None, _AWAY)
         for one in plan.figures
         if one.path
         for node in one.nodes

@@ -19,7 +19,7 @@ from runtime.certify.certificate import Evidence
 from runtime.certify.judged_probes import JudgedProbe, Visit
 from runtime.certify.planned_paths import Pair, PlannedStretch
 from runtime.expectations.window import Covered
-from runtime.options import COMPLETED, LOCAL, VIRTUAL
+from runtime.options import COMPLETED, VIRTUAL
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import LogRecord, Merger
 from runtime.rundir import logmarks
@@ -161,7 +161,7 @@ class RunEvidence:
 
     def why_log_incomplete(self, instance: str) -> str:
         """Why lines of it may be missing; '' if none is."""
-        if self.schedule.options.backend == LOCAL:
+        if self.schedule.options.on_this_machine:
             return self.logs.why_incomplete(instance)
         if instance not in self._logged:
             return f"there is no log of {instance}"

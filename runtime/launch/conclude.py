@@ -82,7 +82,7 @@ def results(
             planned = schedule.total
         files = final["facts"].get("figures")
         if files is None:  # nobody was left to read them
-            files = measured_figures.of_files(directory, plan, options.backend)
+            files = measured_figures.of_files(directory, plan, here=options.on_this_machine)
         left = discard.discard(directory, directory.manifest_so_far().get("discards", ()))
         evidence = certificate.gather(directory, plan, schedule, final["facts"], judge)
         summary = summarise(directory, plan, planned, final, judge)

@@ -26,7 +26,7 @@ from runtime.driver.progress import Progress, Reporter, from_record, ignore
 from runtime.errors import MachineError, RunError, fail, unexpected
 from runtime.images.preparing import digests, prepared
 from runtime.launch import cleanup, conclude, imageroots, registry, starting, stops
-from runtime.options import DEFAULTS, FAILED, LOCAL, REAL, RunOptions, RunPlaces, RunResult
+from runtime.options import DEFAULTS, FAILED, REAL, RunOptions, RunPlaces, RunResult
 from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
@@ -65,7 +65,7 @@ def run(
     """
     places = _placed(places)
     schedule = Schedule(plan, options)
-    if options.backend != LOCAL:
+    if not options.on_this_machine:
         raise RunError(f"a run with the backend {options.backend} is not for this machine alone")
     datapath_choice.check(plan, options)
     keeper = compiled_programs.find("tstorm-ns")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
-from runtime.options import K8S, VIRTUAL
+from runtime.options import VIRTUAL
 from runtime.probing import probe_draws, probe_intervals, timetable
 from runtime.probing.probe_record import (
     EACH_CLOCK,
@@ -104,7 +104,7 @@ def _names(plan: Plan, ways: Sequence[ConnectedPair]) -> tuple[tuple[str, str], 
 def chosen(plan: Plan, schedule: Schedule) -> Chosen:
     """PlanError."""
     choice = choose(plan, schedule, most_pairs(schedule))
-    if schedule.options.backend == K8S:
+    if not schedule.options.on_this_machine:
         return _round_trips(plan, schedule, choice)
     return _one_way(plan, schedule, choice)
 

@@ -34,7 +34,7 @@ def found(scene: Scene, **said: Any) -> dict[str, Any]:
     evidence = certificate.gather(held, scene.plan, scene.timeline, scene.facts, judge)
     summary = {"outcome": "completed", "verdict": judge.verdict()}
     records = RunEvidence(held, scene.plan, scene.timeline, evidence, summary)
-    files = measured_figures.of_files(held, scene.plan, scene.options.backend)
+    files = measured_figures.of_files(held, scene.plan, here=scene.options.on_this_machine)
     (record,) = measured_figures.measured(scene.plan, records, files)
     assert (record["name"], record["instance"], record["line"]) == ("n", "a.0", 3)
     return record

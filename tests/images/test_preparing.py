@@ -48,7 +48,7 @@ def test_option_chooses_between_image_and_program(
 
 
 def test_options_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(RunError, match="no 'x' for images"):
+    with pytest.raises(RunError, match="images is 'x'"):
         RunOptions(images="x")
     with pytest.raises(RunError, match="every program comes from an image"):
         RunOptions(images=NEVER, backend=K8S)

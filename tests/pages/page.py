@@ -69,6 +69,8 @@ def steps(page: str) -> list[Step]:
             found.append(Setup(body))
         elif word == "tdl":
             found.append(Example(body))
+        elif word == "diff":
+            continue  # a change of the sources, which a reader does not type
         else:
             raise ValueError(f"a block of no known kind: ```{word}\n{body}")
     return found

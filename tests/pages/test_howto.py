@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,9 +84,9 @@ def places(page: str) -> list[str]:
     return re.findall(r"`([a-z_]+/[\w/]+(?:\.\w+)?)`", PAGES[page])
 
 
-@pytest.mark.parametrize("page", ["add-a-datapath", "add-a-link-property"])
+@pytest.mark.parametrize("page", [name for name in PAGES if name.startswith("add-")])
 def test_the_places_for_developers_exist(page: str) -> None:
-    assert len(places(page)) > 8
+    assert len(places(page)) > 4
     assert [name for name in places(page) if not (ROOT / name).exists()] == []
 
 
@@ -95,6 +97,65 @@ def test_no_other_file_writes_the_properties_of_links_out() -> None:
     naming = {str(path.relative_to(ROOT)) for path in sources if "loss_ppb" in path.read_text()}
     assert naming
     assert naming <= set(places("add-a-link-property"))
+
+
+def changed(page: str, copy: Path) -> list[str]:
+    """Makes the change of a page on a copy of the sources. Returns the files that it changes."""
+    for name in ("tdl", "compiler", "manifests", "runtime", "tstorm", "tcal_c"):
+        without = shutil.ignore_patterns("__pycache__", "build")
+        shutil.copytree(ROOT / name, copy / name, ignore=without)
+    (copy / "tcal_c/build").symlink_to(ROOT / "tcal_c/build")
+    (change,) = re.findall(r"^```diff\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
+    subprocess.run(["git", "apply", "-"], cwd=copy, input=change, text=True, check=True)
+    return re.findall(r"^\+\+\+ b/(\S+)$", change, re.MULTILINE)
+
+
+def said(copy: Path, *arguments: str) -> str:
+    """What `tstorm` of the copy prints."""
+    command = [sys.executable, "-m", "tstorm", *arguments]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_an_option_is_one_row(tmp_path: Path) -> None:
+    files = changed("add-an-option", tmp_path)
+    assert f"its row took {len(files)} source file:" in PAGES["add-an-option"]
+    for command in ("run", "replay", "shrink"):
+        assert "--niceness N" in said(tmp_path, command, "--help")
+    (tmp_path / "x.tdl").write_text("service a\nat 1s quit\n")
+    refused = said(tmp_path, "run", "x.tdl", "--niceness", "20")
+    assert "niceness is 20" in refused
+    assert "give --niceness 0 to 19" in refused
+
+
+def test_an_event_kind_is_added(tmp_path: Path) -> None:
+    """As the page counts it; the language, the plan and its reader know it then."""
+    files = changed("add-an-event-kind", tmp_path)
+    python = sum(file.endswith(".py") for file in files)
+    page = PAGES["add-an-event-kind"]
+    assert f"It took {len(files)} source files, {python} of them Python" in page
+    text = "service a replicas=2\nbridge s\nlink a--s latency=1ms\n\nat 1s a reload 1\nat 2s quit\n"
+    (tmp_path / "x.tdl").write_text(text.replace("a reload", "a   reload"))
+    said(tmp_path, "fmt", "x.tdl")
+    assert (tmp_path / "x.tdl").read_text() == text
+    said(tmp_path, "compile", "x.tdl", "-o", "x.plan")
+    (event,) = (
+        line for line in said(tmp_path, "events", "x.plan").splitlines() if "reload" in line
+    )
+    (tmp_path / "x.tdl").write_text(text.replace("at 1s", "from 1s to 2s"))
+    assert "TS0207" in said(tmp_path, "check", "x.tdl")
+    assert event.split()[2:4] in (["reload", "a.0"], ["reload", "a.1"])
+
+
+def test_a_backend_says_what_it_must() -> None:
+    """The interfaces that the page names are where it says."""
+    rows = re.findall(
+        r"^\| ((?:`\w+`(?:, )?)+) \| `(\S+)` \|", PAGES["add-a-backend"], re.MULTILINE
+    )
+    for names, place in rows:
+        source = (ROOT / place).read_text()
+        assert [n for n in re.findall(r"\w+", names) if f"class {n}(Protocol)" not in source] == []
+    assert len(rows) == 4
 
 
 def test_every_page_has_a_test() -> None:

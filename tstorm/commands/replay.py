@@ -102,7 +102,7 @@ def command(
       tstorm replay quickstart.plan --quiet
       tstorm replay runs/quickstart-20260301T120000Z --backend k8s --check
     """
-    from runtime.options import COMPLETED, K8S
+    from runtime.options import COMPLETED
     from tstorm.checktext import ReplayComparison
     from tstorm.command_support import (
         carry_out,
@@ -121,7 +121,7 @@ def command(
         options = options_of(asked, recorded)
         found = plan_to_run(source, seed, params=params)
         compare = _compared(source, recorded, found.plan, options) if check and recorded else None
-        if options.backend == K8S:
+        if not options.on_this_machine:
             show_in_cluster(found.plan, source, refuse=True)
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
         result = carry_out(found, options, places, cluster, quiet=quiet)

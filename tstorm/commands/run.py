@@ -87,7 +87,7 @@ def command(
       tstorm run bank.tdl --seeds 1..5 --param rtt=5ms,50ms   # each seed with each value
       tstorm run quickstart.plan --backend k8s --nodes pool=lab
     """
-    from runtime.options import K8S, PREFERRED
+    from runtime.options import PREFERRED
     from tstorm.command_support import (
         carry_out,
         errors_shown,
@@ -108,7 +108,7 @@ def command(
         if jobs is not None:
             raise click.UsageError("--jobs is for --seeds.")
         find = None
-        if options.backend != K8S and recorded_plan(source) is None:
+        if options.on_this_machine and recorded_plan(source) is None:
             find = finder(folder_of(source), images=options.images == PREFERRED)
         pace = asked.get("pace")
         found = plan_to_run(
@@ -117,7 +117,7 @@ def command(
         _note_end(found.plan, options)
         if not quiet:
             _note_short(found.plan, options)
-        if options.backend == K8S:
+        if not options.on_this_machine:
             show_in_cluster(found.plan, source, refuse=True)
         result = carry_out(found, options, places_of(source, out, found.name), cluster, quiet=quiet)
     report(result, form, quiet=quiet)
@@ -166,14 +166,13 @@ def _search(
     jobs: int | None,
     form: str,
 ) -> None:
-    from runtime.options import K8S
     from tstorm.campaign import carryout
     from tstorm.campaign.seedstype import grid
     from tstorm.loading import STDIN
 
     if seed is not None:
         raise click.UsageError("--seed and --seeds exclude each other.")
-    if options.backend == K8S:
+    if not options.on_this_machine:
         raise click.UsageError("--seeds is for runs on this machine.")
     if source == STDIN:
         raise click.UsageError("--seeds reads the experiment for each seed: name a file.")

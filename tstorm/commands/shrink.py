@@ -118,7 +118,6 @@ def command(
       tstorm shrink bank.tdl --seed 7 --time virtual --attempts 40
       tstorm shrink runs/bank/seed-7 --repeat 2/3 --budget 30m
     """
-    from runtime.options import K8S
     from tstorm.command_support import errors_shown, options_of, recorded_run
     from tstorm.loading import plan_to_run
 
@@ -127,7 +126,7 @@ def command(
     with errors_shown():
         recorded = recorded_run(source)
         options = options_of(asked, recorded)
-        if options.backend == K8S:
+        if not options.on_this_machine:
             raise click.UsageError("shrink runs on this machine: add --backend local.")
         found = plan_to_run(source, seed, params=params)
         bounds = (attempts, budget_ns, *repeat)
@@ -201,7 +200,7 @@ def _wanted(
     if recorded is not None:
         summary = rundir.recorded(source).summary()
         found: Mapping[Failure, int | None]
-        found = failures.of(summary, runner.options, plan, source)
+        found = failures.of(summary, runner.options, plan)
     else:
         try:
             found = runner(plan.source.decode("utf-8")) or {}

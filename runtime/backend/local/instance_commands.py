@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from compiler.plan.types import Node
-from runtime.backend.instance import Incarnation, Ran
+from runtime.backend.instance import Incarnation, Joined, Ran
 from runtime.backend.local import enter_instance
+from runtime.backend.local.instances import LocalIncarnation, LocalInstance
 from runtime.backend.local.nursery import Holder
 from runtime.backend.local.spaces import in_thread
 from runtime.errors import RunError
@@ -34,11 +34,6 @@ _SAID_LINES = 10
 _CLONE_NEWNET = 0x40000000
 
 
-class _Incarnation(Protocol):
-    @property
-    def holder(self) -> Holder: ...
-
-
 class InstanceCommands:
     """See runtime.backend.instance (ServiceCommands). `place`: how to enter the instance
     (enter_instance.command), with its `environment`; `resolved`: see ServiceCommands; `keeper`:
@@ -46,7 +41,7 @@ class InstanceCommands:
 
     def __init__(
         self,
-        node: Node,
+        instance: LocalInstance,
         setup: tuple[str, ...],
         ready: tuple[str, ...],
         ready_timeout_ns: int,
@@ -59,13 +54,19 @@ class InstanceCommands:
         self.ready = resolved(ready)
         self._resolved = resolved
         self.ready_timeout_ns = ready_timeout_ns
-        self._node = node
+        self._instance = instance
         self._keeper = keeper
         self._place = place
         self._log = log
 
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return self._resolved(argv)
+
+    async def arrive(self, incarnation: Incarnation) -> int:
+        return await self._instance.arrive(incarnation)
+
+    async def start(self, incarnation: Incarnation) -> Joined:
+        return await self._instance.start(incarnation)
 
     async def run(
         self,
@@ -122,7 +123,8 @@ class InstanceCommands:
         return reasons[0] if reasons else "the instance has no address"
 
     def _addresses(self) -> list[tuple[socket.AddressFamily, str]]:
-        found = [(socket.AF_INET, self._node.ipv4), (socket.AF_INET6, self._node.ipv6)]
+        node = self._instance.node
+        found = [(socket.AF_INET, node.ipv4), (socket.AF_INET6, node.ipv6)]
         return [(family, address) for family, address in found if address]
 
     def mark(self, text: str) -> None:
@@ -144,8 +146,8 @@ class InstanceCommands:
 
 
 def _holder(incarnation: Incarnation) -> Holder:
-    made: _Incarnation = incarnation  # type: ignore[assignment]
-    return made.holder
+    assert isinstance(incarnation, LocalIncarnation)  # instances get back what they have made
+    return incarnation.holder
 
 
 def _socket(pidfd: int, family: socket.AddressFamily) -> socket.socket:

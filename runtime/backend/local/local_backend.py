@@ -212,7 +212,7 @@ class LocalBackend:
                 elsewhere=given.elsewhere,
             )
         return InstanceCommands(
-            instance.node,
+            instance,
             service.setup,
             ready,
             service.ready_timeout_ns or DEFAULT_READY_TIMEOUT_NS,

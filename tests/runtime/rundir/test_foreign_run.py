@@ -167,7 +167,7 @@ def test_a_line_without_an_end_is_refused(run: Path) -> None:
         ({"options": []}, "options must be an object"),
         ({"options": {"pace": "fast"}}, "options: pace must be an integer, not 'fast'"),
         ({"options": {"warp": 9}}, "this release does not know the option 'warp'"),
-        ({"options": {"pace": 0}}, "the pace is 0"),
+        ({"options": {"pace": 0}}, "pace is 0"),
         ({"outcome": {}}, "outcome must be a text"),
     ],
 )
