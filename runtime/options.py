@@ -1,4 +1,4 @@
-"""What a run is asked to do, and what it came to.
+"""What a run is asked to do.
 
 RunOptions is the one record of a run's options, with the one place of what they are, how they are
 asked for and their defaults. The command line fills it, the manifest keeps it for a replay, the
@@ -19,9 +19,6 @@ from runtime.json_schema import MAX_INTEGER, check, shape_of
 COMPLETED = "completed"
 INTERRUPTED = "interrupted"
 FAILED = "failed"
-
-EXIT_CODES: Mapping[str, int] = {COMPLETED: 0, FAILED: 1, INTERRUPTED: 130}
-TOO_LATE, PROGRAMS_FAILED = 4, 5  # exit codes of a run that is completed nevertheless
 
 VERSION = 1  # raised when an option goes, or changes its meaning or unit; not for a new one
 BACKENDS = LOCAL, K8S = ("local", "k8s")
@@ -442,33 +439,3 @@ class RunPlaces:
     source_directory: str = ""  # where relative programs are; '' = where the run was called
     kept_directory: str = ""  # of a recorded run: copies of those programs
     digests: Mapping[str, str] = field(default_factory=dict)  # of images, by img=, that it must be
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """How a run ended. `summary` is what summary.json holds."""
-
-    outcome: str  # COMPLETED | INTERRUPTED | FAILED
-    run_id: str
-    directory: Path
-    message: str = ""  # why it failed
-    summary: Mapping[str, Any] = field(default_factory=dict)
-    programs_failed: bool = False  # they, or the run, did not do what was expected or asked for
-    options: RunOptions = DEFAULTS
-
-    @property
-    def not_as_required(self) -> bool:
-        """Whether the verdict is another than --require accepts."""
-        state = self.summary.get("verdict", {}).get("state", "unknown")
-        return state not in REQUIRED[self.options.require]
-
-    @property
-    def exit_code(self) -> int:
-        """A result that is not to be trusted says nothing of programs either. A run that programs
-        have ended (fail_fast) has failed because of them."""
-        if self.outcome != COMPLETED:
-            because = self.outcome == FAILED and self.programs_failed
-            return PROGRAMS_FAILED if because else EXIT_CODES[self.outcome]
-        if self.summary.get("verdict", {}).get("too_late") or self.not_as_required:
-            return TOO_LATE
-        return PROGRAMS_FAILED if self.programs_failed else EXIT_CODES[COMPLETED]

@@ -20,7 +20,8 @@ from tstorm.options.cluster import only_in_cluster
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from runtime.driver.progress import Progress, Reporter
-    from runtime.options import RunOptions, RunPlaces, RunResult
+    from runtime.launch.run_result import RunResult
+    from runtime.options import RunOptions, RunPlaces
     from tstorm.loading import PlanToRun
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.analysis import path_diff
 from compiler.analysis.history import History
-from compiler.analysis.timelinediff import WHAT
+from compiler.analysis.timeline_diff import WHAT
 from compiler.phrases import number
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import BY_FIELD
@@ -21,10 +21,10 @@ from tstorm import output, units
 from tstorm.notes import action, argument, arguments
 
 if TYPE_CHECKING:
-    from compiler.analysis.netdiff import Group, NetworkDifference
-    from compiler.analysis.plandiff import PlanDiff
-    from compiler.analysis.timelinediff import TimelineEntry
-    from compiler.analysis.topologydiff import TopologyDifference
+    from compiler.analysis.network_diff import Group, NetworkDifference
+    from compiler.analysis.plan_diff import PlanDiff
+    from compiler.analysis.timeline_diff import TimelineEntry
+    from compiler.analysis.topology_diff import TopologyDifference
     from compiler.plan.reader import Plan
     from tstorm.notes import Statements
 

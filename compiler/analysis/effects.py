@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.analysis.netdiff import side_at
+from compiler.analysis.network_diff import side_at
 from compiler.analysis.path_diff import (
     ONLY_A,
     ONLY_B,

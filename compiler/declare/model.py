@@ -1,8 +1,8 @@
 """The model: a file checked as a whole and expanded, ready for the walk through time.
 
 Input: the tree (tdl/ast.py). Output: `Model`. The passes: declared.py, replicas.py, topology.py,
-selectors.py, steps.py, beginning.py. Everything that is wrong goes to the sink; the model is usable
-even then, so that the timeline can look for more.
+selectors.py, steps.py, initial_state.py. Everything that is wrong goes to the sink; the model is
+usable even then, so that the timeline can look for more.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Expectations: `expect …` statements become what a run is judged by.
 
-expectations.py is the pass; subjects.py resolves names to instances, presence.py knows when these
-are there. Nothing here draws, and nothing changes an event.
+compile_expectations.py and compile_figures.py are the passes; subjects.py resolves names to
+instances. Nothing here draws, and nothing changes an event.
 """

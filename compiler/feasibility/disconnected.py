@@ -1,6 +1,6 @@
 """TS0914: instances that are there at the end and have no path to each other then, or never had.
 
-Input: a model without errors and its timeline. Who and since when comes from since.py;
+Input: a model without errors and its timeline. Who and since when comes from disconnected_since.py;
 here is why: of all ways between two of them, the one with the fewest links and bridges that are
 down, and the statements that took those down (Dijkstra).
 

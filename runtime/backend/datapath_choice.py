@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from compiler.plan import capabilities
-from compiler.plan.datapath_limits import misfit
+from compiler.plan.datapath_fit import misfit
 from compiler.plan.reader import Plan
 from runtime.backend.local import environment
 from runtime.datapath import kernelprobe

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.coordinator import says
-from runtime.coordinator.clocks import (
+from runtime.coordinator.clock_offsets import (
     EXCHANGES,
     ClockError,
     ClockExchange,

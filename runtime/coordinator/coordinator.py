@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from runtime.coordinator import clocks
+from runtime.coordinator import clock_offsets
 from runtime.coordinator.agent_link import (
     ANSWER_SECONDS,
     AgentError,
@@ -24,7 +24,7 @@ from runtime.coordinator.agent_link import (
     OnLost,
     OnSay,
 )
-from runtime.coordinator.clocks import EXCHANGES, Offset
+from runtime.coordinator.clock_offsets import EXCHANGES, Offset
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
 from runtime.options import DEFAULTS, RunOptions
@@ -304,7 +304,7 @@ class Coordinator:
 
     async def _watch(self, link: AgentLink) -> None:
         """Measures an agent's clock again and again, which also shows whether it lives."""
-        exchanges, seconds = clocks.watching(len(self._links), MEASURE_SECONDS)
+        exchanges, seconds = clock_offsets.watching(len(self._links), MEASURE_SECONDS)
         await asyncio.sleep(seconds * link.number / len(self._links))  # not all at once
         while True:
             await asyncio.sleep(seconds)

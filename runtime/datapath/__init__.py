@@ -1,1 +1,1 @@
-"""Clients of the programs that carry packets, the choice between them, their counters."""
+"""Clients of the programs that carry packets, and their counters."""

@@ -23,6 +23,12 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return ends
 
 
+def without_word(outcome: str, message: str, *, refused: bool = False) -> dict[str, Any]:
+    """The last word of a driver, as others say it where there is none. `refused`: by the machine or
+    the cluster, which is no failure of the experiment."""
+    return {"outcome": outcome, "message": message, "facts": {}, "refused": refused}
+
+
 def encode(record: Mapping[str, object]) -> bytes:
     return json.dumps(record).encode()
 

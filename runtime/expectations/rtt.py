@@ -26,7 +26,7 @@ from runtime.expectations.judge_pairs import FEWEST, over_pairs, too_few
 from runtime.expectations.run_evidence import RunEvidence
 from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import milliseconds
-from runtime.probing.roundtrip import REACH, Sent, answer
+from runtime.probing.roundtrip import REACH, Sent, round_trip
 from runtime.say import number
 
 _PERCENT = {"median": 50, "p90": 90, "p99": 99, "max": 100, "min": 0}
@@ -101,9 +101,8 @@ def _composed(
         if probe.delay_ns is None:
             continue
         same = back.get(_delays(visit.stretch), ())
-        back_ns = answer(same, probe.sent_ns + probe.delay_ns, reach_ns)
-        if back_ns is not None:
-            rtt_ns = probe.delay_ns + back_ns
+        rtt_ns = round_trip((probe.sent_ns, probe.delay_ns), same, reach_ns)
+        if rtt_ns is not None:
             trips.append(Trip(probe.sent_ns, rtt_ns, _planned_ns(visit.stretch)))
     return trips
 

@@ -15,6 +15,7 @@ from runtime.json_schema import (
     Each,
     Shape,
     check,
+    decoded,
     parse,
 )
 
@@ -55,13 +56,6 @@ _CONFIG = {
 }
 _KEYS = frozenset(name.removesuffix("?") for name in _CONFIG)
 _SHAPE = Shape({"architecture?": TEXT, "os?": TEXT, "config?": _CONFIG})
-_RECORD = Shape(
-    {
-        **{name: [TEXT] for name in ("entrypoint", "command", "volumes", "health")},
-        **dict.fromkeys(("directory", "user", "stop", "architecture"), TEXT),
-        "env": [[TEXT]],
-    }
-)
 
 
 def read(data: bytes, place: str) -> ImageConfig:
@@ -90,15 +84,7 @@ def read(data: bytes, place: str) -> ImageConfig:
 
 def from_record(record: Any, place: str) -> ImageConfig:
     """Out of what `to_record` has written. RunError."""
-    check(record, _RECORD, place)
-    return ImageConfig(
-        **{
-            **{name: tuple(record[name]) for name in ("entrypoint", "command")},
-            **{name: tuple(record[name]) for name in ("volumes", "health")},
-            **{name: record[name] for name in ("directory", "user", "stop", "architecture")},
-            "env": tuple((pair[0], pair[-1]) for pair in record["env"]),
-        }
-    )
+    return decoded(ImageConfig, record, place)
 
 
 def _check_texts(value: Any, place: str) -> None:

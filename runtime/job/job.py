@@ -19,6 +19,7 @@ from runtime.backend.base import MakeBackend
 from runtime.driver.control import ControlServer, Reply, answered_by
 from runtime.driver.driver import carry_out
 from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import without_word
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.job import assignment
 from runtime.job.assignment import JobAssignment
@@ -65,10 +66,10 @@ class Job:
             return await self._carry_out(variables)
         except (RunError, PlanError, OSError) as error:
             said = unexpected(error) if isinstance(error, OSError) else error
-            return _ending(FAILED, str(said), refused=isinstance(said, MachineError))
+            return without_word(FAILED, str(said), refused=isinstance(said, MachineError))
         except Exception as error:
             traceback.print_exc()
-            return _ending(FAILED, f"the coordinator failed: {error!r}")
+            return without_word(FAILED, f"the coordinator failed: {error!r}")
 
     async def _carry_out(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
         places = self._places
@@ -97,7 +98,7 @@ class Job:
         work.cancel()
         await asyncio.wait({work}, timeout=1.0)  # nothing shall grow after the end
         message = f"given up: it had not wound down after {WIND_DOWN_SECONDS:.0f} s"
-        return _ending(INTERRUPTED, message)
+        return without_word(INTERRUPTED, message)
 
     async def _linger(self) -> None:
         """Until the results are fetched, nobody can be expected any more, or the pod is to go."""
@@ -126,10 +127,6 @@ class Job:
         else:
             raise RunError(f"cannot answer {asked!r}")
         return {}, None
-
-
-def _ending(outcome: str, message: str, *, refused: bool = False) -> Mapping[str, Any]:
-    return {"outcome": outcome, "message": message, "facts": {}, "refused": refused}
 
 
 def _say(text: str) -> None:

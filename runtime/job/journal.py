@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from runtime.driver.driver_messages import REPORT_SECONDS
+from runtime.driver.driver_messages import REPORT_SECONDS, without_word
 from runtime.errors import unwritten
 from runtime.job.container_paths import FINAL, MESSAGES, PROGRESS
 from runtime.options import FAILED
@@ -67,7 +67,7 @@ class Journal:
         except OSError as error:
             reason = f"; the run: {final['message']}" if final["message"] else ""
             message = f"{unwritten(error).message}{reason}"[:4096]
-            final = {"outcome": FAILED, "message": message, "facts": {}, "refused": False}
+            final = without_word(FAILED, message)
             reserve.spend(self._home, FINAL, encode({"final": final}))
         self._say(f"{final['outcome']}: {final['message']}".removesuffix(": "))
         return final

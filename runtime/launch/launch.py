@@ -8,7 +8,6 @@ import asyncio
 import os
 import socket
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -22,12 +21,14 @@ from runtime.backend.local import environment, scripts
 from runtime.backend.local.image_root import ImageRoot
 from runtime.backend.local.local_backend import LocalSettings
 from runtime.driver.driver_config import DriverConfig
-from runtime.driver.progress import Progress, Reporter, from_record, ignore
+from runtime.driver.driver_messages import without_word
+from runtime.driver.progress import Reporter, ignore
 from runtime.errors import MachineError, RunError, fail, unexpected
 from runtime.images.preparing import digests, prepared
-from runtime.launch import cleanup, conclude, imageroots, registry, starting, stops
-from runtime.options import DEFAULTS, FAILED, REAL, RunOptions, RunPlaces, RunResult
-from runtime.results.summary import programs_failed
+from runtime.launch import cleanup, imageroots, registry, starting, stops
+from runtime.launch.run_result import RunResult
+from runtime.launch.session import Session
+from runtime.options import DEFAULTS, FAILED, INTERRUPTED, REAL, RunOptions, RunPlaces
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import DRIVER_LOG
@@ -84,14 +85,15 @@ def run(
             elsewhere = _keep_programs(directory, plan, places, roots)
             local = _settings(places, engine, keeper, roots, elsewhere)
             machine = _machine(plan.seed, options, claim.record, keeper, kernel)
-            attempt = _Attempt(claim, directory, config, local, reporter, machine)
+            session = Session(config.run_id, plan, schedule, options, directory, reporter)
+            attempt = _DriverProcess(session, claim, config, local, machine)
             with closing(attempt.memory):
                 try:
                     _carry_out(attempt, signals)
                 finally:
-                    if attempt.final is None:  # else whoever made them has removed them
+                    if session.final is None:  # else whoever made them has removed them
                         control_groups.remove_left(claim.record.run_id)
-                return _conclude(attempt, plan, schedule)
+                return _conclude(attempt)
         finally:
             claim.remove()
 
@@ -103,14 +105,13 @@ def _placed(places: RunPlaces) -> RunPlaces:
     return replace(places, start_directory=start, source_directory=source)
 
 
-def _carry_out(attempt: _Attempt, signals: socket.socket) -> None:
+def _carry_out(attempt: _DriverProcess, signals: socket.socket) -> None:
     """A run that does not get as far as a driver has an outcome, too. RunError."""
     try:
         attempt.carry_out(signals)
     except (RunError, OSError) as error:
         refusal = unexpected(error) if isinstance(error, OSError) else error
-        with suppress(OSError):
-            attempt.directory.close_manifest(FAILED, refusal.message)
+        attempt.session.fail(refusal.message)
         if refusal is error:
             raise
         raise refusal from error
@@ -120,28 +121,24 @@ def _register(
     plan: Plan, options: RunOptions, places: RunPlaces
 ) -> tuple[RunDirectory, registry.RunClaim]:
     """A run directory and a registry entry that are nobody else's."""
-    name = rundir.experiment_name(places.name)
-    stamp = rundir.utc_stamp()
-    for attempt in range(1, 1000):
-        default = rundir.default_path(name, stamp, attempt)
-        target = places.out or default
-        claim = registry.claim(default.name, os.path.realpath(target))
-        if claim is None:
-            continue
-        try:
-            directory = rundir.begin(
-                target, plan, rundir.manifest(claim.record.run_id, plan, options, places, name)
-            )
-        except FileExistsError as error:
-            claim.remove()
-            if places.out is not None:
-                raise rundir.in_use(target) from error
-            continue
-        except BaseException:
-            claim.remove()
-            raise
-        return directory, claim
-    raise RunError("there are too many runs of this name")
+    held: list[registry.RunClaim] = []
+
+    def give_up() -> None:
+        while held:
+            held.pop().remove()
+
+    def is_free(run_id: str, target: Path) -> bool:
+        give_up()
+        claim = registry.claim(run_id, os.path.realpath(target))
+        held.extend([] if claim is None else [claim])
+        return claim is not None
+
+    try:
+        directory = rundir.begin_new(plan, options, places, is_free=is_free)
+    except BaseException:
+        give_up()
+        raise
+    return directory, held[0]
 
 
 def _configure(
@@ -200,28 +197,22 @@ def _machine(
 
 
 @dataclass(slots=True)
-class _Attempt:
+class _DriverProcess:
     """The driver's process seen from here. After carry_out: what it said and how it ended."""
 
+    session: Session
     claim: registry.RunClaim
-    directory: RunDirectory
     config: DriverConfig
     local: LocalSettings
-    reporter: Reporter
     machine: guest.Machine | None  # in which it runs in virtual time; None: on this machine's own
-    started: dict[str, Any] | None = None
-    final: dict[str, Any] | None = None
     status: int = 0
     interrupted: bool = False
     killed: str = ""  # why it did not come to its end
     unfit: bool = False  # this machine for virtual time: the guest's kernel did not get far
     trouble: str = ""  # why we could not go on listening
-    started_ns: int = field(default_factory=time.monotonic_ns)
-    setup_ns: int = 0
     memory: Watch = field(default_factory=Watch)
     page: ClockPage | None = None  # in virtual time
     exchange: ControlExchange | None = None
-    last: Progress | None = None
     crept: Mapping[str, object] | None = None  # how far time went on beside programs that spin
     talked_to: Counter[str] = field(default_factory=Counter)
 
@@ -246,10 +237,10 @@ class _Attempt:
                 # Mostly it ended before it listened: then its status and its log say why.
                 self.trouble = unexpected(error).message
             finally:
-                if process.poll() is None and self.final is None:
+                if process.poll() is None and self.session.final is None:
                     process.kill()
                 self.status = process.wait()
-        if self.machine is not None and self.final is None:
+        if self.machine is not None and self.session.final is None:
             self._ask_guest(self.machine)
 
     def _ask_guest(self, machine: guest.Machine) -> None:
@@ -259,13 +250,13 @@ class _Attempt:
             self.status = status
         elif not self.killed and not self.trouble:
             why = guest.why_it_ended(machine, self.status)
-            self.unfit = self.status > 0 and self.last is None and not self.interrupted
+            self.unfit = self.status > 0 and self.session.latest is None and not self.interrupted
             self.killed = told(why, self.memory)
 
     def _start(self) -> starting.Started:
         if self.machine is None:
-            return starting.in_sandbox(self.config, self.local, self.directory)
-        return starting.in_guest(self.config, self.local, self.directory, self.machine)
+            return starting.in_sandbox(self.config, self.local, self.session.directory)
+        return starting.in_guest(self.config, self.local, self.session.directory, self.machine)
 
     async def _listen(self, started: starting.Started, signals: socket.socket) -> None:
         """Until the other end closes."""
@@ -304,14 +295,14 @@ class _Attempt:
                 self._kill(process, f"{error.message}; {error.remedy}")
                 return
             self.crept = watch.crept()
-            if told_now and self.last is not None:
-                self.reporter(replace(self.last, message=told_now, warning=True))
+            if told_now and self.session.latest is not None:
+                self.session.reporter(replace(self.session.latest, message=told_now, warning=True))
 
     def _note_request(self, what: str) -> None:
         """A run that somebody talked to goes another way than one that was left alone."""
         self.talked_to[what] += 1
         with suppress(OSError):  # a disk is full: that is found out where it matters
-            self.directory.update_manifest(talked_to=dict(sorted(self.talked_to.items())))
+            self.session.directory.update_manifest(talked_to=dict(sorted(self.talked_to.items())))
 
     def _stop(self, started: starting.Started, signals: socket.socket) -> None:
         """The first signal asks to stop, the second kills."""
@@ -336,22 +327,14 @@ class _Attempt:
             over.set_result(None)
 
     def _hear(self, message: Mapping[str, Any]) -> None:
-        if "progress" in message:
-            self.last = from_record(message["progress"])
-            self.reporter(self.last)
-        elif "started" in message:
-            self.started = message["started"]
-            self.setup_ns = time.monotonic_ns() - self.started_ns
-            self.directory.update_manifest(**message["started"], setup_ns=self.setup_ns)
-        elif "final" in message:
-            self.final = message["final"]
-        elif "call" in message and self.exchange is not None:
+        self.session.hear(message)
+        if "call" in message and self.exchange is not None:
             self.exchange.hear(message)
 
     def log_tail(self) -> str:
         """The last line the driver's processes have written to stderr."""
         try:
-            data = self.directory.tail(DRIVER_LOG, LOG_TAIL_BYTES)
+            data = self.session.directory.tail(DRIVER_LOG, LOG_TAIL_BYTES)
         except RunError:
             return ""
         lines = data.decode(errors="replace").strip().splitlines()
@@ -374,19 +357,15 @@ def _watch(
     asyncio.get_running_loop().add_reader(source, act)
 
 
-def _conclude(attempt: _Attempt, plan: Plan, schedule: Schedule) -> RunResult:
+def _conclude(attempt: _DriverProcess) -> RunResult:
     """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
-    final = attempt.final or {
-        "outcome": "interrupted" if attempt.interrupted else FAILED,
-        "message": _why(attempt),
-        "facts": {},
-        "refused": False,
-    }
-    options = attempt.config.options
+    session = attempt.session
+    outcome = INTERRUPTED if attempt.interrupted else FAILED
+    final = session.final or without_word(outcome, _why(attempt))
     if attempt.crept:
         final = {**final, "facts": {**final["facts"], "crept": attempt.crept}}
-    summary = conclude.results(attempt.directory, plan, schedule, options, final)
-    if attempt.final is None and attempt.status == REFUSED and not attempt.interrupted:
+    summary = session.results(final)
+    if session.final is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         remedy = process_limits.remedy_for(refusal) or namespaces.refusal_remedy()
         raise MachineError(f"this machine refuses what a run needs: {refusal}", remedy)
@@ -394,20 +373,10 @@ def _conclude(attempt: _Attempt, plan: Plan, schedule: Schedule) -> RunResult:
         known = (attempt.killed, "`tstorm doctor` tries it")
         why, remedy = next(iter(forbidden.refusals()), known)
         raise MachineError(f"this machine refuses what virtual time needs: {why}", remedy)
-    if final["refused"]:
-        raise MachineError(str(final["message"]))
-    return RunResult(
-        outcome=str(final["outcome"]),
-        run_id=attempt.config.run_id,
-        directory=attempt.directory.path,
-        message=str(final["message"]),
-        summary=summary,
-        programs_failed=programs_failed(summary, final, options),
-        options=options,
-    )
+    return session.result(final, summary)
 
 
-def _why(attempt: _Attempt) -> str:
+def _why(attempt: _DriverProcess) -> str:
     if attempt.killed:
         return attempt.killed
     if attempt.status < 0 and attempt.trouble:

@@ -15,6 +15,14 @@ REACH = 2  # intervals between an arrival and its answer at most: a lost probe i
 Sent = tuple[int, int]  # when a probe was sent, and how long it was under way; both in ns
 
 
+def round_trip(there: Sent, back: Sequence[Sent], reach_ns: int, pace: int = 1) -> int | None:
+    """Of a probe there with its answer; None if there is none within reach. At a `pace` delays take
+    so much more of the time in which probes were sent."""
+    sent_ns, delay_ns = there
+    back_ns = answer(back, sent_ns + delay_ns * pace, reach_ns * pace)
+    return None if back_ns is None else delay_ns + back_ns
+
+
 def answer(back: Sequence[Sent], arrived_ns: int, reach_ns: int) -> int | None:
     """The delay of the nearest one, the earlier of two; None if it is farther than this. `back` is
     in the order of sending."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runtime.judge import judge_programs, outcomes
+from runtime.judge import expectation_words, judge_programs
 from runtime.options import FAILED, INTERRUPTED, RunOptions
 from runtime.results.eventwords import how_failed
 from runtime.results.summary import programs_failed
@@ -74,7 +74,7 @@ def _programs(summary: Mapping[str, Any], options: RunOptions, end_ns: int) -> l
 
 
 def _expectations(summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for one in outcomes.in_state(summary, outcomes.FAILED)[:MOST]:
+    for one in expectation_words.in_state(summary, expectation_words.FAILED)[:MOST]:
         at_ns = one["at_ns"] if type(one.get("at_ns")) is int else None
         what, words = str(one.get("text", "")), str(one.get("message", ""))
         yield _failure(what, words, _last_line(one, at_ns), at_ns)
@@ -87,7 +87,7 @@ def _last_line(one: Mapping[str, Any], at_ns: int | None) -> str:
         for line in one.get("log", ())
         if at_ns is None or line.get("at_ns") is None or line["at_ns"] <= at_ns
     ]
-    return next(outcomes.lines_of_log({"log": log[-1:]}), "")
+    return next(expectation_words.lines_of_log({"log": log[-1:]}), "")
 
 
 def _failure(

@@ -69,6 +69,10 @@ def default_path(name: str, stamp: str, attempt: int) -> Path:
     return Path("runs") / f"{name}-{stamp}{suffix}"
 
 
+NOTHING: Mapping[str, object] = {}
+MOST_NAMES = 1000  # of runs that begin in the same second
+
+
 class RunDirectory(HeldDirectory):
     """A run directory, held. Reading raises RunError, writing OSError.
 
@@ -201,6 +205,30 @@ def begin(path: Path, plan: Plan, values: Mapping[str, object]) -> RunDirectory:
             f"cannot make the run directory {path}: {reason}", filesystem_remedy(error)
         ) from error
     return directory
+
+
+def begin_new(
+    plan: Plan,
+    options: RunOptions,
+    places: RunPlaces,
+    more: Mapping[str, object] = NOTHING,
+    is_free: Callable[[str, Path], bool] = lambda _name, _target: True,
+) -> RunDirectory:
+    """One that is nobody else's, called after its run, with `more` in its first manifest. `is_free`
+    hears name and place of the run; if it says no another name is tried. RunError."""
+    name, stamp = experiment_name(places.name), utc_stamp()
+    for attempt in range(1, MOST_NAMES):
+        default = default_path(name, stamp, attempt)
+        target = places.out or default
+        if not is_free(default.name, target):
+            continue
+        known = manifest(default.name, plan, options, places, name)
+        try:
+            return begin(target, plan, {**known, **more})
+        except FileExistsError as error:
+            if places.out is not None:
+                raise in_use(target) from error
+    raise RunError("there are too many runs of this name")
 
 
 def in_use(path: Path) -> RunError:

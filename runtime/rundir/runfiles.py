@@ -94,7 +94,7 @@ SUMMARY_SHAPE = Shape(
         "outcome": TEXT,
         "message?": TEXT,
         "no_page?": TEXT,
-        "verdict?": {"state": TEXT},
+        "verdict?": {"state?": TEXT},
         "events": {"applied": COUNT, "planned": COUNT, "lag": _LAG},
         "links": [
             {"link": TEXT, "pkts": COUNT, "out_pkts": COUNT, "backlog_bytes": COUNT, **_DROPS}

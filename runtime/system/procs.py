@@ -16,7 +16,7 @@ _PARENT, _START = 1, 19  # fields of /proc/PID/stat after the command's closing 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """`start` is in clock ticks since boot. In one place (place.py) it names a process for
+    """`start` is in clock ticks since boot. In one scope (process_scope.py) it names a process for
     ever."""
 
     pid: int

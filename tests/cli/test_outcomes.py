@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from runtime.judge.verdict import Judge
-from runtime.options import RunResult
+from runtime.launch.run_result import RunResult
 from tests.cli.process import DEADLINE_SECONDS, begun, command, environment, tstorm
 from tests.waiting import wait_until
-from tstorm.outcome import report
+from tstorm.ending_text import report
 
 pytestmark = pytest.mark.e2e
 

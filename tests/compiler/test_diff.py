@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.analysis.plandiff import compare_plans
+from compiler.analysis.plan_diff import compare_plans
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from tdl.diagnostics import TdlError

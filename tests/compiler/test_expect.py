@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiler.analysis.topologydiff import compare_topologies
+from compiler.analysis.topology_diff import compare_topologies
 from compiler.pipeline import UnknownParamError, compile_source
 from compiler.plan import format as form
 from compiler.plan.expectations import PlannedExpectation

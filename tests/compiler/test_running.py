@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.analysis.plandiff import compare_plans
+from compiler.analysis.plan_diff import compare_plans
 from compiler.pipeline import Compilation, compile_source, write
 from compiler.plan.attached import Attached, encode
 from compiler.plan.capabilities import (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.agent.process.agent import LOST_SECONDS
-from runtime.coordinator.clocks import (
+from runtime.coordinator.clock_offsets import (
     WATCH_EXCHANGES,
     ClockError,
     ClockExchange,

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from runtime.errors import RunError
-from runtime.options import COMPLETED, DEFAULTS, FAILED, RunResult
+from runtime.launch.run_result import RunResult
+from runtime.options import COMPLETED, DEFAULTS, FAILED
 from runtime.page.page_file import render
 from runtime.results.summary import programs_failed
 from runtime.rundir import rundir
@@ -19,8 +20,8 @@ from tests.comparing.made import figure
 from tests.runtime import recorded
 from tstorm import output
 from tstorm.commands import inspect
-from tstorm.outcome import SHOWN_EXPECTATIONS
-from tstorm.outcome import report as tell
+from tstorm.ending_text import SHOWN_EXPECTATIONS
+from tstorm.ending_text import report as tell
 
 VERDICT = {"state": "unknown", "reasons": [], "judged": [], "unmeasured": "", "too_late": False}
 LINE = {"instance": "a.0", "at_ns": 2 * 10**9, "line": "<b>no answer</b>"}

@@ -26,7 +26,7 @@ if __package__ in (None, ""):
 from compiler.analysis.effects import effects
 from compiler.analysis.history import History
 from compiler.analysis.path_explanation import story
-from compiler.analysis.plandiff import compare_plans
+from compiler.analysis.plan_diff import compare_plans
 from compiler.plan import format as form
 from compiler.plan.format import PlanError
 from compiler.plan.paths.path import Paths

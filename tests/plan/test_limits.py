@@ -13,7 +13,7 @@ import pytest
 from compiler.expand.world import MAX_EVENTS
 from compiler.pipeline import compile_source
 from compiler.plan import format as form
-from compiler.plan.datapath_limits import Misfit, misfit
+from compiler.plan.datapath_fit import Misfit, misfit
 from compiler.plan.property_limits import LINK, PATHS, jitter_limit
 from tdl import bounds, quantities, values
 
@@ -127,7 +127,7 @@ def test_paths_that_are_not_there_do_not_count() -> None:
 
 def test_a_datapath_that_cannot_do_a_property_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     less = {**PATHS, "kernel": {**PATHS["kernel"], "loss_ppb": 0}}
-    monkeypatch.setattr("compiler.plan.datapath_limits.PATHS", less)
+    monkeypatch.setattr("compiler.plan.datapath_fit.PATHS", less)
     one = found("at 4s b.0->t set loss=1%")
     assert one is not None
     assert str(one) == "the loss of link b.0->t is 10,000,000 ppb, at most 0 ppb are possible"

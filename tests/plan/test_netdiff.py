@@ -1,4 +1,4 @@
-"""compiler.analysis.netdiff against a comparison of all pairs in all epochs, one by one."""
+"""compiler.analysis.network_diff against a comparison of all pairs in all epochs, one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.analysis import path_diff
-from compiler.analysis.netdiff import NetworkDifference, compare
+from compiler.analysis.network_diff import NetworkDifference, compare
 from compiler.pipeline import compile_source
 from compiler.plan.paths.path import PathProperties, Paths
 from compiler.plan.properties import LinkState

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.analysis.plandiff import compare_plans
-from compiler.analysis.timelinediff import TimelineEntry, compare_timelines
+from compiler.analysis.plan_diff import compare_plans
+from compiler.analysis.timeline_diff import TimelineEntry, compare_timelines
 from compiler.plan.types import Event
 from tests.plan.networks import contents, networks
 

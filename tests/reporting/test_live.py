@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from runtime.options import EXIT_CODES, INTERRUPTED
+from runtime.launch.run_result import EXIT_CODES
+from runtime.options import INTERRUPTED
 from tests.cli.process import DEADLINE_SECONDS, begun, tstorm
 from tests.waiting import wait_until
 

@@ -15,7 +15,8 @@ from compiler.plan.reader import Plan, read_plan
 from runtime.judge import lateness, verdict_text
 from runtime.judge.pulse import TICK_NS, Pulse
 from runtime.judge.verdict import BOUNDS, MS, Judge
-from runtime.options import RunOptions, RunResult
+from runtime.launch.run_result import RunResult
+from runtime.options import RunOptions
 from runtime.results.logtail import LINE_CHARACTERS, last_line
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule

@@ -9,7 +9,8 @@ import pytest
 
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
-from runtime.options import COMPLETED, DEFAULTS, FAILED, RunOptions, RunPlaces, RunResult
+from runtime.launch.run_result import RunResult
+from runtime.options import COMPLETED, DEFAULTS, FAILED, RunOptions, RunPlaces
 from tstorm.shrink import failures, trial_runs
 from tstorm.shrink.failures import Failure
 from tstorm.shrink.search import Shrunk, search

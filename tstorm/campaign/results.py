@@ -23,7 +23,8 @@ from runtime.json_schema import (
     check,
     parse,
 )
-from runtime.options import COMPLETED, FAILED, INTERRUPTED, PROGRAMS_FAILED
+from runtime.launch.run_result import PROGRAMS_FAILED
+from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import encode
 from tstorm.campaign.points import Point

@@ -75,7 +75,7 @@ def command(
       tstorm diff quickstart.plan runs/quickstart-20260301T120000Z
       tstorm diff a.plan b.plan --format json | jq .timeline.counts
     """
-    from compiler.analysis.plandiff import compare_plans
+    from compiler.analysis.plan_diff import compare_plans
     from tstorm import difftext
     from tstorm.loading import collector_paused, load_plan
     from tstorm.notes import Statements

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tstorm import outcome, output, units
+from tstorm import ending_text, output, units
 from tstorm.campaign.recognise import is_campaign
 from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument, table_or_json
@@ -125,24 +125,24 @@ def _failed(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
 def _expectations(summary: Mapping[str, Any]) -> None:
     """How many passed, then all of them; of those that failed the lines of logs. Nothing if there
     are none."""
-    from runtime.judge import outcomes
+    from runtime.judge import expectation_words
 
-    found = outcomes.of(summary)
+    found = expectation_words.of(summary)
     if not found:
         return
-    output.line(outcomes.counted(summary))
+    output.line(expectation_words.counted(summary))
     for one in found:
-        output.line(f"  {outcomes.WORDS[one['state']]}: {outcomes.told(one)}")
-        if one["state"] == outcomes.FAILED:
-            for line in outcomes.lines_of_log(one):
+        output.line(f"  {expectation_words.WORDS[one['state']]}: {expectation_words.told(one)}")
+        if one["state"] == expectation_words.FAILED:
+            for line in expectation_words.lines_of_log(one):
                 output.line(f"    {line}")
 
 
 def _figures(summary: Mapping[str, Any]) -> None:
-    from runtime.judge import outcomes
+    from runtime.judge import expectation_words
 
-    for one in outcomes.figures(summary):
-        output.line(f"figure {outcomes.figure(one)}")
+    for one in expectation_words.figures(summary):
+        output.line(f"figure {expectation_words.figure(one)}")
 
 
 def _failures(found: Sequence[Mapping[str, Any]]) -> None:
@@ -151,7 +151,7 @@ def _failures(found: Sequence[Mapping[str, Any]]) -> None:
         return
     output.line("")
     output.line("programs that failed")
-    rows = ((one["target"], outcome.how(one), one["last_log_line"] or "-") for one in found)
+    rows = ((one["target"], ending_text.how(one), one["last_log_line"] or "-") for one in found)
     output.emit_table(("INSTANCE", "HOW", "LAST LOG LINE"), rows)
 
 

@@ -111,8 +111,8 @@ def command(
         places_of,
         recorded_run,
     )
+    from tstorm.ending_text import report
     from tstorm.loading import plan_to_run, show_in_cluster
-    from tstorm.outcome import report
 
     with errors_shown():
         recorded = recorded_run(source)

@@ -15,7 +15,7 @@ from runtime.rundir.eventlog import read_events
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import EVENTS, MANIFEST, PLAN
 from runtime.schedule import PlanClock, Schedule
-from tstorm.comparing import intervals, roundtrips
+from tstorm.comparing import intervals, probed_round_trips
 from tstorm.comparing.metrics import Metric, MetricKind
 
 P99 = 0.99
@@ -49,10 +49,10 @@ def of(directory: RunDirectory) -> RunMetrics:
     manifest, summary = directory.manifest(), directory.summary()
     if not summary or "outcome" not in manifest:
         raise RunError(f"the run in {directory.path} has not ended", "run it again")
-    verdict = summary.get("verdict", {"state": UNKNOWN})
-    found = RunMetrics(verdict["state"], int(manifest["seed"]), manifest["outcome"])
+    verdict = summary.get("verdict", {}).get("state", UNKNOWN)
+    found = RunMetrics(verdict, int(manifest["seed"]), manifest["outcome"])
     options = decode(manifest["options"], f"{directory / MANIFEST}: options")
-    found.values[Metric(MetricKind.VERDICT)] = float(verdict["state"] != VALID)
+    found.values[Metric(MetricKind.VERDICT)] = float(verdict != VALID)
     for failure in summary.get("failures", ()):
         found.values[Metric(MetricKind.PROGRAM, failure["target"])] = 1.0
     found.values.update(_expectations(summary))
@@ -110,7 +110,7 @@ def _probes(directory: RunDirectory, found: RunMetrics, pace: int) -> int:
     recorded = probe_record.read(directory)
     if recorded is None:
         return 0
-    probed = roundtrips.gather(recorded, pace)
+    probed = probed_round_trips.gather(recorded, pace)
     for (one, other), trips in probed.round_trips.items():
         ordered = sorted(trips)
         for kind, part in ((MetricKind.RTT_MEDIAN, 0.5), (MetricKind.RTT_P99, P99)):

@@ -18,13 +18,14 @@ from compiler.plan.reader import Plan
 from runtime.agent.pod.ending import longest_seconds
 from runtime.backend import datapath_choice
 from runtime.doctor.findings import WARN, Check
-from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, from_record, ignore
-from runtime.errors import MachineError, RunError, unexpected
-from runtime.launch import conclude, stops
-from runtime.options import COMPLETED, FAILED, INTERRUPTED, RunOptions, RunPlaces, RunResult
-from runtime.results.summary import programs_failed
+from runtime.driver.driver_messages import without_word
+from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, ignore
+from runtime.errors import RunError, unexpected
+from runtime.launch import stops
+from runtime.launch.run_result import RunResult
+from runtime.launch.session import Session
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, RunOptions, RunPlaces
 from runtime.rundir import rundir
-from runtime.rundir.rundir import RunDirectory
 from runtime.schedule import Schedule
 from tstorm.k8s import (
     agentlogs,
@@ -90,53 +91,33 @@ def run(
         asked = preflight.WantedOfCluster(namespace, options.nodes, image, given)
         found = preflight.checks(connection, asked)
         preflight.demand(found)
-        directory = _directory(plan, options, places, cluster)
-        root = Root(namespace, given)
-        attempt = _Attempt(
-            plan, schedule, options, places, cluster, directory, signals, reporter, root
-        )
+        directory = rundir.begin_new(plan, options, places, _where(cluster))
+        run_id = str(directory.manifest_so_far()["run_id"])
+        session = Session(run_id, plan, schedule, options, directory, reporter)
+        attempt = _ClusterRun(session, places, cluster, signals, Root(namespace, given))
         attempt.warn_of(found)
         return attempt.whole()
 
 
-def _directory(
-    plan: Plan, options: RunOptions, places: RunPlaces, cluster: ClusterPlace
-) -> RunDirectory:
-    """A run directory that is nobody else's, with its first manifest."""
-    name, stamp = rundir.experiment_name(places.name), rundir.utc_stamp()
+def _where(cluster: ClusterPlace) -> dict[str, object]:
+    """What the manifest says of the cluster."""
     where = {
         "namespace": cluster.experiment.namespace,
         "agent_image": cluster.agent_image,
         "version": str(cluster.connection.get("/version").get("gitVersion", "")),
     }
-    for attempt in range(1, 1000):
-        default = rundir.default_path(name, stamp, attempt)
-        known = rundir.manifest(default.name, plan, options, places, name)
-        try:
-            return rundir.begin(places.out or default, plan, {**known, "cluster": where})
-        except FileExistsError as error:
-            if places.out is not None:
-                raise rundir.in_use(places.out) from error
-    raise RunError("there are too many runs of this name")
+    return {"cluster": where}
 
 
 @dataclass(slots=True)
-class _Attempt:
-    plan: Plan
-    schedule: Schedule
-    options: RunOptions
+class _ClusterRun:
+    session: Session
     places: RunPlaces
     cluster: ClusterPlace
-    directory: RunDirectory
     signals: socket.socket
-    reporter: Reporter
     root: Root
-    final: dict[str, Any] | None = None
-    started: bool = False
-    latest: Progress | None = None  # that the coordinator has said
     stops: int = 0  # requests to stop so far
     said: queue.SimpleQueue[Heard] = field(default_factory=queue.SimpleQueue)
-    began_ns: int = field(default_factory=time.monotonic_ns)
 
     # -- from start to end ------------------------------------------------------------------------
 
@@ -144,27 +125,27 @@ class _Attempt:
         """Whatever happens, the run has an outcome and, unless it is to stay, leaves nothing."""
         try:
             self.root = apply.begin(
-                self.cluster.connection, self.cluster.experiment, self.run_id, self.root
+                self.cluster.connection, self.cluster.experiment, self.session.run_id, self.root
             )
         except BaseException:
-            self.directory.abandon()
+            self.session.directory.abandon()
             raise
         keep = False
         try:
             self._carry_out()
             keep = self.cluster.keep
         except StoppedError:
-            self.final = _without_word(INTERRUPTED, "")
+            self.session.final = without_word(INTERRUPTED, "")
         except OSError as error:
             refusal = unexpected(error)
-            self._close_manifest(refusal.message)
+            self.session.fail(refusal.message)
             raise refusal from error
         except BaseException as error:
             failed = f"the command failed: {error!r}"
-            self._close_manifest(error.message if isinstance(error, RunError) else failed)
+            self.session.fail(error.message if isinstance(error, RunError) else failed)
             raise
         finally:
-            if self.final is None or self.final["outcome"] == FAILED:
+            if self.session.final is None or self.session.final["outcome"] == FAILED:
                 self._keep_logs()
             if not keep:
                 self._remove()
@@ -174,30 +155,26 @@ class _Attempt:
         """Of agents and coordinator, whose pods are about to go."""
         try:
             namespace = self.cluster.experiment.namespace
-            missing = agentlogs.keep(self.cluster.connection, namespace, self.directory)
+            missing = agentlogs.keep(self.cluster.connection, namespace, self.session.directory)
         except (RunError, OSError) as error:
             missing = f"the logs of agents and coordinator could not be kept: {error}"
         if missing:
             self._warn(missing)
-
-    def _close_manifest(self, why: str) -> None:
-        with suppress(OSError, RunError):
-            self.directory.close_manifest(FAILED, why)
 
     def _carry_out(self) -> None:
         """To the last word of the coordinator. RunError, StoppedError."""
         connection, experiment = self.cluster.connection, self.cluster.experiment
         self.report(f"applying to namespace {experiment.namespace} of {connection.server}")
         apply.put(connection, experiment, self._run_config(), self._check_stop, self.root)
-        follower = RunFollower(connection, self.root, Mirror(self.directory), self.said.put)
+        follower = RunFollower(connection, self.root, Mirror(self.session.directory), self.said.put)
         follower.start()
         try:
             self._listen()
         finally:
             follower.halt()
             follower.join(coordinator_follower.BEAT_SECONDS)
-        if self.final is not None:
-            self._say_if_destroyed(self.final)
+        if self.session.final is not None:
+            self._say_if_destroyed(self.session.final)
             self._fetched()
 
     def _say_if_destroyed(self, final: dict[str, Any]) -> None:
@@ -223,19 +200,19 @@ class _Attempt:
                     self._over(said)
                     return
                 if said.trouble:
-                    phase = self.latest.phase if self.latest else STARTING
+                    phase = self.session.latest.phase if self.session.latest else STARTING
                     self.report(said.trouble, phase=phase, warning=True)
                 self._take(said.record)
             now = time.monotonic_ns()
             if self._stop_asked():
                 self.report("stopping", phase=STOPPING)
-                seconds = STOP_SECONDS + longest_seconds(self.plan.topology)
+                seconds = STOP_SECONDS + longest_seconds(self.session.plan.topology)
                 deadline_ns = deadline_ns or now + round(seconds * 1e9)
             if self.stops > 1 or (deadline_ns and now > deadline_ns):
                 raise StoppedError
             if deadline_ns and not told:
                 told = self._tell_to_stop()
-            if not self.started and now >= look_ns:
+            if not self.session.started and now >= look_ns:
                 self._look(waiting)
                 taken = time.monotonic_ns() - now
                 look_ns = time.monotonic_ns() + max(round(LOOK_SECONDS * 1e9), 4 * taken)
@@ -251,23 +228,16 @@ class _Attempt:
     def _over(self, said: Heard) -> None:
         if said.error is not None and not isinstance(said.error, CoordinatorLostError):
             raise said.error
-        if self.final is None:
+        if self.session.final is None:
             outcome = INTERRUPTED if self.stops else FAILED
-            self.final = _without_word(outcome, str(said.error or "the coordinator said no end"))
+            self.session.final = without_word(
+                outcome, str(said.error or "the coordinator said no end")
+            )
 
     def _take(self, record: Mapping[str, Any]) -> None:
         """One record of the stream, as the driver says it on one machine."""
         try:
-            if "progress" in record:
-                shown = from_record(record["progress"])
-                self.latest = replace(shown, directory=str(self.directory.path))
-                self.reporter(self.latest)
-            elif "started" in record:
-                self.started = True
-                setup_ns = time.monotonic_ns() - self.began_ns
-                self.directory.update_manifest(**record["started"], setup_ns=setup_ns)
-            elif "final" in record:
-                self.final = dict(record["final"])
+            self.session.hear(record)
         except (KeyError, TypeError, ValueError) as error:
             raise RunError(
                 f"the coordinator says what this release does not understand: {error}",
@@ -339,35 +309,20 @@ class _Attempt:
         return not (self._stop_asked() and self.stops > 1)
 
     def _conclude(self) -> RunResult:
-        assert self.final is not None
-        final = self.final
-        summary = conclude.results(self.directory, self.plan, self.schedule, self.options, final)
-        if final["refused"]:
-            raise MachineError(str(final["message"]))
-        return RunResult(
-            outcome=str(final["outcome"]),
-            run_id=self.run_id,
-            directory=self.directory.path,
-            message=str(final["message"]),
-            summary=summary,
-            programs_failed=programs_failed(summary, final, self.options),
-            options=self.options,
-        )
+        final = self.session.final
+        assert final is not None
+        return self.session.result(final, self.session.results(final))
 
     # -- words ------------------------------------------------------------------------------------
 
-    @property
-    def run_id(self) -> str:
-        return str(self.directory.manifest_so_far()["run_id"])
-
     def _run_config(self) -> dict[str, Any]:
         return {
-            "run_id": self.run_id,
-            "options": self.options.to_record(),
+            "run_id": self.session.run_id,
+            "options": self.session.options.to_record(),
             "name": rundir.experiment_name(self.places.name),
             "start_directory": self.places.start_directory,
             "source_directory": self.places.source_directory,
-            "manifest": self.directory.manifest_so_far(),
+            "manifest": self.session.directory.manifest_so_far(),
             "linger_seconds": LINGER_SECONDS,
         }
 
@@ -380,22 +335,17 @@ class _Attempt:
 
     def report(self, message: str, *, phase: str = STARTING, warning: bool = False) -> None:
         """What is said from here, while the coordinator says nothing."""
-        before = self.latest or Progress(
+        before = self.session.latest or Progress(
             phase=phase,
-            run_id=self.run_id,
-            directory=str(self.directory.path),
-            at_ns=self.options.start_at_ns,
-            end_ns=self.schedule.end_ns,
+            run_id=self.session.run_id,
+            directory=str(self.session.directory.path),
+            at_ns=self.session.options.start_at_ns,
+            end_ns=self.session.schedule.end_ns,
             elapsed_ns=0,
             applied=0,
-            total=self.schedule.total,
+            total=self.session.schedule.total,
         )
-        self.reporter(replace(before, phase=phase, message=message, warning=warning))
-
-
-def _without_word(outcome: str, message: str) -> dict[str, Any]:
-    """The end of a run whose coordinator said none."""
-    return {"outcome": outcome, "message": message, "facts": {}, "refused": False}
+        self.session.reporter(replace(before, phase=phase, message=message, warning=warning))
 
 
 def deadline_seconds(plan: Plan, options: RunOptions) -> int:

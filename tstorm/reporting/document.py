@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runtime.options import decode
-from tstorm.outcome import how
+from tstorm.ending_text import how
 from tstorm.reporting.run_facts import RunFacts
 
 FORMAT, VERSION = "tstorm-report", 1

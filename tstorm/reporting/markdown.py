@@ -17,7 +17,7 @@ from runtime.options import FAILED, INTERRUPTED
 from runtime.results.eventwords import details
 from runtime.results.failed import told
 from tstorm import units
-from tstorm.outcome import how
+from tstorm.ending_text import how
 from tstorm.output import visible
 from tstorm.reporting import pathwords
 from tstorm.reporting.run_facts import (

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 from runtime.errors import unwritten
 from runtime.launch.launch import run
-from runtime.options import COMPLETED, EXIT_CODES, INTERRUPTED, PROGRAMS_FAILED, TOO_LATE
+from runtime.launch.run_result import EXIT_CODES, PROGRAMS_FAILED, TOO_LATE
+from runtime.options import COMPLETED, INTERRUPTED
 from tstorm.shrink import failures
 from tstorm.shrink.failures import Failure
 from tstorm.shrink.trials import InterruptedTrialError, SilentRunError
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
-    from runtime.options import RunOptions, RunResult
+    from runtime.launch.run_result import RunResult
+    from runtime.options import RunOptions
     from tstorm.shrink.text_meaning import TextMeaning
 
 _REMEDY = "give this machine less to do meanwhile, or try it in virtual time"

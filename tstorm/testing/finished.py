@@ -22,7 +22,7 @@ from runtime.options import REQUIRED
 from runtime.rundir import logmarks, rundir
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.runfiles import EVENTS, LOGS, PLAN, REPORT
-from tstorm.outcome import how
+from tstorm.ending_text import how
 from tstorm.testing import pair_series
 from tstorm.testing.experiment_errors import ExpectationsError, ExperimentError, NotTrustedError
 from tstorm.testing.request import replay

@@ -7,7 +7,7 @@ import socket
 import sys
 
 PROBE = "probe"
-SUPERVISOR_PORT = 7475  # as in messages.py, which a probe does not import: it shall cost nothing
+SUPERVISOR_PORT = 7475  # pod_messages.py has it, which a probe does not import: that would cost
 _PROBE_SECONDS = 3.0
 _GREETING = b"tstorm\0"  # how a server of runtime.rpc.seal begins
 

@@ -16,7 +16,7 @@ from runtime.errors import RunError
 from runtime.options import RunOptions, decode
 from runtime.rpc.endpoint import Endpoint
 
-MAX_PORT = 65535
+PORT_LIMIT = 65535  # of a datapath: one more than the largest (tcal_c/common/limits.h)
 MAX_NETWORKS = 32  # of one `attach` (docs/tcal.md)
 MAX_HOSTS_BYTES = 4 << 20  # of lines for /etc/hosts
 MAX_PROBES = 1000  # of one path
@@ -80,7 +80,7 @@ def bindings(value: Any, what: str, instances: int) -> dict[int, int]:
         if len(items(pair, f"an item of {what}")) != 2:
             raise OrderError(f"an item of {what} is {pair!r:.60}: [node, port] is expected")
         node = number(pair[0], f"a node of {what}", 0, instances)
-        found[node] = number(pair[1], f"a port of {what}", 0, MAX_PORT)
+        found[node] = number(pair[1], f"a port of {what}", 0, PORT_LIMIT)
     return found
 
 
@@ -284,7 +284,7 @@ def starts(value: Any, hosts: int) -> tuple[int, ...]:
 
 def _host(value: Any) -> Endpoint:
     item = mapping(value, "a host")
-    port = number(item.get("metadata_port", METADATA_PORT), "metadata_port", 1, MAX_PORT + 1)
+    port = number(item.get("metadata_port", METADATA_PORT), "metadata_port", 1, 1 << 16)
     address = text(item["address"], "address")
     try:
         if "%" in address:
@@ -388,7 +388,7 @@ def _port(item: Any, instances: int) -> PortOrder:
     if not isinstance(item, list) or len(item) != 4:
         raise OrderError(f"a port is {item!r:.60}: [port, node, namespace, if] is expected")
     return PortOrder(
-        number(item[0], "a port", 0, MAX_PORT),
+        number(item[0], "a port", 0, PORT_LIMIT),
         number(item[1], "a port's node", -1, instances),
         word(item[2], "a port's namespace"),
         word(item[3], "a port's interface"),

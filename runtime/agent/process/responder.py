@@ -183,14 +183,14 @@ class Responder:
 
     async def _attach(self, request: Request) -> Answer:
         self._prepared()
-        port = orders.number(request["port"], "port", 0, orders.MAX_PORT)
+        port = orders.number(request["port"], "port", 0, orders.PORT_LIMIT)
         netns = orders.word(request["netns"], "netns")
         interface = orders.word(request["if"], "if")
         facts = await self._ports.attach(port, netns, interface, self._networks)
         return {"kind": facts.get("kind", "?"), "stamp": facts.get("stamp", "?")}
 
     async def _detach(self, request: Request) -> Answer:
-        port = orders.number(request["port"], "port", 0, orders.MAX_PORT)
+        port = orders.number(request["port"], "port", 0, orders.PORT_LIMIT)
         network = await self._ports.detach(port)
         if network and self.conduct is not None:
             self.conduct.programs.detached(network)

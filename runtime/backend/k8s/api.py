@@ -120,7 +120,7 @@ class Api:
     async def execute(
         self, pod: str, container: str, argv: Sequence[str]
     ) -> AsyncGenerator[tuple[int, bytes], None]:
-        """Runs a command there to its end: channels (howended.py) and what came on them. ApiError.
+        """Runs a command there to its end: channels (exec_status) and what came on them. ApiError.
 
         Who stops reading closes the connection; whether the command ends then is the container
         runtime's affair.

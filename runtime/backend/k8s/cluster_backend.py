@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from compiler.plan.datapath_limits import misfit
+from compiler.plan.datapath_fit import misfit
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, NO_CHECK, Node, Service
 from runtime.agent.pod.pod_messages import KERNEL, USER, NodeFacts
@@ -24,11 +24,11 @@ from runtime.backend.base import (
     RunNetwork,
 )
 from runtime.backend.hosts.agent_network import AgentNetwork
-from runtime.backend.k8s import datapathchoice
+from runtime.backend.k8s import cluster_datapath
 from runtime.backend.k8s.api import Api
+from runtime.backend.k8s.cluster_datapath import DatapathChoice
 from runtime.backend.k8s.cluster_early_starts import ClusterEarlyStarts
 from runtime.backend.k8s.cluster_hosts import ClusterHosts
-from runtime.backend.k8s.datapathchoice import DatapathChoice
 from runtime.backend.k8s.logtimes import LogTimes
 from runtime.backend.k8s.pod_instances import InstanceCallbacks, PodInstance
 from runtime.backend.k8s.pod_readiness import PodReadiness
@@ -86,7 +86,7 @@ class ClusterBackend:
         facts = await self._connect(where.nodes, agents)
         choice = self._choose(facts)
         self._context.notice(f"datapath: {_DATAPATHS[choice.name]}, since {choice.why}")
-        if choice.name == USER and (late := datapathchoice.refused_real_time(facts)):
+        if choice.name == USER and (late := cluster_datapath.refused_real_time(facts)):
             self._context.warn(late)
         machines = Counter(one.boot_id for one in facts)
         begun = zip(self._parts, facts, strict=True)
@@ -151,7 +151,7 @@ class ClusterBackend:
             self._parts.append(NodeParts(name, address, self._key, self._context.notice))
         await asyncio.gather(*(part.connect(CONNECT_SECONDS) for part in self._parts))
         facts = list(await asyncio.gather(*(part.facts() for part in self._parts)))
-        datapathchoice.check(facts, self._context.plan.digest, TOOL_VERSION)
+        cluster_datapath.check(facts, self._context.plan.digest, TOOL_VERSION)
         return facts
 
     def _choose(self, facts: Sequence[NodeFacts]) -> DatapathChoice:
@@ -160,7 +160,7 @@ class ClusterBackend:
         end = {} if context.options.until_ns is None else {"end_ns": context.options.until_ns}
         start = context.options.start_at_ns
         unfit = misfit(context.plan, KERNEL, start, **end)
-        choice = datapathchoice.chosen(
+        choice = cluster_datapath.chosen(
             context.options.datapath, facts, str(unfit) if unfit is not None else ""
         )
         found = misfit(context.plan, choice.name, start, **end)

@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, NO_CHECK, Service
 from runtime.backend.k8s.pods import INSTANCE, Pod
 from runtime.errors import ProgramsError, RunError
-from runtime.json_schema import (
-    COUNT,
-    TEXT,
-    Shape,
-    ValueKind,
-    check,
-)
+from runtime.json_schema import Count, decoded
 
 LOOK_SECONDS = 0.2
 GATE_SECONDS = 300.0  # for kubelet to start a container
@@ -29,13 +23,12 @@ GATE_SECONDS = 300.0  # for kubelet to start a container
 Ask = Callable[[int, Mapping[str, object]], Awaitable[object]]
 
 
-def _pair(value: Any) -> bool:
-    return (
-        isinstance(value, list) and len(value) == 2 and COUNT.fits(value[0]) and TEXT.fits(value[1])
-    )
+@dataclass(frozen=True, slots=True)
+class _EarlyReply:
+    """Nodes that are not done, and those that failed with the reason."""
 
-
-_ANSWER = Shape({"pending": [COUNT], "failed": [ValueKind("a node and why", _pair)]})
+    pending: tuple[Count, ...]
+    failed: tuple[tuple[Count, str], ...]
 
 
 class ClusterEarlyStarts:
@@ -84,11 +77,10 @@ class ClusterEarlyStarts:
         while pending:
             asked = [[node, wait] for node, wait in sorted(pending.items())]
             answer = await self._ask(host, {"do": "early", "nodes": asked})
-            check(answer, _ANSWER, "what is done before the start")
-            assert isinstance(answer, dict)  # checked
-            for node, reason in answer["failed"]:
+            reply = decoded(_EarlyReply, answer, "what is done before the start")
+            for node, reason in reply.failed:
                 self._failed(node, reason)
-            pending = {node: pending[node] for node in answer["pending"] if node in pending}
+            pending = {node: pending[node] for node in reply.pending if node in pending}
             if pending:
                 await asyncio.sleep(LOOK_SECONDS)
 

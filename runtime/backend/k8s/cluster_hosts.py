@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -24,13 +25,7 @@ from runtime.backend.k8s.supervisors import NodeParts
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
-from runtime.json_schema import (
-    COUNT,
-    TEXT,
-    Shape,
-    ValueKind,
-    check,
-)
+from runtime.json_schema import Count, decoded
 from runtime.rundir import etchosts
 from runtime.say import some
 from runtime.system.interface import INTERFACE
@@ -42,18 +37,13 @@ AT_ONCE = 32  # hosts that are told where their pods are
 FINISH_SECONDS = 4.0  # for an agent to answer, beside the time that programs may take
 
 
-def _row(*kinds: ValueKind) -> ValueKind:
-    def fits(value: Any) -> bool:
-        return (
-            isinstance(value, list)
-            and len(value) == len(kinds)
-            and all(kind.fits(one) for kind, one in zip(kinds, value, strict=True))
-        )
+@dataclass(frozen=True, slots=True)
+class _PodsReply:
+    """Of each pod that was found its node, the processes that take orders and are in its network,
+    and of which kind it is; of the others why they were not."""
 
-    return ValueKind("a row", fits)
-
-
-_FOUND = Shape({"found": [_row(COUNT, COUNT, COUNT, TEXT)], "missing": [_row(COUNT, TEXT)]})
+    found: tuple[tuple[Count, Count, Count, str], ...]
+    missing: tuple[tuple[Count, str], ...]
 
 
 class ClusterHosts:
@@ -138,11 +128,10 @@ class ClusterHosts:
                 "hosts": told.hosts,
             }
             answer = await self._ties.ask(host, request)
-            check(answer, _FOUND, f"what {self.parts[host].name} has found")
-            assert isinstance(answer, dict)  # checked
-            for node, hold, network, _kind in answer["found"]:
+            reply = decoded(_PodsReply, answer, f"what {self.parts[host].name} has found")
+            for node, hold, network, _kind in reply.found:
                 self._found(host, node, hold, network)
-            missing = dict(answer["missing"])
+            missing = dict(reply.missing)
             wanted = sorted(missing.keys() & set(wanted))
             if not wanted:
                 return

@@ -26,13 +26,7 @@ from runtime.backend.base import Notice
 from runtime.backend.hosts.hosts import Ask
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
-from runtime.json_schema import (
-    COUNT,
-    TEXT,
-    Shape,
-    ValueKind,
-    check,
-)
+from runtime.json_schema import Count, decoded
 from runtime.say import some
 
 ECHOES, INTERVAL_NS, WAIT_NS = 5, 20_000_000, 1_000_000_000
@@ -50,18 +44,11 @@ BYPASSED = (
 )
 
 
-def _is_answer(value: Any) -> bool:
-    kinds = (COUNT, TEXT, COUNT)
-    return (
-        isinstance(value, list)
-        and len(value) == 4
-        and all(kind.fits(one) for kind, one in zip(kinds, value, strict=False))
-        and isinstance(value[3], list)
-        and all(map(COUNT.fits, value[3]))
-    )
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """Of each probe its node, address, count and the round trips of what came back."""
 
-
-_ANSWERS = Shape({"answers": [ValueKind("a probe's answer", _is_answer)]})
+    answers: tuple[tuple[Count, str, Count, tuple[Count, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +216,11 @@ class Proof:
                 for p in wanted
             ]
             answer = await self._ask(host, {"do": "reach", "probes": rows})
-            check(answer, _ANSWERS, f"what {self._names[host]} has reached")
-            assert isinstance(answer, dict)  # checked
-            answers = answer["answers"]
+            answers = decoded(_Reached, answer, f"what {self._names[host]} has reached").answers
             if len(answers) != len(wanted):
                 raise RunError(f"{self._names[host]} answered {len(answers)} of its probes")
             for probe, row in zip(wanted, answers, strict=True):
-                found[probe] = row[3]
+                found[probe] = list(row[3])
 
         await asyncio.gather(*(one(host, wanted) for host, wanted in by_host.items()))
         return found

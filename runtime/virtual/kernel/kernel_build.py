@@ -44,8 +44,8 @@ class Steps:
 
 
 def build(wanted: Path | None, steps: Steps) -> Kernel:
-    """The kernel of the source at `wanted`, None for one that is found (source.py). One that is
-    built already is taken again. RunError, MachineError."""
+    """The kernel of the source at `wanted`, None for one that is found (kernel_source.py). One that
+    is built already is taken again. RunError, MachineError."""
     if wanted is None and (kernel := kernel_cache.find()) is not None:
         steps.step(f"built already: Linux {kernel.facts.version} of {kernel.facts.source}")
         return kernel

@@ -19,7 +19,7 @@ from pathlib import Path
 from runtime.errors import RunError
 
 DATA = Path(__file__).resolve().parent
-RECIPE = 1  # raised when build.py makes another kernel of the same source and data
+RECIPE = 1  # raised when kernel_build.py makes another kernel of the same source and data
 NEEDED, WANTED, OLDER = "needed", "wanted", "older"
 SALT = "CONFIG_BUILD_SALT"  # a string without effect: by it a kernel tells which changes it has
 _SALT_PREFIX = "tstorm-"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runtime.agent.pod.pod_messages import EngineFacts, NodeFacts
-from runtime.backend.k8s.datapathchoice import check, chosen, refused_real_time
+from runtime.backend.k8s.cluster_datapath import check, chosen, refused_real_time
 from runtime.errors import MachineError, RunError
 
 

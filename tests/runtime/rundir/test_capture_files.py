@@ -11,8 +11,9 @@ import pytest
 from compiler.pipeline import compile_source
 from compiler.plan.types import Topology
 from runtime.backend.onehost import captures
-from runtime.options import COMPLETED, RunResult
-from tstorm.outcome import _doubts
+from runtime.launch.run_result import RunResult
+from runtime.options import COMPLETED
+from tstorm.ending_text import _doubts
 
 TEXT = (
     "service server img=x\nservice client img=x replicas=2\nbridge s1\n"

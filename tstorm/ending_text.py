@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tstorm import output
 
 if TYPE_CHECKING:
-    from runtime.options import RunResult
+    from runtime.launch.run_result import RunResult
 
 SHOWN_PROGRAMS = 20  # of those that failed, in text
 SHOWN_EXPECTATIONS = 20  # of those that failed, and of those that were not measured
@@ -95,25 +95,25 @@ def _no_page(result: RunResult) -> Iterator[str]:
 
 def _expectations(result: RunResult, *, quiet: bool) -> Iterator[str]:
     """Those that were not measured, a line each; then how many there are."""
-    from runtime.judge import outcomes
+    from runtime.judge import expectation_words
 
-    yield from _in_state(result, outcomes.NOT_MEASURED, "warning: not measured")
-    whole = outcomes.counted(result.summary)
+    yield from _in_state(result, expectation_words.NOT_MEASURED, "warning: not measured")
+    whole = expectation_words.counted(result.summary)
     if whole and not quiet:
         yield whole
 
 
 def _expectations_that_failed(result: RunResult) -> Iterator[str]:
-    from runtime.judge import outcomes
+    from runtime.judge import expectation_words
 
-    yield from _in_state(result, outcomes.FAILED, "error: failed")
+    yield from _in_state(result, expectation_words.FAILED, "error: failed")
 
 
 def _in_state(result: RunResult, state: str, prefix: str) -> Iterator[str]:
-    from runtime.judge import outcomes
+    from runtime.judge import expectation_words
 
-    found = outcomes.in_state(result.summary, state)
-    yield from (f"{prefix}: {outcomes.told(one)}" for one in found[:SHOWN_EXPECTATIONS])
+    found = expectation_words.in_state(result.summary, state)
+    yield from (f"{prefix}: {expectation_words.told(one)}" for one in found[:SHOWN_EXPECTATIONS])
     if len(found) > SHOWN_EXPECTATIONS:
         left = len(found) - SHOWN_EXPECTATIONS
         yield f"{prefix}: … and {left} more in summary.json"
@@ -121,13 +121,13 @@ def _in_state(result: RunResult, state: str, prefix: str) -> Iterator[str]:
 
 def _figures(result: RunResult, *, quiet: bool) -> Iterator[str]:
     """The experiment's own, a line each; those that were not measured in any case."""
-    from runtime.judge import outcomes
+    from runtime.judge import expectation_words
 
-    found = outcomes.figures(result.summary)
+    found = expectation_words.figures(result.summary)
     missing = [one for one in found if one["value"] is None]
     known = [] if quiet else [one for one in found if one["value"] is not None]
     for kind, some in (("warning:", missing), ("figure", known)):
-        yield from (f"{kind} {outcomes.figure(one)}" for one in some[:SHOWN_EXPECTATIONS])
+        yield from (f"{kind} {expectation_words.figure(one)}" for one in some[:SHOWN_EXPECTATIONS])
         if len(some) > SHOWN_EXPECTATIONS:
             yield f"… and {len(some) - SHOWN_EXPECTATIONS} more figures in summary.json"
 

@@ -18,7 +18,7 @@ from runtime.probing.probe_record import (
     ProbesHeader,
     RecordedProbes,
 )
-from runtime.probing.roundtrip import REACH, Sent, answer
+from runtime.probing.roundtrip import REACH, Sent, round_trip
 
 Pair = tuple[str, str]
 _Arrived = list[Sent]
@@ -76,7 +76,5 @@ def _joined(
 
 
 def _trips(there: _Arrived, back: _Arrived, reach_ns: int, pace: int) -> Iterator[int]:
-    for sent_ns, delay_ns in there:
-        back_ns = answer(back, sent_ns + delay_ns * pace, reach_ns * pace)
-        if back_ns is not None:
-            yield delay_ns + back_ns
+    found = (round_trip(sent, back, reach_ns, pace) for sent in there)
+    return (one for one in found if one is not None)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.analysis.netdiff import NetworkDifference, compare
-from compiler.analysis.timelinediff import TimelineEntry, compare_timelines
-from compiler.analysis.topologydiff import TopologyDifference, compare_topologies
+from compiler.analysis.network_diff import NetworkDifference, compare
+from compiler.analysis.timeline_diff import TimelineEntry, compare_timelines
+from compiler.analysis.topology_diff import TopologyDifference, compare_topologies
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
