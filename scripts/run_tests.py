@@ -136,11 +136,17 @@ def unit_tests(lane: Lane) -> None:
     lane.suite("unit tests", ["-m", f"not e2e and {_PLACELESS}", *WORKERS])
 
 
+def marked(*names: str) -> list[str]:
+    """Files with tests that have all of these marks, which stand in the file itself
+    (tests/conftest.py): a worker takes ten seconds and more to read all tests."""
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    wanted = [f"mark.{name}" for name in names]
+    return sorted(str(p) for p, text in texts.items() if all(mark in text for mark in wanted))
+
+
 def end_to_end(lane: Lane) -> None:
-    lane.suite(
-        "end-to-end tests",
-        ["-m", f"e2e and not alone and {_PLACELESS}", *PROGRAMS, *FILE_BY_FILE],
-    )
+    which = f"e2e and not alone and {_PLACELESS}"
+    lane.suite("end-to-end tests", ["-m", which, *PROGRAMS, *FILE_BY_FILE, *marked("e2e")])
 
 
 def beside_programs(lane: Lane) -> None:
@@ -161,15 +167,17 @@ def quiet(lane: Lane, no_cluster: str) -> None:
 
 def alone(lane: Lane) -> None:
     """What nothing may run beside, as root and as an ordinary user."""
-    lane.suite("tests one at a time", ["-m", f"alone and {_PLACELESS}"])
+    which = f"alone and {_PLACELESS}"
+    lane.suite("tests one at a time", ["-m", which, *marked("alone")])
     if os.geteuid() == 0:
-        as_ordinary_user(lane, "tests one at a time", f"alone and {_PLACELESS}")
+        as_ordinary_user(lane, "tests one at a time", which, *marked("alone", "ordinary"))
 
 
 def ordinary(lane: Lane) -> None:
     """Root's second time; an ordinary user has had them all."""
     which = "not alone and not cluster and not netem"
-    as_ordinary_user(lane, "tests that differ", which, *PROGRAMS, *FILE_BY_FILE)
+    options = (*PROGRAMS, *FILE_BY_FILE, *marked("ordinary"))
+    as_ordinary_user(lane, "tests that differ", which, *options)
 
 
 def as_ordinary_user(lane: Lane, name: str, which: str, *options: str) -> None:
@@ -239,7 +247,7 @@ def virtual(lane: Lane, arguments: list[str] | None = None, *, must: bool = Fals
     except RunError as error:
         lane.skip(name, f"{error} (make kernel)", fails=must)
         return
-    selection = ["-m", "virtual", *GUESTS, *(arguments or ["tests"])]
+    selection = ["-m", "virtual", *GUESTS, *(arguments or marked("virtual"))]
     lane.suite(f"{name} ({kernel})", selection)
 
 

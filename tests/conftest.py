@@ -114,7 +114,17 @@ def _why_no_virtual_time() -> str:
     return ""
 
 
+def _check_marks(items: list[pytest.Item]) -> None:
+    """A phase of `make test` looks for its files by these words (scripts/run_tests.py)."""
+    read = functools.cache(lambda path: path.read_text(encoding="utf-8"))
+    for item in items:
+        for name in ("alone", "e2e", "ordinary", "virtual"):
+            if item.get_closest_marker(name) and f"mark.{name}" not in read(item.path):
+                raise pytest.UsageError(f"{item.path}: no `mark.{name}` in the file of {item.name}")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _check_marks(items)
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
     ordinary = os.geteuid() != 0

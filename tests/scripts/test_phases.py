@@ -149,6 +149,13 @@ def test_a_phase_that_does_not_fit_is_named_in_the_last_line(
     assert record.closing() == f"0 passed, 0 failed, 3 skipped in 0m00s; {left_out}"
 
 
+def test_files_of_a_phase_are_found_by_all_of_its_marks() -> None:
+    both = run_tests.marked("alone", "ordinary")
+    assert both
+    assert set(both) == set(run_tests.marked("alone")) & set(run_tests.marked("ordinary"))
+    assert str(Path(__file__)) not in run_tests.marked("no_such_mark")
+
+
 def test_what_is_out_of_the_way_has_half_of_the_processors(tmp_path: Path) -> None:
     """And only that: neither whoever started it nor what runs beside it."""
     record, here = Record(None), sorted(os.sched_getaffinity(0))
