@@ -350,6 +350,16 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
+class Ramp:
+    """From what the properties are at the beginning to these values at the end, in steps
+    `every_ns` apart."""
+
+    assignments: tuple[Assignment, ...]
+    every_ns: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """Groups of members; a member is an element or a tag selector."""
 
@@ -374,7 +384,7 @@ class Quit:
 
 
 Counted = Join | Leave | Crash | Disconnect | Reconnect | Pause | Resume | Restart
-Action = Counted | Churn | Flap | Set | Partition | Heal | Background | Quit
+Action = Counted | Churn | Flap | Set | Ramp | Partition | Heal | Background | Quit
 
 
 @dataclass(frozen=True, slots=True)

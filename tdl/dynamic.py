@@ -24,7 +24,9 @@ from tdl.words import (
 )
 
 _Statements = tuple[ast.Statement, ...]
-_PERIOD_ONLY = (ast.Churn, ast.Flap)
+_OPEN_ENDED = (ast.Churn, ast.Flap)
+_PERIOD_ONLY = (*_OPEN_ENDED, ast.Ramp)
+RAMP_EVERY_NS = 100_000_000  # where nothing is said
 _IN_INTERVALS = (
     *(ast.Join, ast.Leave, ast.Crash, ast.Disconnect, ast.Pause),
     *(ast.Set, ast.Background, *_PERIOD_ONLY),
@@ -68,17 +70,19 @@ class Actions(MemberActions, FigureActions):
     def open_end(self, word: Token, first: Token, clauses: list[Clause]) -> _Statements:
         start = self.number(first, values.time)
         for clause in clauses:
-            if not isinstance(clause.action, _PERIOD_ONLY):
+            if not isinstance(clause.action, _OPEN_ENDED):
                 verb = clause.verb.text
-                hint = f"write 'at {first.text}', or add 'to' and the end"
+                instant = "" if verb == "ramp" else f"write 'at {first.text}', or "
+                hint = f"{instant}add 'to' and the end"
                 self.error("TS0308", clause.verb.span, f"{verb} needs an end or an instant", hint)
         return self._events(word, start, None, clauses, open_ended=True)
 
     def timeless(self, clauses: list[Clause]) -> _Statements:
         for clause in clauses:
-            if not isinstance(clause.action, _PERIOD_ONLY):
+            if not isinstance(clause.action, _OPEN_ENDED):
                 verb = clause.verb.text
-                hint = f"begin with a time, such as 'at 10s {verb}'"
+                begin = "from 10s to 20s" if verb == "ramp" else "at 10s"
+                hint = f"begin with a time, such as '{begin} {verb}'"
                 self.error("TS0308", clause.verb.span, f"{verb} needs a time", hint)
         return self._events(self.tokens[0], 0, None, clauses, open_ended=True)
 
@@ -104,7 +108,7 @@ class Actions(MemberActions, FigureActions):
         return tuple(events)
 
     def _check_interval(self, clause: Clause, first: Token, last: Token) -> None:
-        if isinstance(clause.action, _IN_INTERVALS) or clause.verb.type == "RAMP":
+        if isinstance(clause.action, _IN_INTERVALS):
             return
         verb = clause.verb.text
         hint = f"write 'at {first.text} … {verb}'"
@@ -218,20 +222,25 @@ class Actions(MemberActions, FigureActions):
 
     # --- set ---
 
-    def set_all(self, verb: Token, assignments: list[WrittenProperty]) -> Clause:
-        return self.set_of((), verb, assignments)
+    def set_all(self, verb: Token, assignments: list[WrittenProperty], step: list[Token]) -> Clause:
+        return self.set_of((), verb, assignments, step)
 
     def set_verb(
-        self, verb: Token, selectors: tuple[ast.Selector, ...], assignments: list[WrittenProperty]
+        self,
+        verb: Token,
+        selectors: tuple[ast.Selector, ...],
+        assignments: list[WrittenProperty],
+        step: list[Token],
     ) -> Clause:
-        return self.set_of(selectors, verb, assignments)
+        return self.set_of(selectors, verb, assignments, step)
 
     def set_of(
-        self, selectors: tuple[ast.Selector, ...], verb: Token, assignments: list[WrittenProperty]
+        self,
+        selectors: tuple[ast.Selector, ...],
+        verb: Token,
+        assignments: list[WrittenProperty],
+        step: list[Token],
     ) -> Clause:
-        if verb.text == "ramp":
-            hint = "use several 'at T … set …' statements"
-            self.error("TS0218", verb.span, "ramp is not in this version", hint)
         found: dict[str, ast.Assignment] = {}
         for prop in assignments:
             if prop.op:
@@ -240,8 +249,29 @@ class Actions(MemberActions, FigureActions):
             if not prop.op:
                 self._set_flag(prop, found)
         self._check_together(found)
-        span = join_spans([verb.span, assignments[-1].span])
-        return self.clause(selectors, ast.Set(tuple(found.values()), span), verb)
+        span = join_spans([verb.span, assignments[-1].span, *(word.span for word in step)])
+        action = self._changing(verb, tuple(found.values()), step, span)
+        return self.clause(selectors, action, verb)
+
+    def _changing(
+        self, verb: Token, changes: tuple[ast.Assignment, ...], step: list[Token], span: ast.Span
+    ) -> ast.Set | ast.Ramp:
+        """`set`, or `ramp` with its steps."""
+        wanted = "every" if verb.text == "ramp" else ""
+        if step and step[0].text != wanted:
+            hint = "'from … to … set' sets it back at the end"
+            hint = "write 'every' and how far the steps are apart" if wanted else hint
+            self.error("TS0221", step[0].span, f"{verb.text} has no '{step[0].text}'", hint)
+        if not wanted:
+            return ast.Set(changes, span)
+        every_ns = self.number(step[1], values.time, RAMP_EVERY_NS) if step else RAMP_EVERY_NS
+        if not every_ns:
+            self.error("TS0210", step[1].span, "the steps must be further apart than zero")
+        for one in changes:
+            if one.prop.text == "dist":
+                message = "between two distributions there are no values"
+                self.error("TS0214", one.span, message, "write 'at T … set dist=…'")
+        return ast.Ramp(changes, every_ns or RAMP_EVERY_NS, span)
 
     def _assign(self, prop: WrittenProperty, found: dict[str, ast.Assignment]) -> None:
         word = LINK_ALIASES.get(prop.name, prop.name)

@@ -294,6 +294,9 @@ def _action(action: ast.Action) -> list[str]:
             return ["flap", quantities.time(action.period_ns)]
         case ast.Set():
             return ["set", *(_assignment(item) for item in action.assignments)]
+        case ast.Ramp():
+            items = [_assignment(item) for item in action.assignments]
+            return ["ramp", *items, "every", quantities.time(action.every_ns)]
         case ast.Partition():
             groups = (" ".join(format_selector(m) for m in group) for group in action.groups)
             return ["partition", *";".join(groups).split(" ")]

@@ -32,7 +32,7 @@ from tdl.words import (
     STATEMENTS,
 )
 
-_KNOWN_ACTIONS = tuple(action for action in ACTIONS if action != "ramp")  # which is reserved
+_KNOWN_ACTIONS = tuple(ACTIONS)
 _VERBS = frozenset(ACTIONS.values())
 _NAMES = frozenset({"NAME", "INSTANCE", "TAGS"})
 _ALL_PROPERTIES = tuple(

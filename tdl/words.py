@@ -79,6 +79,7 @@ RESERVED = {
     "freq": "FREQ",
     "for": "TAIL",
     "after": "TAIL",
+    "every": "TAIL",
     "sometime": "SOMETIME",
 }
 

@@ -44,6 +44,7 @@ RULES: dict[type, ActionRule] = {
     ),
     ast.Flap: ActionRule(("link",), ("link_down", "link_up")),
     ast.Set: ActionRule(("link",), ("set",)),
+    ast.Ramp: ActionRule(("link",), ("set",)),
     ast.Background: ActionRule(("link",), ("background",)),
     ast.Quit: ActionRule((), ("quit",)),
 }

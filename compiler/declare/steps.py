@@ -219,7 +219,7 @@ def _check_count(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
 
 def _check_down(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
     """`a->b set down=…` names the direction that it has left out."""
-    if not isinstance(statement.action, ast.Set):
+    if not isinstance(statement.action, ast.Set | ast.Ramp):
         return
     if not any(len(link) == 1 for link in chosen.links):
         return

@@ -157,7 +157,8 @@ def _make_room(walk: Walk, step: StatementStep, service: int, count: int) -> boo
 def _count(step: StatementStep) -> ast.Count | None:
     action = step.statement.action
     assert not isinstance(
-        action, ast.Flap | ast.Set | ast.Partition | ast.Heal | ast.Background | ast.Quit
+        action,
+        ast.Flap | ast.Set | ast.Ramp | ast.Partition | ast.Heal | ast.Background | ast.Quit,
     )
     return action.count
 

@@ -5,7 +5,7 @@ The parser has checked what an assignment says by itself; here is what depends o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compiler import queues
@@ -29,7 +29,7 @@ class Illegal(Exception):  # noqa: N818 - data for a diagnostic, not a failure
         super().__init__(why)
 
 
-def apply(link: LinkNow, action: ast.Set, *, back: bool) -> LinkNow:
+def apply(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> LinkNow:
     """A changed copy. `back`: this is the direction that `down` means, `up` being the other."""
     changes: dict[str, Any] = {}
     for assignment in action.assignments:
@@ -47,10 +47,30 @@ def apply(link: LinkNow, action: ast.Set, *, back: bool) -> LinkNow:
     return LinkNow(own, given, link.background_bps, link.background_owner)
 
 
-def fields(action: ast.Set, *, back: bool) -> list[str]:
+def fields(action: ast.Set | ast.Ramp, *, back: bool) -> list[str]:
     """Of LinkState, those that the action sets in this direction."""
     props = [assignment.prop.text for assignment in action.assignments]
     return [FIELDS[prop] for prop in props if prop != ("up" if back else "down")]
+
+
+def between(
+    now: LinkNow, begin: LinkState, end: LinkState, changed: Sequence[str], part: tuple[int, int]
+) -> LinkNow:
+    """A copy of `now` whose `changed` fields are so far on the way: `part` is a numerator and a
+    denominator. Raises Illegal."""
+    changes: dict[str, Any] = {}
+    for field in changed:
+        first, last = getattr(begin, field), getattr(end, field)
+        if field == "rate_bps" and first != last and not (first and last):
+            hint = "give it a rate before, or write 'at T … set'"
+            raise Illegal("the rate", "is unlimited at one end: there are no values between", hint)
+        changes[field] = first + (2 * (last - first) * part[0] + part[1]) // (2 * part[1])
+    given = now.queue_given or "queue_bytes" in changes
+    own = now.own._replace(**changes)
+    if own.rate_bps != now.own.rate_bps and not given:
+        own = own._replace(queue_bytes=queues.default_bytes(own.rate_bps))
+    _check(own, now.background_bps)
+    return LinkNow(own, given, now.background_bps, now.background_owner)
 
 
 def remembered(link: LinkNow, field: str) -> int | str:

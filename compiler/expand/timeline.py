@@ -39,6 +39,7 @@ ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Restart: members.restart,
     ast.Flap: links.flap,
     ast.Set: links.set_properties,
+    ast.Ramp: links.ramp,
     ast.Background: links.background,
     ast.Partition: partition.partition,
     ast.Heal: partition.heal,

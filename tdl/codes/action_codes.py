@@ -117,12 +117,6 @@ ACTIONS = (
         "at 5s a;b leave 2",
     ),
     Code(
-        "TS0218",
-        "not in this version",
-        "The word is reserved for a later version of the language.",
-        "from 1s to 5s a--b ramp latency=5",
-    ),
-    Code(
         "TS0219",
         "nothing to act on",
         "The selection has no element that this action applies to.",

@@ -12,7 +12,7 @@ TAGS = ("red", "green", "blue")
 VERBS = (
     *("join", "join", "join", "leave", "crash", "disconnect", "reconnect", "churn", "churn"),
     *("pause", "pause", "resume", "restart", "restart", "set"),
-    *("flap", "set", "background", "partition", "heal"),
+    *("flap", "set", "ramp", "background", "partition", "heal"),
 )
 times = st.integers(0, 24).map(lambda half: f"{half * 500}ms")
 percents = st.sampled_from(["10%", "25%", "33.3%", "50%", "75%", "100%"])
@@ -186,6 +186,10 @@ def statements(draw: st.DrawFn, names: Names) -> str:
         return f"{spans(draw)} {what} flap {draw(st.sampled_from(['700ms', '1s', '2.3s', '9s']))}"
     if verb == "set":
         return f"{when} {what} set {draw(changes())}"
+    if verb == "ramp":
+        every = draw(st.sampled_from(["", " every 300ms", " every 1s", " every 9s"]))
+        words = [word for word in draw(changes()).split(" ") if not word.startswith("dist")]
+        return f"{spans(draw)} {what} ramp {' '.join(words) or 'loss=2%'}{every}"
     if verb == "background":
         return f"{when} {what} background {draw(st.sampled_from(['500Kb', '2Mb', '0b']))}"
     return f"{now} {draw(partitions(names))}" if verb == "partition" else f"{now} heal"

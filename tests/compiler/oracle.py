@@ -76,6 +76,7 @@ class Oracle(Links):
             ast.Restart: self.restart,
             ast.Flap: self.flap,
             ast.Set: self.set,
+            ast.Ramp: self.ramp,
             ast.Background: self.background,
             ast.Partition: self.partition,
             ast.Heal: self.heal,

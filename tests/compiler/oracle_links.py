@@ -65,6 +65,72 @@ class Links(State):
             yield s.end_ns
             self.set_back(order, s, mine)
 
+    def ramp(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        line, begin, end = s.span.line, s.start_ns, self.end_of(s)
+        assert isinstance(s.action, ast.Ramp)
+        goal: dict[Direction, dict[str, int | str]] = {}
+        for link in self.links_of(s.selector):
+            for place, ends in enumerate(link):
+                goal[ends] = self.changed(ends, s.action, ("up", "down")[place])
+        mine = {ends: self.keys(s, ends) for ends in goal}
+        for ends, keys in mine.items():
+            rates = [int(props["rate_bps"]) for props in (self.props[ends], goal[ends])]
+            if "rate_bps" in keys and min(rates) == 0 < max(rates):
+                raise Problem("illegal value")
+        first = {ends: dict(self.props[ends]) for ends in goal}
+        for ends, keys in mine.items():
+            for key in keys:
+                self.intervals.pop((ends, key), None)
+        moving = [e for e in goal if any(first[e][key] != goal[e][key] for key in mine[e])]
+        seen = {ends: dict(first[ends]) for ends in moving}
+        if not moving:
+            self.warned.append(line)
+        at = begin
+        while moving and at < end:
+            at = min(at + s.action.every_ns, end)
+            yield at
+            for ends in self.in_order(moving):
+                if any(self.props[ends][key] != seen[ends][key] for key in mine[ends]):
+                    self.warned.append(line)
+                    moving.remove(ends)
+                    continue
+                self.go_to(
+                    ends,
+                    mine[ends],
+                    first[ends],
+                    goal[ends],
+                    Fraction(at - begin, end - begin),
+                    line,
+                )
+                seen[ends] = dict(self.props[ends])
+
+    def go_to(
+        self,
+        ends: Direction,
+        keys: list[str],
+        first: dict[str, int | str],
+        goal: dict[str, int | str],
+        part: Fraction,
+        line: int,
+    ) -> None:
+        new = dict(self.props[ends])
+        for key in keys:
+            exact = int(first[key]) + (int(goal[key]) - int(first[key])) * part
+            new[key] = int((exact + Fraction(1, 2)) // 1)
+        if "queue_bytes" in keys:
+            self.own_queue.add(ends)
+        elif new["rate_bps"] != self.props[ends]["rate_bps"] and ends not in self.own_queue:
+            new["queue_bytes"] = default_queue(int(new["rate_bps"]))
+        taken = self.load[ends][0]
+        if int(new["jitter_ns"]) > int(new["delay_ns"]):
+            raise Problem("illegal value")
+        if taken and int(new["rate_bps"]) <= taken:
+            raise Problem("background")
+        args = {key: value for key, value in new.items() if value != self.props[ends][key]}
+        self.props[ends] = new
+        if args:
+            self.emit("set", f"{ends[0]}->{ends[1]}", line, **args)
+
     def keys(self, s: ast.Dynamic, ends: Direction) -> list[str]:
         """What the statement sets of this direction."""
         found = []
@@ -115,7 +181,9 @@ class Links(State):
         if missing:
             self.warned.append(s.span.line)
 
-    def changed(self, ends: Direction, action: ast.Set, rate: str) -> dict[str, int | str]:
+    def changed(
+        self, ends: Direction, action: ast.Set | ast.Ramp, rate: str
+    ) -> dict[str, int | str]:
         new = dict(self.props[ends])
         queue = ends in self.own_queue
         for a in action.assignments:

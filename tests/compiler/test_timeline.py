@@ -436,6 +436,48 @@ def test_intervals_that_end_together() -> None:
     assert delays(text) == [(1, 50), (3, 70), (9, 10)]
 
 
+def test_a_ramp_is_on_the_straight_line_and_stays_at_its_end() -> None:
+    steps = [(1.25, 12), (1.5, 15), (1.75, 17), (2, 20)]  # whole ms
+    assert delays("from 1s to 2s s1--s2 ramp latency=20 every 250ms") == steps
+    assert delays("from 1s to 2s s1--s2 ramp latency+=10ms every 250ms") == steps
+    assert delays("from 1s to 2s s1--s2 ramp latency=20 every 600ms") == [(1.6, 16), (2, 20)]
+    assert delays("from 1s to 2s s1--s2 ramp latency=20 every 9s") == [(2, 20)]
+    assert len(delays("from 1s to 2s s1--s2 ramp latency=20")) == 10, "100 ms if nothing is said"
+
+
+def test_the_queue_of_a_ramp_follows_its_rate() -> None:
+    found = events(NET + "from 1s to 2s s1->s2 ramp rate=50Mb every 500ms\n")
+    assert [dict(event.args) for event in found] == [
+        {"rate_bps": 75_000_000, "queue_bytes": 468_750},
+        {"rate_bps": 50_000_000, "queue_bytes": 312_500},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("from 1s to 2s s1--s2 ramp rate=unlimited", "TS0215"),
+        ("from 1s to 2s s1--s2 ramp jitter=11ms", "TS0215"),
+        ("from 1s to 2s s1--s2 ramp latency=10", "TS0911"),
+        ("from 1s to 3s s1--s2 ramp latency=20\nat 2050ms s1--s2 set latency=5", "TS0930"),
+        ("from 0s to 200000s s1--s2 ramp latency=20 every 1ms", "TS0309"),
+    ],
+)
+def test_a_ramp_that_cannot_be(text: str, code: str) -> None:
+    try:
+        found = compiled(NET + text + "\n").diagnostics
+    except TdlError as error:
+        found = tuple(error.diagnostics)
+    assert code in {diagnostic.code for diagnostic in found}
+
+
+def test_a_ramp_ends_where_another_statement_sets_the_same() -> None:
+    text = "from 1s to 3s s1--s2 ramp latency=30 every 500ms\nat 2100ms s1--s2 set latency=5"
+    assert delays(text) == [(1.5, 15), (2, 20), (2.1, 5)]
+    text = "from 0.5s to 9s s1--s2 set latency=50\n" + text.replace("latency=30", "latency=70")
+    assert delays(text)[-1] == (2.1, 5), "nothing is set back after it"
+
+
 def test_what_an_instant_sets_stays() -> None:
     text = "from 1s to 9s s1--s2 set latency=50 loss=1%\nat 3s s1--s2 set latency=7"
     assert delays(text) == [(1, 50), (3, 7)]

@@ -287,8 +287,13 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
     elif form == "period":
         churn = st.builds(ast.Churn, counts, shares, st.just(NOWHERE))
         flap = st.builds(ast.Flap, st.integers(1, bounds.MAX_TIME_NS), st.just(NOWHERE))
-        action = draw(flap if single else churn | flap)
-        open_ended = draw(st.booleans())
+        ramp = st.builds(
+            lambda change, every_ns: ast.Ramp(change.assignments, every_ns, NOWHERE),
+            changes.filter(lambda change: all(one.word is None for one in change.assignments)),
+            st.integers(1, bounds.MAX_TIME_NS),
+        )
+        action = draw(flap | ramp if single else churn | flap | ramp)
+        open_ended = not isinstance(action, ast.Ramp) and draw(st.booleans())
         end = None if open_ended else end
     elif form == "instant":
         after = draw(st.integers(0, bounds.MAX_TIME_NS - start))

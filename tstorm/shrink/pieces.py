@@ -43,7 +43,7 @@ def properties(script: Script) -> Iterator[Subset]:
     for one in script.written.values():
         for nodes in by_clause(one):
             action = nodes[0].action
-            if not isinstance(action, ast.Set):
+            if not isinstance(action, ast.Set | ast.Ramp):
                 continue
             begins = sorted({(item.span.line, item.span.col) for item in action.assignments})
             ends = [*begins[1:], (action.span.end_line, action.span.end_col)]
