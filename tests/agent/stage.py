@@ -28,6 +28,7 @@ from runtime.coordinator.says import (
 )
 from runtime.options import RunOptions
 from tests.doubles.datapath import FakeDatapath
+from tests.intime import Attempt, in_time
 
 KEY = bytes(range(32))
 ROOT = Path(__file__).resolve().parents[2]
@@ -176,3 +177,14 @@ def act(
             await stage.end()
 
     asyncio.run(whole())
+
+
+def act_in_time(directory: Path, text: str, hosts: int, play: Play, **more: Any) -> None:
+    """The same; what does not hold counts where the machine had time for it (tests/intime.py)."""
+
+    def trial(attempt: Attempt) -> None:
+        place = directory / attempt.name("try")
+        place.mkdir()
+        act(place, text, hosts, play, **more)
+
+    in_time(trial)

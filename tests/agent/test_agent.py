@@ -20,7 +20,7 @@ from runtime.agent.process.agent import FAILED, LOST, WITHOUT_DATAPATH
 from runtime.coordinator.agent_link import AgentError
 from runtime.coordinator.coordinator import AgreedExperiment
 from runtime.coordinator.says import AgentFailed, AgentNotice, InstanceReport, StepApplied
-from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act
+from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act, act_in_time
 from tests.agent.test_needs import expected
 from tests.doubles.datapath import Commit
 from tests.hold.support import HOLD
@@ -68,7 +68,7 @@ def test_every_step_is_in_force_at_its_time(tmp_path: Path) -> None:
         assert {answer["run"]["applied"] for answer in stopped.answers.values()} == {len(steps)}
         assert [process.wait(DEADLINE_SECONDS) for process in stage.processes] == [0, 0]
 
-    act(tmp_path, TWO, 2, play)
+    act_in_time(tmp_path, TWO, 2, play)
 
 
 def test_the_first_step_can_be_tried_before_it_begins(tmp_path: Path) -> None:
@@ -449,7 +449,7 @@ def test_limits_of_sharing_come_with_the_step_that_changes_the_link(tmp_path: Pa
             assert of_time(limits[0], at_ns)
             assert [limits[0].open[pair]["rate"] for pair in ((0, 2), (1, 2))] == [20_000_000] * 2
 
-    act(tmp_path, text, 1, play)
+    act_in_time(tmp_path, text, 1, play)
 
 
 def test_two_agents_share_a_link_by_what_they_tell_each_other(tmp_path: Path) -> None:

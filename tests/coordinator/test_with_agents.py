@@ -22,7 +22,7 @@ from runtime.coordinator.says import StepApplied
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from tests.agent.stage import MS, Stage, act
+from tests.agent.stage import MS, Stage, act, act_in_time
 from tests.waiting import until
 
 TEXT = """seed 4
@@ -152,7 +152,7 @@ def test_an_agent_that_hangs_is_lost_and_one_that_goes_on_is_taken_up_again(
         await all_applied(stage)  # what it had to say meanwhile is not lost either
         assert (await stage.coordinator.stop()).missing == {}
 
-    act(tmp_path, TEXT, 2, play)
+    act_in_time(tmp_path, TEXT, 2, play)
 
 
 def test_agents_whose_coordinator_is_gone_cut_everything_and_end(tmp_path: Path) -> None:

@@ -112,8 +112,8 @@ def test_an_instance_that_never_joins_in_time_is_not_made(plan_of: Compile) -> N
     ("options", "words"),
     [
         ({"pace": 0}, "pace is 0"),
-        ({"datapath": "magic"}, "no datapath 'magic'"),
-        ({"start_at_ns": -1}, "before the beginning"),
+        ({"datapath": "magic"}, "datapath is 'magic'"),
+        ({"start_at_ns": -1}, "start_at_ns is -1"),
         ({"start_at_ns": 5, "until_ns": 4}, "before the start"),
     ],
 )
