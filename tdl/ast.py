@@ -361,10 +361,12 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Groups of members; a member is an element or a tag selector."""
+    """Groups of members; a member is an element or a tag selector. `one_way`: of two groups, from
+    the first to the second only."""
 
     groups: tuple[tuple[Element | Tagged, ...], ...]
     span: Span
+    one_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)

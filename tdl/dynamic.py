@@ -207,8 +207,28 @@ class Actions(MemberActions, FigureActions):
         if len(groups) < 2:
             hint = "separate the groups with ';': partition a b;c"
             self.error("TS0211", span, "a partition needs at least two groups", hint)
+        return self._parting(verb, groups, span, one_way=False)
+
+    def partition_one_way(
+        self,
+        verb: Token,
+        source: list[ast.Element | ast.Tagged],
+        _arrow: Token,
+        target: list[ast.Element | ast.Tagged],
+    ) -> Clause:
+        span = join_spans([verb.span, target[-1].span])
+        return self._parting(verb, [source, target], span, one_way=True)
+
+    def _parting(
+        self,
+        verb: Token,
+        groups: list[list[ast.Element | ast.Tagged]],
+        span: ast.Span,
+        *,
+        one_way: bool,
+    ) -> Clause:
         self._check_members(groups)
-        action = ast.Partition(tuple(tuple(group) for group in groups), span)
+        action = ast.Partition(tuple(tuple(group) for group in groups), span, one_way)
         return self.clause((), action, verb)
 
     def _check_members(self, groups: list[list[ast.Element | ast.Tagged]]) -> None:

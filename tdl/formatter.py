@@ -299,7 +299,8 @@ def _action(action: ast.Action) -> list[str]:
             return ["ramp", *items, "every", quantities.time(action.every_ns)]
         case ast.Partition():
             groups = (" ".join(format_selector(m) for m in group) for group in action.groups)
-            return ["partition", *";".join(groups).split(" ")]
+            between = "->" if action.one_way else ";"
+            return ["partition", *between.join(groups).split(" ")]
         case ast.Heal():
             return ["heal"]
         case ast.Background():

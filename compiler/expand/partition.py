@@ -1,4 +1,5 @@
-"""partition and heal: links between the sides go down, and come up again.
+"""partition and heal: links between the sides go down, and come up again; of `partition a->b` in
+the directions from a's side to b's.
 
 The cut is found by compiler/expand/cut.py. Instances forward nothing, so those of no group keep all
 their links. The cut is one reason for a link to be down: links that are down for another reason at
@@ -13,6 +14,7 @@ from compiler.expand.bystanders import cut_off
 from compiler.expand.cut import assign
 from compiler.expand.walk import Cut, Groups, Walk
 from compiler.phrases import moment
+from tdl import ast
 
 KNOWN_CUTS = 64
 
@@ -24,7 +26,7 @@ def partition(walk: Walk, step: StatementStep) -> None:
         return
     count = len(walk.topology.links)
     usable = bytes(world.usable(d) or world.usable(d + 1) for d in range(0, count, 2))
-    cut, walk.cut_off[step.order], exact = _cut(walk, step.groups, usable)
+    cut, ahead, walk.cut_off[step.order], exact = _cut(walk, step.groups, usable)
     if not exact:
         message = f"the {len(step.groups)} groups may be cut apart with more links than it takes"
         hint = "at most twice as many: name more of the bridges in the groups"
@@ -32,7 +34,11 @@ def partition(walk: Walk, step: StatementStep) -> None:
     if not any(usable[i] for i in cut) and not walk.model.declared.broken:
         message = f"nothing is cut: there is no way between the groups at {moment(world.now)}"
         walk.warning(step, "TS0911", message)
-    directions = tuple(d for i in cut for d in (2 * i, 2 * i + 1))
+    action = step.statement.action
+    assert isinstance(action, ast.Partition)
+    directions = (
+        tuple(ahead) if action.one_way else tuple(d for i in cut for d in (2 * i, 2 * i + 1))
+    )
     for direction in directions:
         world.block(direction)
     walk.partitions.append((step.order, directions))
@@ -58,7 +64,9 @@ def _cut(walk: Walk, groups: Groups, usable: bytes) -> Cut:
         weights = [len(edges) + 1 if usable[i] else 1 for i, _ in ways]
         side, exact = assign(len(topology.nodes), [ends for _, ends in ways], weights, groups)
         cut = [i for i, (a, b) in ways if side[a] != side[b]]
-        walk.cuts[groups, usable] = cut, cut_off(topology, usable, cut, groups), exact
+        ahead = [2 * i if side[edges[i][0]] == 0 else 2 * i + 1 for i in cut]
+        others = cut_off(topology, usable, cut, groups)
+        walk.cuts[groups, usable] = cut, ahead, others, exact
     return walk.cuts[groups, usable]
 
 

@@ -28,7 +28,8 @@ _TRACE_STEPS = 4  # fewer are written by hand, where one that changes nothing is
 
 Act = Callable[[], None]
 Groups = tuple[tuple[int, ...], ...]  # of a partition: nodes
-Cut = tuple[list[int], tuple[CutOff, ...], bool]  # pairs of links, who else is cut off, exact
+# Pairs of links, the directions of these from the first group, who else is cut off, exact.
+Cut = tuple[list[int], list[int], tuple[CutOff, ...], bool]
 
 
 class Walk:

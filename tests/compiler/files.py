@@ -151,7 +151,8 @@ def partitions(draw: st.DrawFn, names: Names) -> str:
     first, second, *rest = draw(st.permutations(everyone))
     longer = bool(rest) and draw(st.booleans())
     more = f" {rest[0]}" if longer else ""
-    return f"partition {first}{more};{second}"
+    between = draw(st.sampled_from([";", ";", "->"]))
+    return f"partition {first}{more}{between}{second}"
 
 
 def spans(draw: st.DrawFn) -> str:

@@ -260,6 +260,8 @@ class Links(State):
         assert best is not None
         where = best[1]
         cut = [ends for ends in self.links if apart(where, ends)]
+        if s.action.one_way:
+            cut = [ends for ends in cut if where[ends[0]] == 0]
         if not best[0][0]:
             self.warned.append(s.span.line)
         for ends in cut:

@@ -123,6 +123,36 @@ def test_a_tie_goes_to_the_group_written_first() -> None:
     assert targets(STAR + "at 1s partition c;b") == ["b.0->hub", "hub->b.0"]
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(experiment=experiments())
+def test_one_way_nothing_gets_from_the_first_group_to_the_second(
+    experiment: tuple[str, list[list[str]]],
+) -> None:
+    """And the links of the other direction are as they are without it."""
+    text, groups = experiment
+    if len(groups) != 2:
+        return
+    one_way = text.replace(";".join(" ".join(g) for g in groups), "->".join(map(" ".join, groups)))
+    assert one_way != text
+    found: list[set[str]] = []
+    for written in (text, one_way):
+        sink = Sink()
+        model, timeline = elaborate(parse(written)[0], sink)
+        assert not sink.failed, sink.found
+        down: set[str] = set()
+        for event in timeline.events:
+            if event.at_ns <= 10 * 10**9 and event.kind in ("link_down", "link_up"):
+                (down.add if event.kind == "link_down" else down.discard)(event.target)
+        found.append(down)
+    both, ahead = found
+    assert ahead <= both
+    graph = graph_at(model.topology, ahead)
+    first, second = (
+        [n for n in graph if "." in n and side_of(n, groups) == side] for side in (0, 1)
+    )
+    assert not any(nx.has_path(graph, a, b) for a in first for b in second)
+
+
 def test_three_groups_around_one_bridge() -> None:
     cut = targets(STAR + "at 1s partition b;c;a")
     assert cut == ["b.0->hub", "hub->b.0", "c.0->hub", "hub->c.0"]

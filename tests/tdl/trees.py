@@ -258,7 +258,8 @@ def partitions(draw: st.DrawFn) -> ast.Partition:
         )
     )
     cut = draw(st.integers(1, len(members) - 1))
-    return ast.Partition((tuple(members[:cut]), tuple(members[cut:])), NOWHERE)
+    groups = (tuple(members[:cut]), tuple(members[cut:]))
+    return ast.Partition(groups, NOWHERE, draw(st.booleans()))
 
 
 @st.composite
