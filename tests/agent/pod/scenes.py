@@ -202,7 +202,7 @@ NONSENSE: list[tuple[dict[str, object], str]] = [
     ({"do": "sit"}, "'sit' is nothing to do"),
     ({"do": ["begin"]}, "is nothing to do"),
     ({}, "None is nothing to do"),
-    ({"do": "begin"}, "not a request"),
+    ({"do": "begin"}, "begin: datapath is missing"),
     (
         {"do": "begin", "datapath": "/bin/sh", "resume": False, "share": 1},
         "datapath must be user or kernel, not '/bin/sh'",
