@@ -72,9 +72,13 @@ class Actions(MemberActions, FigureActions):
         for clause in clauses:
             if not isinstance(clause.action, _OPEN_ENDED):
                 verb = clause.verb.text
-                instant = "" if verb == "ramp" else f"write 'at {first.text}', or "
-                hint = f"{instant}add 'to' and the end"
-                self.error("TS0308", clause.verb.span, f"{verb} needs an end or an instant", hint)
+                needs, hint = (
+                    "an end or an instant",
+                    f"write 'at {first.text}', or add 'to' and the end",
+                )
+                if verb == "ramp":
+                    needs, hint = "an end", "add 'to' and the end"
+                self.error("TS0308", clause.verb.span, f"{verb} needs {needs}", hint)
         return self._events(word, start, None, clauses, open_ended=True)
 
     def timeless(self, clauses: list[Clause]) -> _Statements:
@@ -305,6 +309,8 @@ class Actions(MemberActions, FigureActions):
                 return
             message = f"a link has no property '{prop.name}'"
             hint = hint or "set changes " + ", ".join(SET_PROPERTIES)
+            if prop.name == "every":
+                hint = "write it without '=', behind the values: ramp latency=50ms every 500ms"
             self.error("TS0012", prop.name_span, message, hint)
             return
         if word in found:

@@ -163,8 +163,12 @@ def _totals(outcome: Outcome) -> Totals[int] | None:
 
 def _is_open(expectation: PlannedExpectation, one: PredictedStretch) -> bool:
     """Whether what is sent gets there, and an answer back where one is waited for."""
-    ways = (one.there,) if expectation.kind in (THROUGHPUT, LOSS) else (one.there, one.back)
-    return all(way is not None and way.loss_ppb < PPB for way in ways)
+    ways = (one.there, one.back) if expectation.kind == RTT else (one.there,)
+    return all(_arrives(way) for way in ways)
+
+
+def _arrives(way: Totals[int] | None) -> bool:
+    return way is not None and way.loss_ppb < PPB
 
 
 def _values(expectation: PlannedExpectation, one: PredictedStretch) -> Iterable[int]:
@@ -188,7 +192,8 @@ def _judged(
         if expectation.kind == THROUGHPUT and expectation.op in ("<", "<="):
             return 0, ""
         when = _when(expectation.from_ns, expectation.to_ns)
-        return None, f"by the plan there is no path from {names} {when}"
+        both = " and back" if any(_arrives(one.there) for one in those) else ""
+        return None, f"by the plan there is no path from {names}{both} {when}"
     judge = {RTT: _round_trip, THROUGHPUT: _throughput, LOSS: _loss}[expectation.kind]
     figure, best, bound = judge(expectation, those)
     if figure is None or best is None or _HOLDS[expectation.op](best, bound):

@@ -1,12 +1,10 @@
-"""flap, set, ramp, background: what happens to links.
+"""flap, set, background: what happens to links; `ramp` is in ramp.py.
 
-All of them hit every link of the selection; `set` and `ramp` check all their changes before they
-make any.
+All of them hit every link of the selection; `set` checks all its changes before it makes any.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from compiler.declare.steps import StatementStep
@@ -83,18 +81,18 @@ def _all_left(walk: Walk, step: StatementStep) -> None:
 def set_properties(walk: Walk, step: StatementStep) -> None:
     action = step.statement.action
     assert isinstance(action, ast.Set)
-    after = _changed(walk, step, action)
+    after = new_values(walk, step, action)
     changed = False
     for direction in sorted(after):
-        _claim(walk, step, direction)
-        changed |= _put(walk, direction, after[direction])
+        changed |= _claim(walk, step, direction)
+        changed |= put(walk, direction, after[direction])
     if step.end_ns is not None:
         walk.later(step.end_ns, step, lambda: _set_back(walk, step, sorted(after)), closing=True)
     if after and not changed and step.order not in walk.traced:
-        _nothing_changes(walk, step)
+        nothing_changes(walk, step)
 
 
-def _changed(walk: Walk, step: StatementStep, action: ast.Set | ast.Ramp) -> dict[int, LinkNow]:
+def new_values(walk: Walk, step: StatementStep, action: ast.Set | ast.Ramp) -> dict[int, LinkNow]:
     """What each direction is to become; {} after a report."""
     world = walk.world
     after: dict[int, LinkNow] = {}
@@ -105,25 +103,28 @@ def _changed(walk: Walk, step: StatementStep, action: ast.Set | ast.Ramp) -> dic
                     world.links[direction], action, back=place == 1
                 )
             except property_changes.Illegal as problem:
-                _illegal(walk, step, direction, problem)
+                illegal(walk, step, direction, problem)
                 return {}
     return after
 
 
-def _illegal(
+def illegal(
     walk: Walk, step: StatementStep, direction: int, problem: property_changes.Illegal
 ) -> None:
-    name, now = walk.world.link_names[direction], moment(walk.world.now)
-    message = f"{problem.what} of {name!r} {problem.why} at {now}"
+    name, begin = walk.world.link_names[direction], step.statement.start_ns
+    when = f"at {moment(walk.world.now)}"
+    if isinstance(step.statement.action, ast.Ramp) and step.end_ns and walk.world.now == begin:
+        when = f"in the ramp from {moment(begin)} to {moment(step.end_ns)}"
+    message = f"{problem.what} of {name!r} {problem.why} {when}"
     walk.error(step, problem.code, message, problem.hint)
 
 
-def _nothing_changes(walk: Walk, step: StatementStep) -> None:
+def nothing_changes(walk: Walk, step: StatementStep) -> None:
     message = f"nothing changes: these are the values at {moment(walk.world.now)} already"
     walk.warning(step, "TS0911", message)
 
 
-def _put(walk: Walk, direction: int, link: LinkNow) -> bool:
+def put(walk: Walk, direction: int, link: LinkNow) -> bool:
     """Gives the direction other properties; whether they are others."""
     world = walk.world
     before, world.links[direction] = world.links[direction], link
@@ -134,12 +135,15 @@ def _put(walk: Walk, direction: int, link: LinkNow) -> bool:
     return bool(args)
 
 
-def _claim(walk: Walk, step: StatementStep, direction: int) -> None:
-    """An interval remembers what it will set back. What `at T` sets stays: it ends all claims."""
+def _claim(walk: Walk, step: StatementStep, direction: int) -> bool:
+    """An interval remembers what it will set back. What `at T` sets stays: it ends all claims.
+    Whether a ramp ends by it."""
     world, action = walk.world, step.statement.action
     assert isinstance(action, ast.Set)
     link = world.links[direction]
-    for field in property_changes.fields(action, back=direction in _backs(step)):
+    ends_ramp = False
+    for field in property_changes.fields(action, back=direction in back_directions(step)):
+        ends_ramp |= world.end_ramp(direction, field)
         before = property_changes.remembered(link, field)
         if step.end_ns is None:
             world.claims.pop((direction, field), None)
@@ -147,9 +151,10 @@ def _claim(walk: Walk, step: StatementStep, direction: int) -> None:
             world.claims.setdefault((direction, field), []).append(
                 IntervalClaim(step.order, before)
             )
+    return ends_ramp
 
 
-def _backs(step: StatementStep) -> frozenset[int]:
+def back_directions(step: StatementStep) -> frozenset[int]:
     """The directions that `down` means."""
     return frozenset(link[1] for link in step.chosen.links if len(link) > 1)
 
@@ -162,7 +167,7 @@ def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
     """
     world, action = walk.world, step.statement.action
     assert isinstance(action, ast.Set)
-    backs = _backs(step)
+    backs = back_directions(step)
     lost: list[int] = []
     for direction in directions:
         values: dict[str, int | str] = {}
@@ -178,7 +183,7 @@ def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
             else:
                 values[field] = before
         try:
-            _put(walk, direction, property_changes.restore(world.links[direction], values))
+            put(walk, direction, property_changes.restore(world.links[direction], values))
         except property_changes.Illegal as problem:
             name, now = world.link_names[direction], moment(world.now)
             message = f"set back, {problem.what} of {name!r} {problem.why} at {now}"
@@ -188,95 +193,6 @@ def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
         name, now = world.link_names[lost[0]], moment(world.now)
         message = f"another statement has set {name!r} meanwhile, so it stays as it is at {now}"
         walk.warning(step, "TS0930", message, "check what is set in the meantime")
-
-
-# --- ramp ---------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Slope:
-    """Of one direction: what it was at T1, what it is to be at T2, and what the ramp has made of
-    it last."""
-
-    direction: int
-    begin: LinkState
-    end: LinkState
-    fields: tuple[str, ...]
-    last: LinkState
-
-    def is_lost(self, walk: Walk) -> bool:
-        """Whether another statement has set one of its properties."""
-        own = walk.world.links[self.direction].own
-        return any(getattr(own, field) != getattr(self.last, field) for field in self.fields)
-
-
-def ramp(walk: Walk, step: StatementStep) -> None:
-    """In steps from what the properties are at T1 to their targets at T2; there they stay. Each
-    value is on the straight line, rounded half up."""
-    world, action, end = walk.world, step.statement.action, step.end_ns
-    assert isinstance(action, ast.Ramp)
-    assert end is not None
-    after, backs = _changed(walk, step, action), _backs(step)
-    slopes: dict[int, _Slope] = {}
-    for direction, target in sorted(after.items()):
-        own = world.links[direction].own
-        fields = tuple(property_changes.fields(action, back=direction in backs))
-        try:
-            property_changes.between(world.links[direction], own, target.own, fields, (1, 2))
-        except property_changes.Illegal as problem:
-            _illegal(walk, step, direction, problem)
-            return
-        for field in fields:
-            world.claims.pop((direction, field), None)  # as `at T … set` does
-        if any(getattr(own, field) != getattr(target.own, field) for field in fields):
-            slopes[direction] = _Slope(direction, own, target.own, fields, own)
-    if after and not slopes:
-        _nothing_changes(walk, step)
-    steps = -(-(end - world.now) // action.every_ns)
-    if slopes and walk.fits(step, steps * len(slopes)):
-        _climb(walk, step, slopes, (world.now, end, action.every_ns), 1)
-
-
-def _climb(
-    walk: Walk,
-    step: StatementStep,
-    slopes: dict[int, _Slope],
-    when: tuple[int, int, int],
-    number: int,
-) -> None:
-    """Schedules the step with this number. `when`: T1, T2 and how far steps are apart."""
-    begin, end, every = when
-    at_ns = min(begin + number * every, end)
-
-    def go_on() -> None:
-        lost = [direction for direction in sorted(slopes) if slopes[direction].is_lost(walk)]
-        if lost:
-            name = walk.world.link_names[lost[0]]
-            message = f"another statement has set {name!r} meanwhile, so its ramp ends before"
-            hint = "check what is set in the meantime"
-            walk.warning(step, "TS0930", f"{message} {moment(walk.world.now)}", hint)
-        for direction in lost:
-            del slopes[direction]
-        if _move(walk, step, slopes, (at_ns - begin, end - begin)) and at_ns < end:
-            _climb(walk, step, slopes, when, number + 1)
-
-    walk.later(at_ns, step, go_on, closing=at_ns == end)
-
-
-def _move(
-    walk: Walk, step: StatementStep, slopes: dict[int, _Slope], part: tuple[int, int]
-) -> bool:
-    """One step of all directions; False if nothing is left to move, or after a report."""
-    for direction, slope in sorted(slopes.items()):
-        now = walk.world.links[direction]
-        try:
-            moved = property_changes.between(now, slope.begin, slope.end, slope.fields, part)
-        except property_changes.Illegal as problem:
-            _illegal(walk, step, direction, problem)
-            return False
-        _put(walk, direction, moved)
-        slope.last = moved.own
-    return bool(slopes)
 
 
 # --- background ---------------------------------------------------------------------------------

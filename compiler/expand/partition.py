@@ -31,14 +31,15 @@ def partition(walk: Walk, step: StatementStep) -> None:
         message = f"the {len(step.groups)} groups may be cut apart with more links than it takes"
         hint = "at most twice as many: name more of the bridges in the groups"
         walk.warning(step, "TS0924", message, hint)
-    if not any(usable[i] for i in cut) and not walk.model.declared.broken:
-        message = f"nothing is cut: there is no way between the groups at {moment(world.now)}"
-        walk.warning(step, "TS0911", message)
     action = step.statement.action
     assert isinstance(action, ast.Partition)
     directions = (
         tuple(ahead) if action.one_way else tuple(d for i in cut for d in (2 * i, 2 * i + 1))
     )
+    if not any(world.usable(d) for d in directions) and not walk.model.declared.broken:
+        ways = "from the first group to the second" if action.one_way else "between the groups"
+        message = f"nothing is cut: there is no way {ways} at {moment(world.now)}"
+        walk.warning(step, "TS0911", message)
     for direction in directions:
         world.block(direction)
     walk.partitions.append((step.order, directions))

@@ -94,6 +94,8 @@ class Walk:
     def too_many_events(self, step: StatementStep) -> None:
         message = f"with this the timeline has more than {MAX_EVENTS:,} events"
         hint = "shorten the interval, lengthen the period or lower the number"
+        if isinstance(step.statement.action, ast.Ramp):
+            hint = "shorten the interval, or make `every` longer"
         self.error(step, "TS0309", message, hint)
 
     @cached_property

@@ -69,6 +69,14 @@ class IntervalClaim:
     before: int | str  # what the property was
 
 
+@dataclass(slots=True)
+class RampClaim:
+    """A ramp moves properties of a link direction, until it is at its target or another statement
+    sets one of them."""
+
+    ended: tuple[tuple[str, int], int] | None = None  # by which statement (place), and when
+
+
 class World:
     """State and events. All times are `self.now`, set by the walk."""
 
@@ -104,6 +112,7 @@ class World:
         self.holders: dict[int, list[int]] = {}  # of directions that are down, by order
         self.links = _links(model)
         self.claims: dict[tuple[int, str], list[IntervalClaim]] = {}  # by direction and field
+        self.ramps: dict[tuple[int, str], RampClaim] = {}  # by direction and field
 
     # --- events --------------------------------------------------------------------------------
 
@@ -193,6 +202,14 @@ class World:
     def rejoin(self, direction: int) -> None:
         self.left[direction] = 0
         self.unblock(direction, self.left_by.pop(direction))
+
+    def end_ramp(self, direction: int, field: str) -> bool:
+        """The statement that acts sets this; whether a ramp ends by it."""
+        claim = self.ramps.pop((direction, field), None)
+        if claim is None or claim.ended is not None:
+            return False
+        claim.ended = self.place, self.now
+        return True
 
     def asked_for(self, direction: int) -> bool:
         """Both ends of a link are bridges, or instances that have been asked for."""

@@ -105,7 +105,7 @@ class _Report:
         sides = sorted(parting.sides, key=lambda side: (len(side), side))
         a, b = sides[0][0], sides[-1][0]
         there, back = self._way(a, b, parting.since_ns), self._way(b, a, parting.since_ns)
-        one_way = there == [] or back == []
+        one_way = _latest(there) != _latest(back)
         obstacles = max((way for way in (there, back) if way is not None), key=len, default=None)
         span, hint = self._reason(a, obstacles, parting.since_ns)
         self._sink.warning("TS0914", span, self._what(parting, sides, one_way), hint)
@@ -125,7 +125,7 @@ class _Report:
     # --- words ---------------------------------------------------------------------------------
 
     def _what(self, parting: Parting, sides: Sequence[Side], one_way: bool) -> str:
-        each_way = " both ways" if one_way else ""
+        each_way = " and back" if one_way else ""
         if len(sides) == 2:
             one, other = (self._names.of(side) for side in sides)
             has = "has" if len(sides[0]) == 1 else "have"
@@ -220,6 +220,11 @@ class _Report:
         again = f"at T {selector} join".replace("  ", " ")
         hint = f"{line} takes {last.name!r} away for good: add `{again}`{more}"
         return statement.span, hint
+
+
+def _latest(way: Sequence[_Element] | None) -> int:
+    """When this direction was cut, as far as that is known; -1: it is open."""
+    return max((element.at_ns for element in way or ()), default=-1)
 
 
 def _time(parting: Parting, has: str, to_whom: str) -> str:

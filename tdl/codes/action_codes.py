@@ -362,9 +362,10 @@ WARNINGS = (
     ),
     Code(
         "TS0930",
-        "interval does not set back",
+        "what a statement has begun, another ends",
         "`from … to … set` sets properties back at its end to what they were before. What another "
-        "statement has set in the meantime with `at T … set` stays.",
+        "statement has set in the meantime with `at T … set` stays. A `ramp` ends where another "
+        "statement sets one of its properties, and does not reach its target.",
         "bridges s1 s2\nlink s1--s2 latency=1ms\n"
         "from 1s to 9s s1--s2 set latency=5ms\nat 5s s1--s2 set latency=2ms",
     ),

@@ -115,7 +115,7 @@ SYNTAX = (
         "TS0018",
         "unknown action",
         "The actions are join, leave, crash, restart, churn, disconnect, reconnect, pause, resume, "
-        "flap, set, partition, heal, background and quit.",
+        "flap, set, ramp, partition, heal, background and quit.",
         "at 5s a explode",
     ),
     Code(

@@ -204,7 +204,12 @@ def _may_be_list(token: Token, before: list[Token], after: list[Token], sink: Si
     """Whether a list of names can stand where a range does."""
     first = before[0].type if before else ""
     neighbours = {other.type for other in (*before[-1:], *after[:1])}
-    if _in_tags(before) or (first not in _NO_LISTS and not neighbours & {"DASH", "ARROW"}):
+    of_groups = any(token.type == "PARTITION" for token in before)
+    if (
+        _in_tags(before)
+        or of_groups
+        or (first not in _NO_LISTS and not neighbours & {"DASH", "ARROW"})
+    ):
         return True
     hint = f"write bridges {token.text}"
     if first != "BRIDGE":

@@ -46,13 +46,13 @@ class Links(State):
                     queues.add(ends)
         self.own_queue = queues
         mine = [(ends, key) for ends in after for key in self.keys(s, ends)]
+        changed = self.take_over(mine)
         for ends, key in mine:
             if s.end_ns is None:
                 self.intervals.pop((ends, key), None)
                 continue
             old = "follows" if key == "queue_bytes" and ends not in owned else before[ends][key]
             self.intervals.setdefault((ends, key), []).append([order, old])
-        changed = False
         for ends in self.in_order(list(after)):
             args = {k: v for k, v in after[ends].items() if v != self.props[ends][k]}
             self.props[ends] = after[ends]
@@ -78,21 +78,23 @@ class Links(State):
             if "rate_bps" in keys and min(rates) == 0 < max(rates):
                 raise Problem("illegal value")
         first = {ends: dict(self.props[ends]) for ends in goal}
-        for ends, keys in mine.items():
-            for key in keys:
-                self.intervals.pop((ends, key), None)
+        for one in ((ends, key) for ends, keys in mine.items() for key in keys):
+            self.intervals.pop(one, None)
         moving = [e for e in goal if any(first[e][key] != goal[e][key] for key in mine[e])]
-        seen = {ends: dict(first[ends]) for ends in moving}
-        if not moving:
+        taken = self.take_over([(ends, key) for ends, keys in mine.items() for key in keys])
+        if not moving and not taken:
             self.warned.append(line)
+        for ends in moving:
+            self.moved_by.update({(ends, key): order for key in mine[ends]})
         at = begin
         while moving and at < end:
             at = min(at + s.action.every_ns, end)
             yield at
             for ends in self.in_order(moving):
-                if any(self.props[ends][key] != seen[ends][key] for key in mine[ends]):
+                if any(self.moved_by.get((ends, key)) != order for key in mine[ends]):
                     self.warned.append(line)
                     moving.remove(ends)
+                    self.let_go(order, ends, mine[ends])
                     continue
                 self.go_to(
                     ends,
@@ -102,7 +104,22 @@ class Links(State):
                     Fraction(at - begin, end - begin),
                     line,
                 )
-                seen[ends] = dict(self.props[ends])
+        for ends in moving:
+            self.let_go(order, ends, mine[ends])
+
+    def take_over(self, mine: list[tuple[Direction, str]]) -> bool:
+        """A statement sets these; whether a ramp ends by it, one that had not been ended before."""
+        found = [(one, self.moved_by[one]) for one in mine if one in self.moved_by]
+        for one, _ in found:
+            del self.moved_by[one]
+        fresh = {(ends, order) for (ends, _), order in found} - self.ended
+        self.ended |= fresh
+        return bool(fresh)
+
+    def let_go(self, order: int, ends: Direction, keys: list[str]) -> None:
+        for key in keys:
+            if self.moved_by.get((ends, key)) == order:
+                del self.moved_by[ends, key]
 
     def go_to(
         self,
@@ -262,7 +279,7 @@ class Links(State):
         cut = [ends for ends in self.links if apart(where, ends)]
         if s.action.one_way:
             cut = [ends for ends in cut if where[ends[0]] == 0]
-        if not best[0][0]:
+        if not any(self.usable(ends) for ends in cut):
             self.warned.append(s.span.line)
         for ends in cut:
             self.block(ends, ("partition", order), s.span.line)

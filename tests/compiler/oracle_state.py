@@ -109,6 +109,9 @@ class State:
         self.own_queue: set[Direction] = set()
         # By direction and property: [who, what it was before], of intervals in force.
         self.intervals: dict[tuple[Direction, str], list[list[Any]]] = {}
+        # By direction and property: the ramp that moves it. And ramps that have been ended.
+        self.moved_by: dict[tuple[Direction, str], int] = {}
+        self.ended: set[tuple[Direction, int]] = set()
         self.partitions: list[tuple[object, list[Direction]]] = []
         self._build(file)
 

@@ -259,3 +259,10 @@ def test_parts_that_do_not_touch_are_tried_apart() -> None:
     compilation = compile_source(text + "at 1s partition a;b;c\nat 2s heal\n")
     assert compilation.diagnostics == ()
     assert len([e for e in compilation.events if e.kind == "link_down"]) == 2 * 24
+
+
+def test_a_one_way_partition_of_what_is_apart_in_that_direction_cuts_nothing() -> None:
+    text = STAR + "at 1s hub->b leave\nat 2s partition a->b\nat 3s heal\n"
+    assert "TS0911" in {one.code for one in compile_source(text).diagnostics}
+    text = text.replace("a->b", "b->a")
+    assert "TS0911" not in {one.code for one in compile_source(text).diagnostics}

@@ -478,6 +478,31 @@ def test_a_ramp_ends_where_another_statement_sets_the_same() -> None:
     assert delays(text)[-1] == (2.1, 5), "nothing is set back after it"
 
 
+@pytest.mark.parametrize("same", ["at 2s s1--s2 set latency=20", "at 2600ms s1--s2 set latency=25"])
+def test_a_ramp_ends_also_where_another_statement_sets_the_value_it_is_at(same: str) -> None:
+    text = f"from 1s to 3s s1--s2 ramp latency=30 every 500ms\n{same}"
+    last = (2, 20) if "2s" in same else (2.5, 25)
+    assert delays(text)[-1] == last
+    (warning,) = compiled(NET + text).diagnostics
+    line = len((NET + text).splitlines())
+    assert warning.code == "TS0930"
+    assert warning.message.startswith(f"line {line} sets 's1->s2' at 2")
+
+
+def test_the_later_of_two_ramps_goes_on() -> None:
+    text = "from 1s to 3s s1--s2 ramp latency=30 every 500ms\n"
+    text += "from 2s to 4s s1--s2 ramp latency=10 every 1s"
+    assert delays(text) == [(1.5, 15), (2, 20), (3, 15), (4, 10)]
+    assert [one.code for one in compiled(NET + text).diagnostics] == ["TS0930"]
+
+
+def test_ramps_of_different_properties_do_not_disturb_each_other() -> None:
+    text = "from 1s to 2s s1--s2 ramp latency=20 every 500ms\n"
+    text += "from 1s to 2s s1--s2 ramp loss=2% every 250ms\nat 1600ms s1--s2 set up=50Mb"
+    assert delays(text) == [(1.5, 15), (2, 20)]
+    assert compiled(NET + text).diagnostics == ()
+
+
 def test_what_an_instant_sets_stays() -> None:
     text = "from 1s to 9s s1--s2 set latency=50 loss=1%\nat 3s s1--s2 set latency=7"
     assert delays(text) == [(1, 50), (3, 7)]
