@@ -67,7 +67,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """`routing delay` (default) or `routing hops`."""
+    """`routing delay` (default), `routing hops` or `routing direct`."""
 
     metric: str
     span: Span

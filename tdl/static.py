@@ -53,7 +53,7 @@ class StaticActions(RunningActions):
 
     def routing(self, _word: Token, metric: Token) -> _Statements:
         if metric.text not in ROUTINGS:
-            hint = did_you_mean(metric.text, ROUTINGS) or "routing is 'delay' or 'hops'"
+            hint = did_you_mean(metric.text, ROUTINGS) or "routing is 'delay', 'hops' or 'direct'"
             self.error("TS0116", metric.span, f"unknown routing '{metric.text}'", hint)
         return (ast.Routing(metric.text, self.whole_span),)
 

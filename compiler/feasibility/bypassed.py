@@ -186,7 +186,7 @@ class Bypassed:
             message += self._why(direction, way) + self._how_far()
             hint = "leave it out"
             if self._topology.routing == "delay" and way:
-                hint = "`routing hops` takes the way of fewest links; or leave it out"
+                hint = "`routing direct` takes a link wherever there is one; or leave it out"
             sink.warning("TS0925", statement.span, message, hint)
         if len(left) > MOST:
             after, _ = left[MOST]

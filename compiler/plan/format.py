@@ -47,7 +47,7 @@ MAX_PARAMS = 100
 MAX_PARAM = 1000  # characters of a value
 PPB = 1_000_000_000
 
-ROUTINGS = ("delay", "hops")
+ROUTINGS = ("delay", "hops", "direct")  # their places are numbers in tsroutes.h
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")
 
 

@@ -106,7 +106,7 @@ class Topology:
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     bootstrapper: str  # of the public dialect, '' = not stated; agents have an image of their own
-    routing: str  # 'delay' | 'hops'
+    routing: str  # one of ROUTINGS
     network: str = "dual"  # one of NETWORKS: which addresses instances have
     start_when_ready: bool = False  # time 0 is when all that are there at first are ready
     quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have

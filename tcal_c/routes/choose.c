@@ -35,6 +35,12 @@ void chooser_add(struct chooser *chooser, uint32_t row) {
     }
 }
 
+void chooser_add_all(struct chooser *chooser) {
+    for (uint32_t row = 0; row < chooser->net->rows; row++) {
+        chooser_add(chooser, row);
+    }
+}
+
 /* A neighbour that stayed where it was: when this row came nearer, the link to it may be tight now;
  * when it went away, the link may have been tight before. */
 static void add_neighbours(struct chooser *chooser, const struct column *column, uint32_t row,
@@ -42,7 +48,7 @@ static void add_neighbours(struct chooser *chooser, const struct column *column,
     const struct network *net = chooser->net;
     for (uint32_t i = net->in_first[row]; i < net->in_first[row + 1]; i++) {
         const struct hop *hop = &net->in[i];
-        if (column->far[hop->row] == nearer + hop->length) {
+        if (column->far[hop->row] == network_reach(net, nearer, hop->length)) {
             chooser_add(chooser, hop->row);
         }
     }
@@ -77,7 +83,7 @@ uint16_t choose(const struct network *net, const struct column *column, uint32_t
     }
     for (uint32_t i = net->out_first[row]; i < net->out_first[row + 1]; i++) {
         const struct hop *hop = &net->out[i];
-        if (column->far[hop->row] + hop->length == have &&
+        if (network_reach(net, column->far[hop->row], hop->length) == have &&
             network_leads(net, hop->row, column->root)) {
             return net->choice[i];
         }

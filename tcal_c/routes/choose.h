@@ -19,6 +19,7 @@ void chooser_destroy(struct chooser *chooser);
 
 void chooser_begin(struct chooser *chooser);
 void chooser_add(struct chooser *chooser, uint32_t row);
+void chooser_add_all(struct chooser *chooser);
 
 /* Adds the rows that a repair has moved. */
 void chooser_add_moved(struct chooser *chooser, const struct repair *repair,

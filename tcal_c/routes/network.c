@@ -6,7 +6,7 @@
 #include <string.h>
 
 static bool valid(const struct network_plan *plan) {
-    if (plan->rows > ROW_LIMIT) {
+    if (plan->rows > ROW_LIMIT || plan->metric >= METRICS) {
         return false;
     }
     for (uint32_t i = 0; i < plan->links; i++) {
@@ -64,7 +64,7 @@ static void connect(struct network *net, const uint32_t *heads) {
 }
 
 int network_init(struct network *net, const struct network_plan *plan) {
-    *net = (struct network){.rows = plan->rows, .links = plan->links, .by_hops = plan->by_hops};
+    *net = (struct network){.rows = plan->rows, .links = plan->links, .metric = plan->metric};
     if (!valid(plan)) {
         return -EINVAL;
     }
@@ -98,8 +98,8 @@ distance network_length(const struct network *net, uint64_t delay_ns, bool up) {
     if (!up) {
         return FAR;
     }
-    return net->by_hops ? ((distance)HOP << HOPS_SHIFT) + delay_ns
-                        : ((distance)delay_ns << DELAY_SHIFT) + HOP;
+    return net->metric == METRIC_HOPS ? ((distance)HOP << HOPS_SHIFT) + delay_ns
+                                      : ((distance)delay_ns << DELAY_SHIFT) + HOP;
 }
 
 void network_set(struct network *net, uint32_t link, distance length) {

@@ -10,12 +10,15 @@ struct hop {
     uint32_t row;
 };
 
+/* As in tsroutes.h. */
+enum metric { METRIC_DELAY, METRIC_HOPS, METRIC_DIRECT, METRICS };
+
 /* Links are numbered by their first row, then by the name of the other: `out` of a row is in the
  * order in which next hops are preferred. */
 struct network {
     uint32_t rows;
     uint32_t links;
-    bool by_hops;
+    enum metric metric;
     uint8_t *forwards;   /* of a row: whether paths may pass through it */
     uint32_t *out_first; /* row -> its first link; rows + 1 entries */
     uint32_t *in_first;  /* row -> the first of `in` that leads to it; rows + 1 entries */
@@ -30,7 +33,7 @@ struct network {
 struct network_plan {
     uint32_t rows;
     uint32_t links;
-    bool by_hops;
+    enum metric metric;
     const uint8_t *forwards;
     const uint32_t *tails;
     const uint32_t *heads;
@@ -49,6 +52,16 @@ void network_set(struct network *net, uint32_t link, distance length);
 /* Whether a path to `root` may go by a link that leads to `row`. */
 static inline bool network_leads(const struct network *net, uint32_t row, uint32_t root) {
     return net->forwards[row] || row == root;
+}
+
+/* How far a row is that has a link of this length to one that is `rest` away. With METRIC_DIRECT
+ * the link to the destination counts before all ways around, which then are compared by themselves.
+ */
+static inline distance network_reach(const struct network *net, distance rest, distance length) {
+    if (net->metric != METRIC_DIRECT || rest == 0) {
+        return rest + length;
+    }
+    return ((rest & ~AROUND) + length) | AROUND;
 }
 
 #endif

@@ -59,7 +59,7 @@ static distance best_offer(const struct repair *repair, const struct column *col
     distance best = FAR;
     for (uint32_t i = net->out_first[row]; i < net->out_first[row + 1]; i++) {
         const struct hop *hop = &net->out[i];
-        distance reach = column->far[hop->row] + hop->length;
+        distance reach = network_reach(net, column->far[hop->row], hop->length);
         if (reach < best && repair->cut[hop->row] != repair->mark &&
             network_leads(net, hop->row, column->root)) {
             best = reach;
@@ -82,7 +82,7 @@ static void cut_row(struct repair *repair, const struct column *column, uint32_t
     }
     for (uint32_t i = net->in_first[row]; i < net->in_first[row + 1]; i++) {
         const struct hop *hop = &net->in[i];
-        if (column->far[hop->row] == have + hop->length) {
+        if (column->far[hop->row] == network_reach(net, have, hop->length)) {
             heap_push(&repair->heap, column->far[hop->row], hop->row);
         }
     }
@@ -107,11 +107,20 @@ void repair_cut(struct repair *repair, const struct column *column, const uint32
     }
 }
 
+void repair_forget(struct repair *repair, const struct column *column) {
+    for (uint32_t row = 0; row < repair->net->rows; row++) {
+        if (row != column->root) {
+            move(repair, column, row, FAR);
+        }
+    }
+}
+
 void repair_offer(struct repair *repair, const struct column *column, uint32_t row, distance rest,
                   distance length) {
-    if (rest + length < column->far[row]) {
-        move(repair, column, row, rest + length);
-        heap_push(&repair->heap, rest + length, row);
+    distance reach = network_reach(repair->net, rest, length);
+    if (reach < column->far[row]) {
+        move(repair, column, row, reach);
+        heap_push(&repair->heap, reach, row);
     }
 }
 

@@ -36,6 +36,9 @@ void repair_begin(struct repair *repair);
 void repair_cut(struct repair *repair, const struct column *column, const uint32_t *lost,
                 uint32_t count);
 
+/* Nothing is known of any row but the root. */
+void repair_forget(struct repair *repair, const struct column *column);
+
 /* `row` can be reached by a link of this length from a row that is `rest` away. */
 void repair_offer(struct repair *repair, const struct column *column, uint32_t row, distance rest,
                   distance length);

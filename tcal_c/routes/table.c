@@ -86,9 +86,9 @@ static int start(struct tsroutes_table *t, const struct network_plan *plan, cons
 struct tsroutes_table *tsroutes_table_new(uint32_t rows, uint32_t columns, uint32_t links,
                                           const uint8_t *forwards, const uint32_t *roots,
                                           const uint32_t *tails, const uint32_t *heads,
-                                          const uint16_t *choices, uint32_t by_hops,
+                                          const uint16_t *choices, uint32_t metric,
                                           uint16_t *table) {
-    struct network_plan plan = {rows, links, by_hops != 0, forwards, tails, heads, choices};
+    struct network_plan plan = {rows, links, metric, forwards, tails, heads, choices};
     if (!valid_roots(rows, columns, roots)) {
         errno = EINVAL;
         return NULL;
@@ -150,9 +150,23 @@ static void take(struct tsroutes_table *t, uint32_t count, const uint32_t *links
 static void begin_at_root(struct tsroutes_table *t, const struct column *column) {
     const struct network *net = &t->net;
     uint32_t root = column->root;
+    if (!t->fresh) {
+        repair_forget(&t->repair, column);
+    }
     for (uint32_t i = net->in_first[root]; i < net->in_first[root + 1]; i++) {
         repair_offer(&t->repair, column, net->in[i].row, 0, net->in[i].length);
     }
+}
+
+/* A link to the destination itself counts before all others where METRIC_DIRECT holds: a row that
+ * has one again may be farther away by it, and those behind it with it. Such a column begins anew;
+ * a link leads to one destination only. */
+static bool begins_anew(const struct tsroutes_table *t, const struct column *column) {
+    bool anew = t->fresh;
+    for (uint32_t i = 0; !anew && t->net.metric == METRIC_DIRECT && i < t->change_count; i++) {
+        anew = t->change[i].head == column->root;
+    }
+    return anew;
 }
 
 /* Finds what the changes mean for this column. False: nothing. */
@@ -166,7 +180,7 @@ static bool touched(struct tsroutes_table *t, uint32_t number, const struct colu
             t->lost[t->lost_count++] = change->tail;
         }
         distance length = t->net.out[change->link].length;
-        distance reach = column->far[change->head] + length;
+        distance reach = network_reach(&t->net, column->far[change->head], length);
         if (reach < FAR && reach <= column->far[change->tail] &&
             network_leads(&t->net, change->head, column->root)) {
             t->gained[t->gained_count++] = i;
@@ -211,19 +225,23 @@ static int choose_again(struct tsroutes_table *t, uint32_t number, const struct 
 
 static int update_column(struct tsroutes_table *t, uint32_t number) {
     struct column column = {t->far + (size_t)number * t->net.rows, t->root[number]};
-    if (!t->fresh && !touched(t, number, &column)) {
+    bool anew = begins_anew(t, &column);
+    if (!anew && !touched(t, number, &column)) {
         return 0;
     }
     repair_begin(&t->repair);
     chooser_begin(&t->chooser);
-    if (t->fresh) {
+    if (anew) {
         begin_at_root(t, &column);
     } else {
         repair(t, &column);
     }
     repair_settle(&t->repair, &column);
+    if (anew && !t->fresh) {
+        chooser_add_all(&t->chooser);
+    }
     chooser_add_moved(&t->chooser, &t->repair, &column);
-    if (!t->fresh) { /* else every row that is reached has moved */
+    if (!anew) { /* else every row that is reached has moved */
         chooser_add_neighbours(&t->chooser, &t->repair, &column);
     }
     return choose_again(t, number, &column);

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TSROUTES_ABI 1
+#define TSROUTES_ABI 2
 
 #define TSROUTES_API __attribute__((visibility("default")))
 
@@ -31,12 +31,13 @@ struct tsroutes_table;
  * columns   destinations; roots[column] is the row of each
  * links     core links by first row, then in the order in which a row prefers next hops; each from
  *           tails[] to heads[], written as choices[] (from 1) in the table
- * by_hops   not 0: the path of fewest links is the shortest, of those the one of least delay
- * table     rows x columns cells, zeroed; the caller's, used until tsroutes_table_free() */
+ * metric    which path is the shortest. 0: of least delay, then of fewest links; 1: of fewest
+ * links, then of least delay; 2: the link from one to the other where it is up, else as 0 table
+ * rows x columns cells, zeroed; the caller's, used until tsroutes_table_free() */
 TSROUTES_API struct tsroutes_table *
 tsroutes_table_new(uint32_t rows, uint32_t columns, uint32_t links, const uint8_t *forwards,
                    const uint32_t *roots, const uint32_t *tails, const uint32_t *heads,
-                   const uint16_t *choices, uint32_t by_hops, uint16_t *table);
+                   const uint16_t *choices, uint32_t metric, uint16_t *table);
 
 TSROUTES_API void tsroutes_table_free(struct tsroutes_table *table);
 

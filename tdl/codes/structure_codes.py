@@ -112,7 +112,7 @@ DECLARATIONS = (
         "TS0116",
         "unknown routing",
         "`routing delay` (the default) takes the path of least delay, `routing hops` the one of "
-        "fewest links.",
+        "fewest links, `routing direct` the link from one to the other wherever there is one.",
         "routing latency",
     ),
     Code(

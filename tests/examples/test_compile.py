@@ -27,7 +27,9 @@ def between(compilation: Compilation, src: str, dst: str, at_s: float) -> PathPr
 
 def test_the_examples_are_all_there() -> None:
     promised = {"listing1", "quickstart", "dynamics", "dumbbell", "churn", "partition"}
-    assert promised | {"sixclients", "demo", "replicas", "lostwrites", "expect"} == set(NAMES)
+    assert promised | {"sixclients", "demo", "replicas", "lostwrites", "expect", "matrix"} == set(
+        NAMES
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "listing1"])
@@ -112,3 +114,22 @@ def test_replicas_are_each_in_a_place_of_their_own() -> None:
     ]
     named = {event.target for event in compilation.events if event.at_ns == 10 * NS}
     assert named == {"pg.2->oslo", "oslo->pg.2"}
+
+
+def test_matrix_is_the_matrix() -> None:
+    """No pair goes by way of a third region, but for the one whose link is down."""
+    found = compiled("matrix")
+    for at_s, by_third in (
+        (0, set()),
+        (6, {"client.0 server.4", "server.0 server.4"}),
+        (11, set()),
+    ):
+        hops = {
+            f"{a} {b}": len(between(found, a, b, at_s).links)
+            for a in ("client.0", "server.0", "server.1", "server.2", "server.3")
+            for b in ("server.4", "server.2")
+            if a != b
+        }
+        assert {pair for pair, links in hops.items() if links > 3} == by_third
+    assert between(found, "client.0", "server.4", 0).totals.delay_ns == 143_400_000
+    assert between(found, "client.0", "server.4", 6).totals.delay_ns == 122_400_000

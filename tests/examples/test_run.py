@@ -240,3 +240,15 @@ def _check_the_partition(run: Finished) -> None:
     assert {write.term for write in healed} == {new}, "the new leader's, once healed"
     missed = max(write.revision for write in outside if write.ended_by < heal)
     assert healed[0].revision > missed, "etcd-a has what was written without it"
+
+
+def test_the_matrix_is_met_by_packets(run_example: Runner) -> None:
+    """Directly, around while the cable is cut, directly again: the expectations of the example."""
+
+    def trial(attempt: Attempt) -> None:
+        run = run_example("matrix", out=attempt.name("run"))
+        attempt.saw(run.directory)
+        summary = json.loads((run.directory / "summary.json").read_text())
+        assert [one["outcome"] for one in summary["expectations"]] == ["passed"] * 3
+
+    in_time(trial)

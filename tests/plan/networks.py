@@ -163,7 +163,9 @@ def random_topology(rnd: random.Random, services: int, bridges: int) -> Topology
     for _ in range(rnd.choice([0, 0, 1, 2])):
         if len(names) > 1:
             link(*rnd.sample(names, 2))
-    return build(declared, switches, links.values(), rnd.choice(["delay", "delay", "hops"]))
+    return build(
+        declared, switches, links.values(), rnd.choice(["delay", "delay", "hops", "direct"])
+    )
 
 
 class RandomTimeline:

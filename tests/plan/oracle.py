@@ -62,11 +62,22 @@ class Network:
     def route(self, src: str, dst: str) -> list[str] | None:
         """The node names of the best path, by name among equals; None if there is none."""
         bridges = [name for name in self.nodes if "." not in name]
-        view = self.graph.subgraph([*bridges, src, dst])
+        view = nx.DiGraph(self.graph.subgraph([*bridges, src, dst]))
+        if self.topology.routing == "direct":
+            near = set(view.predecessors(anchor := self._anchor(dst)))
+            aside = [(u, v) for u, v in view.edges if u in near and v not in (anchor, dst)]
+            view.remove_edges_from(aside)
         try:
             return min(nx.all_shortest_paths(view, src, dst, weight="weight"))
         except nx.NetworkXNoPath:
             return None
+
+    def _anchor(self, name: str) -> str:
+        """The bridge that an instance hangs behind by its only link, else itself."""
+        ends = [(link.src, link.dst) for link in self.topology.links]
+        names = [node.name for node in self.topology.nodes]
+        found = [names[dst] for src, dst in ends if names[src] == name]
+        return found[0] if len(found) == 1 and "." not in found[0] else name
 
     def properties(self, src: str, dst: str) -> tuple[object, ...]:
         """(reachable, rate, delay, jitter, loss, link names) of one direction."""

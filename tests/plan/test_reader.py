@@ -125,7 +125,7 @@ def test_not_a_plan(data: bytes) -> None:
         (b'"seed":1', b'"seed":"1"', "seed must be an integer"),
         (b'"seed":1,', b"", "field 'seed' is missing"),
         (b'"seed":1', b'"seed":1,"sees":1', "unknown field 'sees'"),
-        (b'"delay"', b'"shortest"', "routing must be one of delay, hops"),
+        (b'"delay"', b'"shortest"', "routing must be one of delay, hops, direct"),
         (b"}\n", b"}", "canonical"),
         (b"}\n", b"}\n\n", "canonical"),
         (b'"tool":"0.1.0"', b'"tool":"\\ud800"', "not valid JSON"),

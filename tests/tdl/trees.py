@@ -158,7 +158,7 @@ bridges = st.builds(
 settings = (
     st.builds(ast.Bootstrapper, images, st.just(NOWHERE))
     | st.builds(ast.Seed, st.integers(0, bounds.MAX_SEED), st.just(NOWHERE))
-    | st.builds(ast.Routing, st.sampled_from(["delay", "hops"]), st.just(NOWHERE))
+    | st.builds(ast.Routing, st.sampled_from(["delay", "hops", "direct"]), st.just(NOWHERE))
     | st.builds(ast.Network, st.sampled_from(NETWORKS), st.just(NOWHERE))
     | st.builds(ast.StartWhenReady, st.just(NOWHERE))
     | st.builds(

@@ -1,8 +1,9 @@
 """Shortest routes over the core of a topology, repaired when links change.
 
 Metric: least total delay, then fewest hops (where the topology says so, fewest hops, then least
-delay), then at each node the next node whose name sorts first (by code points). Only bridges
-forward. The two directions of a link are independent. Source: docs/plan.md (routes).
+delay; or the link from one to the other where it is up, then as first), then at each node the next
+node whose name sorts first (by code points). Only bridges forward. The two directions of a link are
+independent. Source: docs/plan.md (routes).
 
 The work is done in C (tcal_c/routes/table.c tells how); here topologies and link states become the
 arrays of numbers that it reads. Cost follows the size of a change.
@@ -14,7 +15,7 @@ import weakref
 from array import array
 from collections.abc import Iterable
 
-from compiler.plan.format import PlanError
+from compiler.plan.format import ROUTINGS, PlanError
 from compiler.plan.properties import LinkState
 from compiler.plan.routes import tsroutes
 from compiler.plan.routes.core import Core
@@ -45,7 +46,7 @@ class Routes:
             array("I", (row for row, _, _, _ in order)),
             array("I", (row_of[topology.links[link].dst] for _, _, link, _ in order)),
             array("H", (choice for _, _, _, choice in order)),
-            topology.routing == "hops",
+            ROUTINGS.index(topology.routing),
             self.table,
         )
         if not self._handle:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from compiler.plan.format import TOPOLOGY, PlanError
 
-ABI = 1  # TSROUTES_ABI in tsroutes.h
+ABI = 2  # TSROUTES_ABI in tsroutes.h
 NAME = "libtsroutes.so"
 _PACKAGE = Path(__file__).resolve().parents[1]
 _REMEDY = "run `make -C tcal_c` in the source tree, or install again with a C compiler present"

@@ -89,7 +89,7 @@ void brute_draw(struct brute *net, struct bytes *bytes) {
     memset(net, 0, sizeof *net);
     net->rows = 1 + take_below(bytes, MOST_ROWS);
     net->instances = take_below(bytes, MOST_INSTANCES + 1);
-    net->by_hops = take_byte(bytes) % 4 == 0;
+    net->metric = (uint32_t[]){1, 2, 0, 0}[take_byte(bytes) % 4];
     for (uint32_t row = 0; row < net->rows; row++) {
         net->forwards[row] = take_byte(bytes) % 8 != 0;
     }
@@ -111,12 +111,18 @@ void brute_change(struct brute *net, struct bytes *bytes, uint32_t link) {
 
 static bool usable(const struct brute *net, uint32_t link, uint32_t root) {
     uint32_t head = net->heads[link];
+    for (uint32_t other = 0; net->metric == 2 && head != root && other < net->core_links; other++) {
+        bool direct = net->tails[other] == net->tails[link] && net->heads[other] == root;
+        if (direct && net->up[other]) {
+            return false;
+        }
+    }
     return net->up[link] && (net->forwards[head] || head == root);
 }
 
 static wide length(const struct brute *net, uint32_t link) {
     wide delay_ns = net->delays_ns[link];
-    return net->by_hops ? ((wide)1 << 90) + delay_ns : (delay_ns << 20) + 1;
+    return net->metric == 1 ? ((wide)1 << 90) + delay_ns : (delay_ns << 20) + 1;
 }
 
 static void relax(const struct brute *net, uint32_t root, wide *far) {

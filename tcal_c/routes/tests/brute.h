@@ -34,7 +34,7 @@ struct brute {
     uint32_t core_links;
     uint32_t links;
     uint32_t instances;
-    uint32_t by_hops;
+    uint32_t metric; /* as in tsroutes.h */
     uint8_t forwards[MOST_ROWS];
     uint32_t roots[MOST_ROWS];
     uint32_t tails[MOST_LINKS];

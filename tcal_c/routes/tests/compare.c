@@ -144,7 +144,7 @@ void compare_with_brute_force(const uint8_t *data, size_t size) {
     brute_draw(net, &bytes);
     both.routes =
         tsroutes_table_new(net->rows, net->columns, net->core_links, net->forwards, net->roots,
-                           net->tails, net->heads, net->choices, net->by_hops, both.table);
+                           net->tails, net->heads, net->choices, net->metric, both.table);
     both.paths = tsroutes_paths_new(net->rows, net->columns, net->links, net->instances, net->roots,
                                     net->out_first, net->out, net->heads, net->instance_rows,
                                     net->instance_columns, net->access_out, net->access_in);

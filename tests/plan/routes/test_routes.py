@@ -190,6 +190,41 @@ def test_as_many_hops_go_by_delay_before_names(slow: str) -> None:
     assert route_names(net)[1] == f"m->{quick}"
 
 
+def matrix() -> Topology:
+    """m to n directly (9 ms), or by way of a third place (2 ms together); a place behind m."""
+    quick, slow = PLAIN._replace(delay_ns=MS), PLAIN._replace(delay_ns=9 * MS)
+    links = [("a", "behind", PLAIN, PLAIN), ("behind", "m", quick, quick)]
+    links += [("m", "n", slow, slow), ("m", "third", quick, quick), ("third", "n", quick, quick)]
+    links += [("z", "n", PLAIN, PLAIN)]
+    return build([("a", 1), ("z", 1)], ["m", "n", "third", "behind"], links, "direct")
+
+
+def test_a_direct_link_is_taken_while_it_is_up() -> None:
+    """By the others too: behind m a packet has no say in what m does with it."""
+    net = matrix()
+    assert route_names(net)[1:3] == ["behind->m", "m->n"]
+    around = ["behind->m", "m->third", "third->n"]
+    assert route_names(net, (SECOND, "link_down", "m->n"))[1:4] == around
+    again = [(SECOND, "link_down", "m->n"), (2 * SECOND, "link_up", "m->n")]
+    assert route_names(net, *again) == route_names(net)
+    assert route_names(net, (SECOND, "link_down", "n->m")) == route_names(net)
+
+
+def test_others_choose_by_what_it_costs_with_the_direct_link() -> None:
+    """One who could go by m, which is near but has a slow link, goes by `far`, which has none."""
+    quick, slow = PLAIN._replace(delay_ns=MS), PLAIN._replace(delay_ns=9 * MS)
+    mid = PLAIN._replace(delay_ns=3 * MS)
+    links = [("a", "in", PLAIN, PLAIN), ("in", "m", quick, quick), ("m", "n", slow, slow)]
+    links += [("m", "third", quick, quick), ("third", "n", quick, quick), ("z", "n", PLAIN, PLAIN)]
+    links += [("in", "far", mid, mid), ("far", "third", mid, mid)]
+    net = build([("a", 1), ("z", 1)], ["in", "m", "n", "third", "far"], links, "direct")
+    assert route_names(net)[1:4] == ["in->far", "far->third", "third->n"]
+    down = route_names(net, (SECOND, "link_down", "m->n"))
+    assert down[1:4] == ["in->m", "m->third", "third->n"]
+    again = [(SECOND, "link_down", "m->n"), (2 * SECOND, "link_up", "m->n")]
+    assert route_names(net, *again) == route_names(net), "in is farther away again"
+
+
 def test_a_direction_fails_alone() -> None:
     names = route_names(ring(), (SECOND, "link_down", "west->n"))
     assert names[1] == "m->north"
