@@ -70,6 +70,7 @@ ALL = (
     Experiment("dynamics", EXAMPLES, ("--until", "11s"), lacking=_no_program("iperf3")),
     Experiment("listing1", EXAMPLES, ("--until", "1h")),
     Experiment("lostwrites", EXAMPLES, lacking=_REDIS),
+    Experiment("matrix", EXAMPLES),
     Experiment("partition", EXAMPLES, lacking=_no_program("etcd", "etcdctl")),
     Experiment("replicas", EXAMPLES),
     Experiment("sixclients", EXAMPLES, ("--start-at", "58s", "--until", "63s")),
