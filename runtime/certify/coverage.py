@@ -54,7 +54,10 @@ class Coverage:
 def lack(probes: Sequence[JudgedProbe], planned: ExpectedDelay | None, needed: int) -> str:
     """Why nothing could be said of these. `needed`: of any figure."""
     if planned is not None and planned.cut and not planned.loses_all:
-        return "its jitter is as large as its delay, so no number of probes is enough"
+        return (
+            "a link has less delay than its jitter reaches, and no packet comes before it is sent: "
+            "while that is so, no number of probes is enough"
+        )
     told = [probe for probe in probes if probe.delay_ns is not None]
     text = f"of {len(probes)} probes that met one network {len(told)} arrived"
     if planned is None or not planned.jitter_ns:

@@ -43,9 +43,10 @@ def _of_pair(
     if not sent:
         return too_few(0, "probe", pair, records, looked)
     latest_ns = records.clock.due(seen.to_ns) if expectation.eventually else -1
-    wrong = [one for one in sent if one.delay_ns is not None and one.sent_ns > latest_ns]
+    counted = [one for one in sent if one.sent_ns > latest_ns]
+    wrong = [one for one in counted if one.delay_ns is not None]
     if wrong:
-        return _reached(records, pair, wrong, sent)
+        return _reached(records, pair, wrong, counted)
     if sent[-1].delay_ns is not None:  # and it was sent before the end: nobody knows of later ones
         return too_few(0, "later probe", pair, records, looked)
     if _stopped(records, pair, lost := _lost(sent), seen.from_ns, until_ns):

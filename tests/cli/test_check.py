@@ -88,7 +88,7 @@ def test_a_file_for_the_public_tool_is_told_what_is_other_here() -> None:
     _, image, counts, routes = tstorm("check", "x.tdl").stdout.splitlines()
     assert image.startswith("x.tdl:1: the image is the public tool's")
     assert "takes one where an action has no number" in counts
-    assert "`routing direct`" in routes
+    assert "`routing hops`" in routes
 
 
 def test_for_programs_there_is_nothing_beside_the_document() -> None:

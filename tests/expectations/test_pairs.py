@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,10 @@ def test_unreachable_while_a_link_is_away(tmp_path: Path) -> None:
     assert found["state"] == "passed"
     assert "to 35 s" in found["message"]
     early = {"from_ns": 29 * SECOND, "to_ns": 29 * SECOND + 100 * MS, "eventually": True}
-    assert finding(scene, expecting(scene, UNREACHABLE, *AB, **early))["state"] == "failed"
+    found = finding(scene, expecting(scene, UNREACHABLE, *AB, **early))
+    assert found["state"] == "failed"
+    told = re.search(r"(\d+) of (\d+) probes came through", found["message"])
+    assert told and told[1] == told[2], "those before its time are not counted as lost"
 
 
 def test_packets_that_come_through_a_closed_path(tmp_path: Path) -> None:
