@@ -51,7 +51,7 @@ Examples:
 \b
 Exit codes:
   0    success
-  1    error in the input, or a check that did not hold
+  1    error in the input, a check that did not hold, or a run that broke off
   2    wrong usage of the command line
   3    this machine or cluster lacks something that is needed (see tstorm doctor)
   4    the result is not to be trusted (--require, --max-lateness)

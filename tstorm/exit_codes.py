@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OK = 0
-FAILED = 1  # error in the input, or a check that did not hold
+FAILED = 1  # error in the input, a check that did not hold, or a run that broke off
 USAGE = 2  # click's own
 CANNOT = 3  # this machine or cluster lacks something; `tstorm doctor` says what
 TOO_LATE = 4  # the result is not to be trusted (--require, --max-lateness)

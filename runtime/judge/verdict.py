@@ -292,7 +292,11 @@ def _text(what: str, worst: _Worst, threshold: int) -> str:
         figure = milliseconds(worst.figure)
         told = form.format(subject=worst.subject, figure=figure, count=worst.count)
     when = "" if worst.at_ns is None else f", at {worst.at_ns / 1e9:.3f} s"
-    return f"{told}{when}; the bound is {quantity(threshold, THRESHOLDS[what].unit)}"
+    unit = THRESHOLDS[what].unit
+    shown = quantity(threshold, unit)
+    if quantity(worst.figure, unit) == shown:  # else the two are read as equal
+        shown += f", exceeded by {quantity(worst.figure - threshold, unit)}"
+    return f"{told}{when}; the bound is {shown}"
 
 
 def milliseconds(time_ns: int) -> str:

@@ -104,3 +104,10 @@ def test_what_is_no_record_of_a_machine_says_nothing() -> None:
     for worst in (None, 7, {"steal": 3}, {"steal": [1]}, {"steal": ["a", 1]}, {"other": [1, 1]}):
         look_at_machine(judge, "host0", {"worst": worst})
     assert judge.verdict()["judged"] == []
+
+
+def test_a_figure_that_reads_as_its_bound_says_by_how_much_it_is_beyond() -> None:
+    judge = Judge()
+    look_at_machine(judge, "host0", {"worst": {"steal": [100_040, 1]}})
+    (reason,) = judge.verdict()["reasons"]
+    assert reason["text"].endswith("the bound is 10 %, exceeded by 0.004 %")
