@@ -28,8 +28,14 @@ _OPEN_ENDED = (ast.Churn, ast.Flap)
 _PERIOD_ONLY = (*_OPEN_ENDED, ast.Ramp)
 RAMP_EVERY_NS = 100_000_000  # where nothing is said
 _IN_INTERVALS = (
-    *(ast.Join, ast.Leave, ast.Crash, ast.Disconnect, ast.Pause),
-    *(ast.Set, ast.Background, *_PERIOD_ONLY),
+    ast.Join,
+    ast.Leave,
+    ast.Crash,
+    ast.Disconnect,
+    ast.Pause,
+    ast.Set,
+    ast.Background,
+    *_PERIOD_ONLY,
 )
 
 
@@ -72,12 +78,9 @@ class Actions(MemberActions, FigureActions):
         for clause in clauses:
             if not isinstance(clause.action, _OPEN_ENDED):
                 verb = clause.verb.text
-                needs, hint = (
-                    "an end or an instant",
-                    f"write 'at {first.text}', or add 'to' and the end",
-                )
-                if verb == "ramp":
-                    needs, hint = "an end", "add 'to' and the end"
+                needs, hint = "an end", "add 'to' and the end"
+                if verb != "ramp":
+                    needs, hint = f"{needs} or an instant", f"write 'at {first.text}', or {hint}"
                 self.error("TS0308", clause.verb.span, f"{verb} needs {needs}", hint)
         return self._events(word, start, None, clauses, open_ended=True)
 

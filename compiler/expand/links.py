@@ -81,7 +81,7 @@ def _all_left(walk: Walk, step: StatementStep) -> None:
 def set_properties(walk: Walk, step: StatementStep) -> None:
     action = step.statement.action
     assert isinstance(action, ast.Set)
-    after = new_values(walk, step, action)
+    after = new_values(walk, step, action, f"at {moment(walk.world.now)}")
     changed = False
     for direction in sorted(after):
         changed |= _claim(walk, step, direction)
@@ -92,7 +92,9 @@ def set_properties(walk: Walk, step: StatementStep) -> None:
         nothing_changes(walk, step)
 
 
-def new_values(walk: Walk, step: StatementStep, action: ast.Set | ast.Ramp) -> dict[int, LinkNow]:
+def new_values(
+    walk: Walk, step: StatementStep, action: ast.Set | ast.Ramp, when: str
+) -> dict[int, LinkNow]:
     """What each direction is to become; {} after a report."""
     world = walk.world
     after: dict[int, LinkNow] = {}
@@ -103,18 +105,15 @@ def new_values(walk: Walk, step: StatementStep, action: ast.Set | ast.Ramp) -> d
                     world.links[direction], action, back=place == 1
                 )
             except property_changes.Illegal as problem:
-                illegal(walk, step, direction, problem)
+                illegal(walk, step, direction, problem, when)
                 return {}
     return after
 
 
 def illegal(
-    walk: Walk, step: StatementStep, direction: int, problem: property_changes.Illegal
+    walk: Walk, step: StatementStep, direction: int, problem: property_changes.Illegal, when: str
 ) -> None:
-    name, begin = walk.world.link_names[direction], step.statement.start_ns
-    when = f"at {moment(walk.world.now)}"
-    if isinstance(step.statement.action, ast.Ramp) and step.end_ns and walk.world.now == begin:
-        when = f"in the ramp from {moment(begin)} to {moment(step.end_ns)}"
+    name = walk.world.link_names[direction]
     message = f"{problem.what} of {name!r} {problem.why} {when}"
     walk.error(step, problem.code, message, problem.hint)
 

@@ -39,12 +39,7 @@ def apply(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> LinkNow:
             changes[field] = assignment.word or old
         elif prop != ("up" if back else "down"):
             changes[field] = _value(prop, old, assignment)
-    given = link.queue_given or "queue_bytes" in changes
-    own = link.own._replace(**changes)
-    if own.rate_bps != link.own.rate_bps and not given:
-        own = own._replace(queue_bytes=queues.default_bytes(own.rate_bps))
-    _check(own, link.background_bps)
-    return LinkNow(own, given, link.background_bps, link.background_owner)
+    return _changed(link, changes, queue_given=link.queue_given or "queue_bytes" in changes)
 
 
 def fields(action: ast.Set | ast.Ramp, *, back: bool) -> list[str]:
@@ -65,12 +60,7 @@ def between(
             hint = "give it a rate before, or write 'at T … set'"
             raise Illegal("the rate", "is unlimited at one end: there are no values between", hint)
         changes[field] = first + (2 * (last - first) * part[0] + part[1]) // (2 * part[1])
-    given = now.queue_given or "queue_bytes" in changes
-    own = now.own._replace(**changes)
-    if own.rate_bps != now.own.rate_bps and not given:
-        own = own._replace(queue_bytes=queues.default_bytes(own.rate_bps))
-    _check(own, now.background_bps)
-    return LinkNow(own, given, now.background_bps, now.background_owner)
+    return _changed(now, changes, queue_given=now.queue_given or "queue_bytes" in changes)
 
 
 def remembered(link: LinkNow, field: str) -> int | str:
@@ -86,13 +76,16 @@ def restore(link: LinkNow, values: Mapping[str, int | str]) -> LinkNow:
     given = link.queue_given
     if "queue_bytes" in values:
         given = values["queue_bytes"] != -1
-    changes: dict[str, Any] = dict(values)
-    if not given and values.keys() & {"queue_bytes", "rate_bps"}:
-        rate = int(changes.get("rate_bps", link.own.rate_bps))
-        changes["queue_bytes"] = queues.default_bytes(rate)
+    return _changed(link, values, queue_given=given)
+
+
+def _changed(link: LinkNow, changes: Mapping[str, Any], *, queue_given: bool) -> LinkNow:
+    """A copy with these values; a queue that is not given follows the rate. Raises Illegal."""
     own = link.own._replace(**changes)
+    if not queue_given:
+        own = own._replace(queue_bytes=queues.default_bytes(own.rate_bps))
     _check(own, link.background_bps)
-    return LinkNow(own, given, link.background_bps, link.background_owner)
+    return LinkNow(own, queue_given, link.background_bps, link.background_owner)
 
 
 def _value(prop: str, old: int, assignment: ast.Assignment) -> int:

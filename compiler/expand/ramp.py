@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from compiler.declare.steps import StatementStep
 from compiler.expand import links, property_changes
 from compiler.expand.walk import Walk
-from compiler.expand.world import LinkNow, RampClaim
+from compiler.expand.world import RampClaim
 from compiler.phrases import moment
 from compiler.plan.properties import LinkState
 from tdl import ast
@@ -33,8 +33,7 @@ def ramp(walk: Walk, step: StatementStep) -> None:
     world, action, end = walk.world, step.statement.action, step.end_ns
     assert isinstance(action, ast.Ramp)
     assert end is not None
-    after = links.new_values(walk, step, action)
-    slopes = _slopes(walk, step, action, after)
+    slopes = _slopes(walk, step, action, f"in the ramp from {moment(world.now)} to {moment(end)}")
     if slopes is None:
         return
     ends_ramp = False
@@ -44,20 +43,21 @@ def ramp(walk: Walk, step: StatementStep) -> None:
             ends_ramp |= world.end_ramp(direction, field)
     moving = {direction: slope for direction, slope in slopes.items() if _moves(slope)}
     for direction, slope in moving.items():
-        world.ramps.update(
-            dict.fromkeys(((direction, field) for field in slope.fields), slope.claim)
-        )
+        for field in slope.fields:
+            world.ramps[direction, field] = slope.claim
     if slopes and not moving and not ends_ramp:
         links.nothing_changes(walk, step)
     steps = -(-(end - world.now) // action.every_ns)
-    if moving and walk.fits(step, steps * len(moving)):
+    remedy = "shorten the interval, or make `every` longer"
+    if moving and walk.fits(step, steps * len(moving), remedy):
         _climb(walk, step, moving, (world.now, end, action.every_ns), 1)
 
 
 def _slopes(
-    walk: Walk, step: StatementStep, action: ast.Ramp, after: dict[int, LinkNow]
+    walk: Walk, step: StatementStep, action: ast.Ramp, when: str
 ) -> dict[int, _Slope] | None:
     """By direction, in order; None after a report."""
+    after = links.new_values(walk, step, action, when)
     backs = links.back_directions(step)
     found: dict[int, _Slope] = {}
     for direction, target in sorted(after.items()):
@@ -66,7 +66,7 @@ def _slopes(
         try:
             property_changes.between(link, link.own, target.own, fields, (1, 2))
         except property_changes.Illegal as problem:
-            links.illegal(walk, step, direction, problem)
+            links.illegal(walk, step, direction, problem, when)
             return None
         found[direction] = _Slope(link.own, target.own, fields, RampClaim())
     return found
@@ -127,7 +127,7 @@ def _move(
         try:
             moved = property_changes.between(now, slope.begin, slope.end, slope.fields, part)
         except property_changes.Illegal as problem:
-            links.illegal(walk, step, direction, problem)
+            links.illegal(walk, step, direction, problem, f"at {moment(walk.world.now)}")
             return False
         links.put(walk, direction, moved)
     return bool(slopes)

@@ -25,6 +25,7 @@ from tdl import ast
 from tdl.diagnostics import Sink
 
 _TRACE_STEPS = 4  # fewer are written by hand, where one that changes nothing is a slip
+_FEWER_EVENTS = "shorten the interval, lengthen the period or lower the number"
 
 Act = Callable[[], None]
 Groups = tuple[tuple[int, ...], ...]  # of a partition: nodes
@@ -84,19 +85,16 @@ class Walk:
                 agenda.clear()
         self._report_missed()
 
-    def fits(self, step: StatementStep, events: int) -> bool:
+    def fits(self, step: StatementStep, events: int, remedy: str = _FEWER_EVENTS) -> bool:
         """Whether a statement may add so many events; TS0309 if not."""
         if len(self.world.events) + events <= MAX_EVENTS:
             return True
-        self.too_many_events(step)
+        self.too_many_events(step, remedy)
         return False
 
-    def too_many_events(self, step: StatementStep) -> None:
+    def too_many_events(self, step: StatementStep, remedy: str = _FEWER_EVENTS) -> None:
         message = f"with this the timeline has more than {MAX_EVENTS:,} events"
-        hint = "shorten the interval, lengthen the period or lower the number"
-        if isinstance(step.statement.action, ast.Ramp):
-            hint = "shorten the interval, or make `every` longer"
-        self.error(step, "TS0309", message, hint)
+        self.error(step, "TS0309", message, remedy)
 
     @cached_property
     def quit_ns(self) -> int | None:

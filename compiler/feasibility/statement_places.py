@@ -8,8 +8,13 @@ from collections.abc import Iterable
 from compiler.declare.actions import RULES
 from compiler.declare.model import Model
 from compiler.expand.world import NOBODY
+from compiler.plan.event_kinds import KINDS
 from compiler.plan.types import Event
 from tdl import ast
+
+_MAKERS: dict[str, list[type]] = {
+    kind: [action for action, rule in RULES.items() if kind in rule.events] for kind in KINDS
+}
 
 
 class Makers:
@@ -27,8 +32,9 @@ class Makers:
         one that names the target, if there is one.
         """
         there = self._dynamics.get(event.place, ())
-        makers = [action for action, rule in RULES.items() if event.kind in rule.events]
-        fits = [one for action in makers for one in there if isinstance(one.action, action)]
+        fits = [
+            one for action in _MAKERS[event.kind] for one in there if isinstance(one.action, action)
+        ]
         naming = (one for one in fits if _names(one.selector, event.target))
         return next(naming, fits[0] if fits else None)
 

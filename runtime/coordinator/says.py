@@ -7,49 +7,37 @@ docs/agent.md (messages).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.datapath.sampler import PAIR_COLUMNS, PAIR_DIGEST_COLUMNS
-from runtime.json_schema import COUNT, INTEGER, TEXT, Count, ValueKind, message, one_of
+from runtime.json_schema import COUNT, TEXT, Count, Row, Shape, ValueKind, message, one_of
 
-_DIGEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 REPORTS = (
-    *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
-    *("paused", "resumed", "left", "crashed", "ignored", "released"),
+    "held",
+    "setup",
+    "set_up",
+    "started",
+    "ready",
+    "not_ready",
+    "failed",
+    "ended",
+    "paused",
+    "resumed",
+    "left",
+    "crashed",
+    "ignored",
+    "released",
     "gone",  # said by the agent: the process that kept the program has ended
 )
 
-
-def _rows(value: Any) -> bool:
-    width = len(PAIR_COLUMNS)
-    return isinstance(value, list) and all(
-        isinstance(row, list) and len(row) == width and all(map(COUNT.fits, row)) for row in value
-    )
-
-
-def _digests(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(row, list)
-        and len(row) == len(PAIR_DIGEST_COLUMNS)
-        and all(map(COUNT.fits, row[:-1]))
-        and TEXT.fits(row[-1])
-        and _DIGEST.fullmatch(row[-1]) is not None
-        for row in value
-    )
-
-
-def _echoes(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(row, list)
-        and len(row) == 3
-        and COUNT.fits(row[0])
-        and INTEGER.fits(row[1])
-        and (row[2] is None or COUNT.fits(row[2]))
-        for row in value
-    )
+_DIGEST = ValueKind(
+    "a digest",
+    lambda value: TEXT.fits(value) and re.fullmatch(r"[0-9a-f]{16}", value, re.ASCII) is not None,
+)
+_PAIRS = Shape([Row([COUNT] * len(PAIR_COLUMNS))])
+_DIGESTS = Shape([Row([*[COUNT] * (len(PAIR_DIGEST_COLUMNS) - 1), _DIGEST])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +55,8 @@ class TrafficSample:
     """Counters of pairs that have moved, by sampler.PAIR_COLUMNS, and digests of their paths."""
 
     elapsed_ns: Count
-    pairs: Annotated[Any, ValueKind("rows of counters", _rows)]
-    digests: Annotated[Any, ValueKind("digests of paths", _digests)] = ()
+    pairs: Annotated[Any, ValueKind("rows of counters", _PAIRS.fits)]
+    digests: Annotated[Any, ValueKind("digests of paths", _DIGESTS.fits)] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +93,7 @@ class EchoTimes:
     """Of each echo its pair, when it was sent (ns since T0) and its round trip, None if it was
     lost."""
 
-    rows: Annotated[Sequence[Sequence[Any]], ValueKind("rows of echoes", _echoes)]
+    rows: tuple[tuple[Count, int, Count | None], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,8 @@ def _register(
     def is_free(run_id: str, target: Path) -> bool:
         give_up()
         claim = registry.claim(run_id, os.path.realpath(target))
-        held.extend([] if claim is None else [claim])
+        if claim is not None:
+            held.append(claim)
         return claim is not None
 
     try:

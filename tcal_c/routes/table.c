@@ -237,11 +237,10 @@ static int update_column(struct tsroutes_table *t, uint32_t number) {
         repair(t, &column);
     }
     repair_settle(&t->repair, &column);
-    if (anew && !t->fresh) {
+    if (anew) {
         chooser_add_all(&t->chooser);
-    }
-    chooser_add_moved(&t->chooser, &t->repair, &column);
-    if (!anew) { /* else every row that is reached has moved */
+    } else {
+        chooser_add_moved(&t->chooser, &t->repair, &column);
         chooser_add_neighbours(&t->chooser, &t->repair, &column);
     }
     return choose_again(t, number, &column);

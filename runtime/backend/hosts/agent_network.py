@@ -182,10 +182,10 @@ class AgentNetwork:
         for host in sorted(rows):
             await self._insist(host, {"do": "echo", "echoes": rows[host]})
 
-    def _echoed(self, host: int, rows: Sequence[Sequence[Any]]) -> None:
+    def _echoed(self, host: int, rows: Sequence[tuple[int, int, int | None]]) -> None:
         own = {row[0] for row in self._echoes.get(host, ())}
         if self._heard is not None:
-            self._heard([(row[0], row[1], row[2]) for row in rows if row[0] in own])
+            self._heard([row for row in rows if row[0] in own])
 
     def elapsed_ns(self, host: int, unix_ns: int) -> tuple[int, int] | None:
         """A time of a host's wall clock since T0, and within which bound; None before T0."""
