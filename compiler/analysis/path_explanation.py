@@ -119,16 +119,30 @@ def _change(
     """The events of the epoch that concern a link or node on a path before or after it.
 
     There always are some: where a path becomes another, its links have become worse or those of
-    the other better.
+    the other better. Where links to the destination count before all others, a node on either path
+    may also have got or lost such a link, and be worth going to less or more.
     """
     (_, before), (index, after) = changes[number - 1], changes[number]
     topology, epoch = history.topology, history.epochs[index]
     concerned: set[str] = set()
     for old, new in zip(before, after, strict=True):
-        for link in (*old.links, *new.links) if old != new else ():
+        paths = (old.links, new.links) if old != new else ()
+        for link in (link for path in paths for link in (*path, *_direct(history, path))):
             ends = topology.links[link]
             concerned |= {ends.name, topology.nodes[ends.src].name, topology.nodes[ends.dst].name}
     events = history.plan.events[epoch.first_seq : epoch.last_seq]
     return PathDifference(
         epoch.at_ns, tuple(event for event in events if event.target in concerned)
     )
+
+
+
+def _direct(history: History, path: tuple[int, ...]) -> Iterable[int]:
+    """With `routing direct`, links from the nodes of a path to its destination's anchor."""
+    links, core = history.topology.links, history.core
+    if not path or history.topology.routing != "direct":
+        return ()
+    nodes = {links[link].src for link in path} & set(core.rows)
+    anchor = core.anchor[links[path[-1]].dst]
+    out = (link for node in nodes for link in core.out[core.row_of[node]])
+    return (link for link in out if links[link].dst == anchor)

@@ -220,6 +220,20 @@ def test_events_on_the_way_before_or_after_are_named() -> None:
     assert [hop.link for hop in after.there.hops] == ["a.0->s1", "s1->s3", "s3->s2", "s2->b.0"]
 
 
+def test_a_direct_link_that_makes_a_node_worth_going_to_less_is_named() -> None:
+    """By way of x it was 3 ms; x now has to take its own link of 50 ms, and w is the better way."""
+    ways = [("a", "u", 1), ("b", "v", 1), ("u", "x", 1), ("x", "y", 1), ("y", "v", 1)]
+    ways += [("x", "v", 50), ("u", "w", 10), ("w", "v", 10)]
+    states = [(a, b, PLAIN._replace(delay_ns=ms * MS)) for a, b, ms in ways]
+    wires = [(a, b, state, state) for a, b, state in states]
+    topology = build([("a", 1), ("b", 1)], ["u", "v", "w", "x", "y"], wires, "direct")
+    events = timeline(topology, (0, "link_down", "x->v"), (SECOND, "link_up", "x->v"))
+    told = story(History(plan_of(topology, events)), 0, 1, SECOND)
+    assert [hop.link for hop in told.there.hops] == ["a.0->u", "u->w", "w->v", "v->b.0"]
+    assert told.last is not None
+    assert [(event.kind, event.target) for event in told.last.events] == [("link_up", "x->v")]
+
+
 def test_nodes_in_the_way() -> None:
     topology = build([("a", 1), ("b", 1)], ["s1", "s2"], [(x, y, PLAIN, PLAIN) for x, y in WIRES])
     events = (
