@@ -136,7 +136,6 @@ def _change(
     )
 
 
-
 def _direct(history: History, path: tuple[int, ...]) -> Iterable[int]:
     """With `routing direct`, links from the nodes of a path to its destination's anchor."""
     links, core = history.topology.links, history.core
