@@ -170,6 +170,13 @@ class LinkStatement:
     latency_ns: int = 0
     jitter_ns: int = 0
     loss_ppb: int = 0
+    burst_milli: int = 0
+    burst_pass_ppb: int = 0
+    gap_loss_ppb: int = 0
+    duplicate_ppb: int = 0
+    corrupt_ppb: int = 0
+    reorder_ppb: int = 0
+    reorder_ns: int = 0
     up_bps: int | None = None
     down_bps: int | None = None
     symmetric: bool = False

@@ -19,6 +19,7 @@ _QUANTITIES = {  # by kind of a link's property
     "share": quantities.share,
     "rate": quantities.rate,
     "size": quantities.size,
+    "packets": quantities.packets,
 }
 _INDENT = "    "
 _BARE = re.compile(r"[A-Za-z0-9_./:@%+,~-]+", re.ASCII)  # not =: a name before it is a property

@@ -68,6 +68,11 @@ def size(count: int) -> str:
     return "0B"
 
 
+def packets(millis: int) -> str:
+    """`2.5`."""
+    return decimal(millis, 1000)
+
+
 def cpu(millis: int) -> str:
     """`0.5`."""
     return decimal(millis, 1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from tdl import ast, values
+from tdl import ast, link_rules, values
 from tdl.bounds import MAX_SEED
 from tdl.builder import (
     WrittenProperty,
@@ -293,6 +293,8 @@ class StaticActions(RunningActions):
                 errors = self.errors
                 amounts[field] = self._amount(found[word], word)
                 wrong |= {word} if self.errors > errors else set()
+        if not wrong:
+            self._check_rules(found, amounts)
         jitter = found.get("jitter")
         if jitter is None or wrong & {"latency", "jitter"}:
             return amounts
@@ -303,6 +305,11 @@ class StaticActions(RunningActions):
                 message += ", which is 0 here"
             self.error("TS0105", jitter.span, message, hint)
         return amounts
+
+    def _check_rules(self, found: dict[str, WrittenProperty], amounts: dict[str, int]) -> None:
+        rule = link_rules.broken(amounts) or link_rules.idle(amounts)
+        if rule is not None:
+            self.error("TS0124", found[rule.word].span, f"{rule.word} {rule.why}", rule.hint)
 
     def _amount(self, prop: WrittenProperty, word: str) -> int:
         """A time or a share that a link is to have."""
@@ -322,6 +329,8 @@ class StaticActions(RunningActions):
                 return self.measure(prop, values.rate, "a rate such as 100Mb")
             case "size":
                 return self.measure(prop, values.queue, "a size such as 64KB")
+            case "packets":
+                return self.measure(prop, values.packets, "a number of packets such as 8")
         share = partial(values.probability, what=word)
         return self.measure(prop, share, "a share such as 0.01 or 1%")
 

@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 
 from tdl.bounds import (
+    MAX_BURST_MILLI,
     MAX_COUNT,
     MAX_LATENCY_NS,
     MAX_QUEUE_BYTES,
@@ -293,6 +294,19 @@ def amount(text: str) -> int:
             if not text.startswith(("0.", ".")):
                 problem.hint = "a number of instances, or a share of them such as 40%"
         raise
+
+
+@lru_cache(maxsize=4096)
+def packets(text: str) -> int:
+    """A mean number of packets, `8` or `2.5`, in thousandths; 0, or at least 1."""
+    digits, unit = _split(text)
+    if unit:
+        raise ValueProblem("TS0022", f"unknown unit '{unit}'", "packets, such as 8 or 2.5")
+    value = _exact(digits, 1000, text, "thousandths of a packet")
+    if 0 < value < 1000:
+        hint = "burst=0 draws each loss alone, burst=1 is the shortest burst"
+        raise ValueProblem("TS0124", f"a burst of {text} is shorter than a packet", hint)
+    return _limit(value, MAX_BURST_MILLI, text, f"{MAX_BURST_MILLI // 1000:,}")
 
 
 @lru_cache(maxsize=4096)

@@ -220,7 +220,7 @@ BRIDGE_PROPERTIES = ("tags",)
 class LinkWord(NamedTuple):
     """A property of links."""
 
-    kind: str  # of value: 'time', 'share', 'rate', 'size', 'name'
+    kind: str  # of value: 'time', 'share', 'rate', 'size', 'packets', 'name'
     field: str = ""  # of ast.LinkStatement, where both directions have one value
     verb: str = ""  # what a share does to packets
 
@@ -235,6 +235,13 @@ LINK_WORDS = {
     "rate": LinkWord("rate"),
     "queue": LinkWord("size"),
     "dist": LinkWord("name"),
+    "burst": LinkWord("packets", "burst_milli"),
+    "burst-pass": LinkWord("share", "burst_pass_ppb", "passes"),
+    "gap-loss": LinkWord("share", "gap_loss_ppb", "loses"),
+    "duplicate": LinkWord("share", "duplicate_ppb", "duplicates"),
+    "corrupt": LinkWord("share", "corrupt_ppb", "corrupts"),
+    "reorder": LinkWord("share", "reorder_ppb", "reorders"),
+    "by": LinkWord("time", "reorder_ns"),
 }
 SET_PROPERTIES = tuple(LINK_WORDS)
 LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")

@@ -20,11 +20,11 @@ SHOWN_EVENTS = 4  # of one statement at one instant, in text
 
 
 def argument(key: str, value: int | str) -> str:
-    """`delay=10ms` of `delay_ns`; an integer whose unit has no short form stays as it is."""
+    """`delay=10ms` of `delay_ns`; what has no unit that is written here stays as it is."""
     text = units.shown(key, value)
     if key == "background_bps" and not value:
         text = "none"
-    return f"{key if text == str(value) else key.rpartition('_')[0]}={text}"
+    return f"{units.word(key)}={text}"
 
 
 def arguments(event: Event) -> str:

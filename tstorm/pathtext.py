@@ -3,10 +3,16 @@ JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compiler.plan.properties import BY_FIELD, COMPOSED, NUMBERS, LinkState, Totals
+from compiler.plan.properties import (
+    COMPOSED,
+    NUMBERS,
+    Property,
+    Totals,
+    shown,
+)
 from tstorm import output, units
 
 if TYPE_CHECKING:
@@ -20,11 +26,7 @@ if TYPE_CHECKING:
     from compiler.plan.types import Event
     from tstorm.notes import Statements
 
-_HEAD = (
-    *("HOP", "LINK", *(row.word.upper() for row in NUMBERS), "TOTAL RATE"),
-    *(row.word.upper() for row in COMPOSED[1:]),
-    "",
-)
+_TOTALS = ("TOTAL RATE", *(row.word.upper() for row in COMPOSED[1:]), "")
 
 
 # --- text ----------------------------------------------------------------------------------------
@@ -49,8 +51,10 @@ def _direction(direction: Direction, statements: Statements) -> None:
     if direction.reachable:
         rate, *others = zip(COMPOSED, _shown(direction.hops[-1].total), strict=True)
         output.line(f"{names}: " + ", ".join([rate[1], *(f"{row.word} {v}" for row, v in others)]))
-        rows = (_hop(number, hop) for number, hop in enumerate(direction.hops, 1))
-        output.emit_table(_HEAD, rows, right=(0, *range(2, len(_HEAD) - 1)))
+        columns = [row for row in NUMBERS if not row.rare or _any(direction.hops, row)]
+        head = ("HOP", "LINK", *(row.word.upper() for row in columns), *_TOTALS)
+        rows = (_hop(number, hop, columns) for number, hop in enumerate(direction.hops, 1))
+        output.emit_table(head, rows, right=(0, *range(2, len(head) - 1)))
         return
     output.line(f"{names}: unreachable")
     if not direction.obstacles:
@@ -60,13 +64,18 @@ def _direction(direction: Direction, statements: Statements) -> None:
             output.line(text)
 
 
-def _hop(number: int, hop: Hop) -> tuple[str, ...]:
-    own = _by_field(hop.state)
-    queue = {} if hop.state.rate_bps else {"queue_bytes": "-"}
+def _any(hops: Sequence[Hop], row: Property) -> bool:
+    return any(getattr(hop.state, row.field) for hop in hops)
+
+
+def _hop(number: int, hop: Hop, rows: Sequence[Property]) -> tuple[str, ...]:
+    own = {row.field: units.shown(row.field, getattr(hop.state, row.field)) for row in rows}
+    if not hop.state.rate_bps:
+        own["queue_bytes"] = "-"
     return (
         str(number),
         hop.link,
-        *({row.field: units.shown(row.field, own[row.field]) for row in NUMBERS} | queue).values(),
+        *own.values(),
         *_shown(hop.total),
         "bottleneck" if hop.bottleneck else "",
     )
@@ -74,10 +83,6 @@ def _hop(number: int, hop: Hop) -> tuple[str, ...]:
 
 def _shown(total: Totals[int]) -> list[str]:
     return [units.shown(field, value) for field, value in total._asdict().items()]
-
-
-def _by_field(state: LinkState) -> dict[str, int | str]:
-    return dict(zip(BY_FIELD, state[1:], strict=True))
 
 
 def _obstacle(obstacle: Obstacle, statements: Statements) -> Iterator[str]:
@@ -146,7 +151,7 @@ def _direction_record(direction: Direction, statements: Statements) -> dict[str,
 def _hop_record(hop: Hop) -> dict[str, Any]:
     return {
         "link": hop.link,
-        **_by_field(hop.state),
+        **shown(hop.state),
         "bottleneck": hop.bottleneck,
         "total": hop.total._asdict(),
     }

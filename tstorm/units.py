@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from compiler.plan.properties import BY_FIELD
+from tdl.quantities import packets, share, time
 from tdl.quantities import rate as _rate
-from tdl.quantities import share, time
 from tdl.quantities import size as _size
 
 
@@ -39,6 +40,7 @@ _BY_UNIT: Mapping[str, Callable[[int], str]] = {
     "ns": duration,
     "ppb": probability,
     "bytes": size,
+    "milli": packets,
 }
 
 
@@ -47,3 +49,12 @@ def shown(field: str, value: int | str) -> str:
     is."""
     form = _BY_UNIT.get(field.rpartition("_")[2])
     return str(value) if form is None or isinstance(value, str) else form(value)
+
+
+def word(field: str) -> str:
+    """What the language or a datapath calls it: `delay` of `delay_ns`, `by` of `reorder_ns`."""
+    row = BY_FIELD.get(field)
+    if row is not None and row.rare:
+        return row.word
+    name, _, unit = field.rpartition("_")
+    return name if unit in _BY_UNIT else field

@@ -20,7 +20,7 @@ from compiler.analysis.path_diff import (
     Contrast,
 )
 from compiler.plan.paths.collapse import Collapse
-from compiler.plan.properties import BY_FIELD
+from compiler.plan.properties import shown
 from compiler.plan.state import Fold
 from compiler.plan.types import Event
 
@@ -85,7 +85,7 @@ def _own_state(fold: Fold, target: str) -> Mapping[str, int | str]:
     own = fold.links.own[link]
     return {
         "state": "up" if own.up else "down",
-        **dict(zip(BY_FIELD, own[1:], strict=True)),
+        **shown(own),
         "background_bps": fold.links.background[link],
     }
 

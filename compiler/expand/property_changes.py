@@ -14,7 +14,7 @@ from compiler.expand.world import LinkNow
 from compiler.phrases import moment
 from compiler.plan.properties import LinkState
 from compiler.plan.property_limits import LINK
-from tdl import ast
+from tdl import ast, link_rules
 from tdl.values import PPB
 
 
@@ -111,6 +111,9 @@ def _check(link: LinkState, taken: int) -> None:
     if link.jitter_ns > link.delay_ns:
         why = f"would be {moment(link.jitter_ns)}, above its latency of {moment(link.delay_ns)}"
         raise Illegal("the jitter", why, "set both, as in `set latency=10 jitter=2`")
+    rule = link_rules.broken(link._asdict())
+    if rule is not None:
+        raise Illegal(f"the {rule.word}", rule.why, rule.hint)
     for word, field in FIELDS.items():
         if field not in LINK or word in ("up", "down") or getattr(link, field) <= LINK[field]:
             continue

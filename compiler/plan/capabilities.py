@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compiler.plan.datapath_fit import of_links
 from compiler.plan.types import Service, Topology
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ COMPOSE = "compose"  # `tstorm render --format compose`
 _ALL = frozenset((LOCAL, KUBERNETES, COMPOSE))
 _LOCAL = frozenset((LOCAL,))
 _COMPOSE = frozenset((COMPOSE,))
+_OF_PATHS = frozenset((KUBERNETES, COMPOSE))  # between their hosts a path is one queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,9 @@ def _not_carried(plan: Plan, way: str) -> Iterable[str]:
     for setting in SETTINGS:
         if way in setting.lacking and setting.stated(topology):
             yield setting.word
+    unfit = of_links(plan, "user") if way in _OF_PATHS else None
+    if unfit is not None and not unfit.limit:
+        yield unfit.what
     kinds = {kind for kind, lacking in EVENTS.items() if way in lacking}
     if kinds:
         yield from sorted(kinds & {event.kind for event in plan.events})

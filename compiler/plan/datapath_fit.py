@@ -12,7 +12,7 @@ much are all pairs composed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import isqrt
@@ -45,6 +45,8 @@ class Misfit:
     file: str = ""  # the included file that the line is in
 
     def __str__(self) -> str:
+        if not self.limit:
+            return f"{self.what} is not possible"
         value, limit = (_shown(number, self.unit) for number in (self.value, self.limit))
         return f"{self.what} is {value}, at most {limit} are possible"
 
@@ -59,10 +61,12 @@ def _shown(number: int, unit: str) -> str:
 
 def misfit(plan: Plan, datapath: str, begin_ns: int = 0, end_ns: int = MAX_INT) -> Misfit | None:
     """`datapath` is one of PATHS; from `begin_ns` to `end_ns` the plan is to be carried out."""
-    return _of_links(plan, PATHS[datapath]) or _of_paths(plan, datapath, begin_ns, end_ns)
+    return of_links(plan, datapath) or _of_paths(plan, datapath, begin_ns, end_ns)
 
 
-def _of_links(plan: Plan, paths: Mapping[str, int]) -> Misfit | None:
+def of_links(plan: Plan, datapath: str) -> Misfit | None:
+    """The same of single links, whatever paths they become."""
+    paths = PATHS[datapath]
     limits = {field: most if paths[field] else 0 for field, most in LINK.items()}
     for link in plan.topology.links:
         for field, limit in limits.items():

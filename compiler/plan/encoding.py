@@ -11,11 +11,12 @@ from typing import Any
 
 from compiler.plan import event_kinds, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
-from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState, Property
+from compiler.plan.properties import BY_FIELD, PROPERTIES, RARE, LinkState, Property, shown
 from compiler.plan.services import service_from_json, service_to_json
 
 TOPOLOGY_FIELDS = ("bootstrapper", "links", "network", "nodes", "quit_when", "routing", "services",
                    "start_when_ready")  # fmt: skip
+_NOTHING_RARE = {row.field: 0 for row in PROPERTIES if row.rare}
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
 
@@ -47,7 +48,7 @@ def _node_to_json(node: types.Node) -> dict[str, object]:
 
 def _link_to_json(link: types.Link) -> dict[str, object]:
     return {
-        **dict(zip(BY_FIELD, link.state[1:], strict=True)),
+        **shown(link.state),
         "dst": link.dst,
         "name": link.name,
         "seed": link.seed,
@@ -87,6 +88,8 @@ def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
 
 def link_from_json(value: Any, outer: Place, index: int) -> types.Link:
     place = Place(outer.file, outer.line, f"link {index}")
+    if type(value) is dict:
+        value = {**_NOTHING_RARE, **value}
     dst, name, seed, src, tags, *state = place.fields(
         value, "dst", "name", "seed", "src", "tags", *BY_FIELD
     )
@@ -96,15 +99,29 @@ def link_from_json(value: Any, outer: Place, index: int) -> types.Link:
         dst=place.integer(dst, "dst", 0, MAX_NODES - 1),
         seed=place.integer(seed, "seed"),
         tags=place.texts(tags, "tags"),
-        state=state_from_json([1, *state], place),
+        state=_state([1, *state], place),
     )
 
 
 # --- link states -----------------------------------------------------------------------------
 
 
+def state_to_json(state: LinkState) -> list[int | str]:
+    """Without the rare properties at the end, if all of them are 0."""
+    values = state[1:] if any(state[-RARE:]) else state[1:-RARE]
+    return [int(state.up), *values]
+
+
 def state_from_json(values: list[Any], place: Place) -> LinkState:
-    """`values` are as many as LinkState has fields."""
+    """`values` is what state_to_json makes."""
+    if len(values) != len(LinkState._fields):
+        values = [*place.items(values, len(LinkState._fields) - RARE), *_NOTHING_RARE.values()]
+    elif not any(values[-RARE:]):
+        place.fail(f"a link's last {RARE} properties are left out where they are 0")
+    return _state(values, place)
+
+
+def _state(values: list[Any], place: Place) -> LinkState:
     up = place.integer(values[0], "up", 0, 1) == 1
     both = zip(PROPERTIES, values[1:], strict=True)
     return LinkState._make((up, *[_value(row, value, place) for row, value in both]))
@@ -175,7 +192,7 @@ def epoch_to_json(epoch: types.Epoch) -> dict[str, object]:
         "first_seq": epoch.first_seq,
         "index": epoch.index,
         "last_seq": epoch.last_seq,
-        "links": [[link, int(state.up), *state[1:]] for link, state in epoch.links],
+        "links": [[link, *state_to_json(state)] for link, state in epoch.links],
         "nodes": [list(change) for change in epoch.nodes],
     }
 
@@ -222,7 +239,7 @@ def _link_changes(value: Any, place: Place, count: int) -> tuple[tuple[int, Link
     found: list[tuple[int, LinkState]] = []
     last = -1
     for item in place.items(value):
-        link, *state = place.items(item, 1 + len(LinkState._fields))
+        link, *state = place.items(item) or place.fail("a list is empty")
         last = place.integer(link, "link (each once, ascending)", last + 1, count - 1)
         found.append((last, state_from_json(state, place)))
     return tuple(found)

@@ -11,7 +11,7 @@ import json
 from typing import Any, NoReturn
 
 FORMAT_NAME = "thunderstorm-plan"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 TOOL_VERSION = "0.1.0"  # of this release; tests hold it equal to pyproject.toml
 
 HEADER = "plan.json"

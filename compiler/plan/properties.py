@@ -36,6 +36,13 @@ class LinkState(NamedTuple):
     loss_ppb: int
     queue_bytes: int
     distribution: str  # of DISTRIBUTIONS; meaningless at jitter 0
+    burst_milli: int = 0  # mean packets of a burst of losses, times 1000; 0: each is drawn alone
+    burst_pass_ppb: int = 0  # of packets in a burst, that get through
+    gap_loss_ppb: int = 0  # of packets between bursts, that are lost
+    duplicate_ppb: int = 0
+    corrupt_ppb: int = 0
+    reorder_ppb: int = 0  # of packets that keep no order
+    reorder_ns: int = 0  # how much later these come; 0: each draws its own jitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,7 @@ class Property:
     along: Along | None = None  # None: a path has what one of its links has
     stored: int = MAX_INT  # the largest number that a plan can hold
     words: tuple[str, ...] = ()  # in place of a number
+    rare: bool = False  # 0 of most links: left out of texts and lines where it is
 
 
 PROPERTIES = (
@@ -55,11 +63,26 @@ PROPERTIES = (
     Property("loss_ppb", "loss", PPB, Along.SHARES, stored=PPB),
     Property("queue_bytes", "queue", 1 << 30),
     Property("distribution", "dist", words=DISTRIBUTIONS),
+    Property("burst_milli", "burst", 10**9, rare=True),
+    Property("burst_pass_ppb", "burst-pass", PPB, stored=PPB, rare=True),
+    Property("gap_loss_ppb", "gap-loss", PPB, stored=PPB, rare=True),
+    Property("duplicate_ppb", "duplicate", PPB, stored=PPB, rare=True),
+    Property("corrupt_ppb", "corrupt", PPB, stored=PPB, rare=True),
+    Property("reorder_ppb", "reorder", PPB, stored=PPB, rare=True),
+    Property("reorder_ns", "by", _DAY_NS, rare=True),
 )
+RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end
 NUMBERS = tuple(row for row in PROPERTIES if not row.words)
 COMPOSED = tuple(row for row in PROPERTIES if row.along)
 BY_FIELD = {row.field: row for row in PROPERTIES}
 BY_WORD = {row.word: row for row in PROPERTIES}
+
+
+def shown(state: LinkState) -> dict[str, int | str]:
+    """All but `up`, by field, and what is rare only where it is not 0."""
+    both = zip(PROPERTIES, state[1:], strict=True)
+    return {row.field: value for row, value in both if value or not row.rare}
+
 
 T = TypeVar("T")
 

@@ -1,9 +1,10 @@
 """How large the properties of links and paths may be, by field of LinkState.
 
-`LINK` is what a link of a plan may have, so what the language allows (tdl/bounds.py) and both
-datapaths take. `PATHS` is, by datapath, what it takes of a path that an agent composes of links; 0
-where it cannot carry out the property at all. Tests hold tdl/bounds.py and docs to this table, and
-ask pktd and tcald themselves where they refuse.
+`LINK` is what a link of a plan may have, so what the language allows (tdl/bounds.py) and pktd takes
+of one. `PATHS` is, by datapath, what it takes of a path that an agent composes of links; 0 where it
+cannot carry out the property at all. `HOP_EXACT` stands for pktd where no path is composed.
+Tests hold tdl/bounds.py and docs to this table, and ask pktd and tcald themselves where they
+refuse.
 
 A path visits each node once, so its delay is at most that of MAX_NODES links. pktd and tcald take
 that much, hence no sum of delays is ever too large for them. Jitters add up as the root of the sum
@@ -18,15 +19,28 @@ from compiler.plan.format import MAX_NODES
 from compiler.plan.properties import NUMBERS
 
 _TAILED = ("pareto", "paretonormal")
-_TAIL = {"user": 1, "kernel": 6}  # what part of its jitter a datapath takes with these
+HOP_EXACT = "hop-exact"
+_TAIL = {HOP_EXACT: 1, "user": 1, "kernel": 6}  # what part of its jitter it takes with these
 
 LINK: Mapping[str, int] = {row.field: row.most for row in NUMBERS}
+# Between hosts a path is one queue: what happens to single packets on a link cannot be composed.
+_ONE_BY_ONE = (
+    "burst_milli",
+    "burst_pass_ppb",
+    "gap_loss_ppb",
+    "duplicate_ppb",
+    "corrupt_ppb",
+    "reorder_ppb",
+    "reorder_ns",
+)
 _USER = {
     **LINK,
+    **dict.fromkeys(_ONE_BY_ONE, 0),
     "delay_ns": MAX_NODES * LINK["delay_ns"],
     "jitter_ns": 256 * LINK["jitter_ns"],  # 256 is the root of MAX_NODES, rounded up
 }
 PATHS: Mapping[str, Mapping[str, int]] = {
+    HOP_EXACT: {**_USER, **{field: LINK[field] for field in _ONE_BY_ONE}},
     "user": _USER,
     "kernel": {**_USER, "jitter_ns": (1 << 31) - 1},
 }

@@ -139,15 +139,14 @@ class Outline:
 class _Changed:
     """The last word of the epochs on each node or link: the line, and the record on it."""
 
-    def __init__(self, size: int, fields: int) -> None:
+    def __init__(self, size: int) -> None:
         self.found: dict[int, tuple[int, list[Any]]] = {}
         self._size = size
-        self._fields = fields
 
     def update(self, items: Any, place: Place) -> None:
         last = -1
         for item in place.items(items):
-            index = place.items(item, self._fields)[0]
+            index, *_ = place.items(item) or place.fail("a list is empty")
             if type(index) is not int or not last < index < self._size:
                 place.fail("a list is not in order of nodes or links, each once")
             last = index
@@ -174,8 +173,8 @@ def state(
     cells: Callable[[int], CellReader],
 ) -> SparseState:
     """The state at a moment, from the lines of snapshots.jsonl; `cells` opens an epoch's table."""
-    nodes = _Changed(len(outline.nodes), 2)
-    links = _Changed(len(outline.links), 1 + len(LinkState._fields))
+    nodes = _Changed(len(outline.nodes))
+    links = _Changed(len(outline.links))
     last: Epoch | None = None
     for place, value in lines:
         epoch, changed_nodes, changed_links = epoch_head_from_json(value, place)
@@ -190,7 +189,8 @@ def state(
 
     def node_state(index: int) -> str:
         line, item = nodes.found.get(index, (0, [index, DOWN]))
-        return Place(SNAPSHOTS, line).word(item[1], "state", NODE_WORDS)
+        place = Place(SNAPSHOTS, line)
+        return place.word(place.items(item, 2)[1], "state", NODE_WORDS)
 
     def link_state(index: int) -> LinkState:
         if index not in links.found:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from compiler.plan import capabilities
 from compiler.plan.datapath_fit import misfit
+from compiler.plan.property_limits import HOP_EXACT
 from compiler.plan.reader import Plan
 from runtime.backend.local import environment
 from runtime.datapath import kernelprobe
@@ -50,12 +51,14 @@ def check(plan: Plan, options: RunOptions) -> None:
         raise RunError(refused, "leave it out")
     kernel = options.datapath == "kernel"
     end = {} if options.until_ns is None else {"end_ns": options.until_ns}
-    found = misfit(plan, "kernel" if kernel else "user", options.start_at_ns, **end)
+    datapath = "kernel" if kernel else "user" if options.hosts else HOP_EXACT
+    found = misfit(plan, datapath, options.start_at_ns, **end)
     if found is None:
         return
     seconds = found.at_ns / 1e9
-    message = f"{found} with {'the kernel' if kernel else 'any datapath'}, at {seconds:g} s"
-    remedy = "lower it"
+    whose = "the kernel" if kernel else "any datapath" if found.limit else "--hosts"
+    message = f"{found} with {whose}, at {seconds:g} s"
+    remedy = "lower it" if found.limit else "leave --hosts and --datapath out"
     if found.what.startswith("the jitter of the path"):
         remedy = f"lower the jitter of {found.link}, or use --datapath user"
     raise UnfitError(found, message, remedy)

@@ -19,6 +19,8 @@ FEW_OF_MEAN, FEW_OF_HEAVY_MEAN = 30, 100
 FEW_OF_DEVIATION, FEW_OF_HEAVY_DEVIATION = 100, 1000
 APART, HEAVY_APART = 8, 24  # jitters from one probe to the next that met another jitter
 RARE = 0.001  # of probes, that something else made them early
+HALF = 0.5
+LONG_BURSTS = 2
 EXACT = 0.5  # the "chance" where there is none: a quantile is that of the probes, be it of one
 
 
@@ -41,6 +43,7 @@ def figures(
     no chance in them but jitter, as in virtual time."""
     arrived = [(probe, probe.delay_ns) for probe in probes if probe.delay_ns is not None]
     over = _over(probes, planned)
+    strays = [late_ns - planned.apart_ns for late_ns in over]
     plain = sorted(delay - planned.delay_ns for _, delay in arrived)
     more, less = _loss(probes, planned, alarm)
     if planned.jitter_ns:
@@ -49,9 +52,9 @@ def figures(
         return DelayEvidence(late, early, None, jitter, more, less)
     sure = EXACT if exact else alarm
     return DelayEvidence(
-        late_ns=_at_least(over, 0.5, sure),
+        late_ns=_at_least(strays if planned.apart_share >= HALF else over, HALF, sure),
         early_ns=_early(plain, sure),
-        tail_ns=_at_least(over, 0.99, sure),
+        tail_ns=_at_least(strays, 0.99, sure),
         more_loss_ppb=more,
         less_loss_ppb=less,
     )
@@ -59,7 +62,8 @@ def figures(
 
 def late(probes: Sequence[JudgedProbe], planned: ExpectedDelay, alarm: float) -> int | None:
     """How late half of them surely were, without jitter."""
-    return _at_least(_over(probes, planned), 0.5, alarm)
+    apart_ns = planned.apart_ns if planned.apart_share >= HALF else 0
+    return _at_least([late_ns - apart_ns for late_ns in _over(probes, planned)], HALF, alarm)
 
 
 def _over(probes: Sequence[JudgedProbe], planned: ExpectedDelay) -> list[int]:
@@ -101,7 +105,8 @@ def _mean(
     count = moments([probe for probe, _ in calm], planned)
     if count < few or planned.cut:
         return None, None
-    values = [delay - planned.delay_ns for _, delay in calm]
+    usual_ns = planned.delay_ns + planned.apart_mean_ns
+    values = [delay - usual_ns for _, delay in calm]
     mean = math.fsum(values) / len(values)
     waits = math.fsum(probe.wait.most_ns for probe, _ in calm) / len(calm)
     unsure = binomial.deviations(alarm) * max(planned.deviation_ns, _spread(values, mean))
@@ -120,7 +125,7 @@ def moments(probes: Sequence[JudgedProbe], planned: ExpectedDelay) -> int:
     return count
 
 
-def _spread(values: Sequence[int], mean: float) -> float:
+def _spread(values: Sequence[float], mean: float) -> float:
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
@@ -145,16 +150,22 @@ def _deviation(
 def _loss(
     probes: Sequence[JudgedProbe], planned: ExpectedDelay, alarm: float
 ) -> tuple[int | None, int | None]:
+    """Losses that come in bursts are reckoned as fewer ones of fewer probes, by their variance;
+    where there are many, as half of that again, since a burst may be much longer than most."""
     counted = [probe for probe in probes if probe.tells_loss and not probe.wait.may_drop]
-    whole, lost = len(counted), sum(probe.delay_ns is None for probe in counted)
+    lost = sum(probe.delay_ns is None for probe in counted)
+    share, clump = planned.loss_ppb / 1e9, planned.clump
+    many = lost > len(counted) * share
+    clump *= LONG_BURSTS if many and clump > 1 else 1
+    whole = math.ceil(len(counted) / clump)
     if whole < binomial.needed(alarm):
         return None, None
-    share = planned.loss_ppb / 1e9
     least, most = share, share
-    if lost > whole * share:
-        least = _bisect(lambda chance: binomial.at_least(lost, whole, chance) < alarm)
+    if many:
+        least = _bisect(lambda chance: binomial.at_least(int(lost / clump), whole, chance) < alarm)
     elif planned.loss_ppb:
-        most = _bisect(lambda chance: binomial.at_most(lost, whole, chance) >= alarm)
+        some = math.ceil(lost / clump)
+        most = _bisect(lambda chance: binomial.at_most(some, whole, chance) >= alarm)
     return max(0, round((least - share) * 1e9)), max(0, round((share - most) * 1e9))
 
 

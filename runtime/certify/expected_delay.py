@@ -31,11 +31,15 @@ class ExpectedDelay:
     delay_ns: int
     jitter_ns: int  # as the plan composes it
     deviation_ns: float  # standard deviation that it means
-    loss_ppb: int
+    loss_ppb: int  # with what arrives corrupt, which no receiver takes
     heavy: bool  # some jitter has a long tail
     kurtosis: float
     mixed: bool  # jitters of several distributions on one path
     cut: bool  # so much jitter that delays end at 0
+    clump: float = 1.0  # by how much bursts of losses raise the variance of their mean
+    apart_ns: int = 0  # what all links may add to a packet that keeps no order
+    apart_share: float = 0.0  # of packets that one of them adds to, at most
+    apart_mean_ns: float = 0.0  # what they add on average
 
     @property
     def loses_all(self) -> bool:
@@ -57,21 +61,39 @@ def expected(crossed: tuple[PlannedWay, ...]) -> ExpectedDelay:
         passed *= 1 - way.totals.loss_ppb / 1e9
         squares += way.totals.jitter_ns**2
         for state in way.states:
+            passed *= 1 - state.corrupt_ppb / 1e9
             if state.jitter_ns:
                 kinds.add(state.distribution)
                 spread += _variance(state)
                 cut |= state.delay_ns < _reach(state)
     heavy = not kinds.isdisjoint(HEAVY)
+    states = [state for way in crossed for state in way.states]
+    stray = [(state.reorder_ppb / 1e9, state.reorder_ns) for state in states if state.reorder_ns]
     return ExpectedDelay(
         delay_ns=sum(way.totals.delay_ns for way in crossed),
         jitter_ns=math.isqrt(squares),
-        deviation_ns=math.sqrt(spread),
+        deviation_ns=math.sqrt(spread + sum(p * (1 - p) * by**2 for p, by in stray)),
         loss_ppb=round((1 - passed) * 1e9),
         heavy=heavy,
         kurtosis=HEAVY_KURTOSIS if heavy else max((_KURTOSIS[kind] for kind in kinds), default=3.0),
-        mixed=len(kinds) > 1,
+        mixed=len(kinds) > 1 or bool(stray),
         cut=cut,
+        clump=max(map(_clump, states), default=1.0),
+        apart_ns=sum(by for _, by in stray),
+        apart_share=sum(p for p, _ in stray),
+        apart_mean_ns=sum(p * by for p, by in stray),
     )
+
+
+def _clump(state: LinkState) -> float:
+    """Of two states whose correlation falls by `1 - begins - ends` from packet to packet."""
+    burst, dense = state.burst_milli / 1000, 1 - state.burst_pass_ppb / 1e9
+    loss, gap = state.loss_ppb / 1e9, state.gap_loss_ppb / 1e9
+    if not burst or not gap < loss < dense:
+        return 1.0
+    ends = 1 / burst
+    begins = ends * (loss - gap) / (dense - loss)
+    return max(1.0, (2 - begins - ends) / (begins + ends))
 
 
 def _variance(state: LinkState) -> float:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from compiler.plan.properties import NUMBERS, PROPERTIES, LinkState
 
-NOTHING = " ".join(f"{row.word}=0" for row in NUMBERS)
+NOTHING = " ".join(f"{row.word}=0" for row in NUMBERS if not row.rare)
 
 
 def properties(state: LinkState) -> str:
-    """All but `up`."""
-    return " ".join(
-        [f"{row.word}={value}" for row, value in zip(PROPERTIES, state[1:], strict=True)]
-    )
+    """All but `up`, and what is rare only where it is not 0: it is so from the beginning."""
+    both = zip(PROPERTIES, state[1:], strict=True)
+    return " ".join([f"{row.word}={value}" for row, value in both if value or not row.rare])
 
 
 def differences(before: LinkState, after: LinkState) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from compiler.plan.properties import NUMBERS
+from compiler.plan.properties import NUMBERS, RARE, LinkState
 from compiler.plan.reader import Plan, read_plan
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PLAN
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
-# Of the state of a link, in this order.
+# Of the state of a link, in this order; RARE ones at the end are left out where all are 0.
 FIELDS = ("up", *(row.field for row in NUMBERS))
 
 
@@ -62,10 +62,13 @@ def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, 
                 f" {MOST_CHANGES} changes"
             )
             break
-        links = [
-            [link, *(int(getattr(state, name)) for name in FIELDS)] for link, state in epoch.links
-        ]
+        links = [[link, *_numbers(state)] for link, state in epoch.links]
         found.append(
             {"at_ns": epoch.at_ns, "nodes": [list(one) for one in epoch.nodes], "links": links}
         )
     return found
+
+
+def _numbers(state: LinkState) -> list[int]:
+    found = [int(getattr(state, name)) for name in FIELDS]
+    return found if any(found[-RARE:]) else found[:-RARE]

@@ -158,6 +158,13 @@ DECLARATIONS = (
         "one, also those that joins add.",
         "service a replicas=2\nbridge s1\nlink a.0--s1",
     ),
+    Code(
+        "TS0124",
+        "properties of a link that do not go together",
+        "What losses in bursts and packets out of order may be, and what they need beside them: "
+        "docs/tdl.md, Losses in bursts, and Out of order.",
+        "bridges s1 s2\nlink s1--s2 loss=80% burst=2",
+    ),
     *LOOPS,
 )
 

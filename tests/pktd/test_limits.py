@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from compiler.plan.properties import BY_FIELD
-from compiler.plan.property_limits import LINK, PATHS, jitter_limit
+from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 from tests.datapath.client import Client, RefusedError
 from tests.pktd.harness import PKTD
 
@@ -32,7 +32,8 @@ def pktd() -> Iterator[Client]:
 def test_pktd_takes_the_limit_and_no_more(pktd: Client, declared: str) -> None:
     pktd(declared)
     change = "set 0" if declared is LINK_LINE else "path 0 1"
-    for key, limit in figures(PATHS["user"]):
+    limits = PATHS[HOP_EXACT if declared is LINK_LINE else "user"]
+    for key, limit in figures(limits):
         pktd(f"{change} {key}={limit}")
         with pytest.raises(RefusedError) as refused:
             pktd(f"{change} {key}={limit + 1}")

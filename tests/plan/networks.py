@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from compiler.plan.expectations import PlannedExpectation
-from compiler.plan.properties import LinkState
+from compiler.plan.properties import PROPERTIES, LinkState
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Link, Node, Service, Topology
 from compiler.plan.writer import PlanContents
@@ -139,7 +139,13 @@ def _state(rnd: random.Random) -> LinkState:
         loss_ppb=rnd.choice([0, 0, 10**7, rnd.randrange(10**9 + 1)]),
         queue_bytes=rnd.randrange(30_000, 10**6),
         distribution=rnd.choice(["normal", "uniform"]),
+        **(_rare(rnd) if rnd.random() < 0.1 else {}),
     )
+
+
+def _rare(rnd: random.Random) -> dict[str, int]:
+    fields = [row.field for row in PROPERTIES if row.rare]
+    return {field: rnd.randrange(10**9) for field in rnd.sample(fields, rnd.randrange(1, 4))}
 
 
 def random_topology(rnd: random.Random, services: int, bridges: int) -> Topology:
@@ -236,6 +242,8 @@ class RandomTimeline:
         args: dict[str, int | str] = {"delay_ns": new.delay_ns}
         if self.rnd.random() < 0.4:
             args = {"loss_ppb": new.loss_ppb, "jitter_ns": new.jitter_ns}
+        if self.rnd.random() < 0.1:
+            args |= _rare(self.rnd)
         if self.rnd.random() < 0.2 and new.rate_bps > self.background[name]:
             args["rate_bps"] = new.rate_bps
             self.link[name] = new

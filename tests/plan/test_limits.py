@@ -14,7 +14,7 @@ from compiler.expand.world import MAX_EVENTS
 from compiler.pipeline import compile_source
 from compiler.plan import format as form
 from compiler.plan.datapath_fit import Misfit, misfit
-from compiler.plan.property_limits import LINK, PATHS, jitter_limit
+from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 from tdl import bounds, quantities, values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,9 +130,20 @@ def test_a_datapath_that_cannot_do_a_property_says_so(monkeypatch: pytest.Monkey
     monkeypatch.setattr("compiler.plan.datapath_fit.PATHS", less)
     one = found("at 4s b.0->t set loss=1%")
     assert one is not None
-    assert str(one) == "the loss of link b.0->t is 10,000,000 ppb, at most 0 ppb are possible"
+    assert str(one) == "the loss of link b.0->t is not possible"
     assert (one.at_ns, one.line) == (4 * SECOND, 7)
     assert found("at 4s b.0->t set loss=1%", "user") is None
+
+
+@pytest.mark.parametrize("more", ["burst=8000", "duplicate=1%", "corrupt=1%", "reorder=1% by=1ms"])
+def test_what_happens_to_single_packets_is_for_runs_on_one_machine(more: str) -> None:
+    more = more.replace("burst=8000", "loss=1% burst=8")
+    for datapath in ("user", "kernel"):
+        one = found(f"at 4s b.0->t set {more}", datapath)
+        assert one is not None
+        assert (one.limit, one.line, one.link) == (0, 7, "b.0->t")
+        assert str(one).endswith("of link b.0->t is not possible")
+    assert found(f"at 4s b.0->t set {more}", HOP_EXACT) is None
 
 
 def test_a_link_of_another_release_may_be_beyond_everything(

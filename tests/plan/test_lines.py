@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.plan.encoding import event_from_json, event_line
+from compiler.plan.encoding import (
+    event_from_json,
+    event_line,
+    state_from_json,
+    state_to_json,
+)
 from compiler.plan.event_kinds import KINDS
-from compiler.plan.format import DISTRIBUTIONS, MAX_INT, Place, canonical
-from compiler.plan.properties import COMPOSED, PROPERTIES, LinkState, Totals
+from compiler.plan.format import DISTRIBUTIONS, MAX_INT, Place, PlanError, canonical
+from compiler.plan.properties import COMPOSED, PROPERTIES, RARE, LinkState, Totals
 from compiler.plan.types import Event
 
 whole = st.integers(0, MAX_INT)
@@ -45,3 +51,17 @@ def test_the_table_is_in_the_order_of_the_records() -> None:
     assert tuple(row.field for row in COMPOSED) == Totals._fields
     assert PROPERTIES[: len(COMPOSED)] == COMPOSED, "a path's totals begin a state"
     assert all(row.words or 0 < row.most <= row.stored for row in PROPERTIES)
+
+
+def test_rare_properties_stand_at_the_end_and_only_where_one_is_not_zero() -> None:
+    assert all(row.rare for row in PROPERTIES[-RARE:])
+    assert not any(row.rare for row in PROPERTIES[:-RARE])
+    place = Place("snapshots.jsonl", 3)
+    plain = LinkState(True, 0, 5, 0, 0, 1, "normal")
+    for state in (plain, plain._replace(reorder_ns=7), plain._replace(burst_milli=8000)):
+        assert state_from_json(state_to_json(state), place) == state
+    assert state_to_json(plain) == [1, 0, 5, 0, 0, 1, "normal"]
+    with pytest.raises(PlanError, match="left out where they are 0"):
+        state_from_json([*state_to_json(plain), *[0] * RARE], place)
+    with pytest.raises(PlanError, match="a list of 7"):
+        state_from_json([*state_to_json(plain), 0], place)

@@ -261,7 +261,7 @@ def test_bad_set(args: object, message: str) -> None:
         (2, ("links",), [], "is not what timeline.jsonl makes of it"),
         (2, ("links", 0, 0), 10, "must be an integer from 0 to 9"),
         (2, ("links", 0, 1), 2, "up must be an integer from 0 to 1"),
-        (2, ("links", 0), [4, 1], "a list of 8 is expected"),
+        (2, ("links", 0), [4, 1], "a list of 7 is expected"),
         (4, ("last_seq",), 8, "does not account for every event"),
     ],
 )

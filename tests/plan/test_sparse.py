@@ -190,7 +190,7 @@ def test_bad_topology(path: tuple[str | int, ...], value: object, message: str) 
         (2, ("nodes",), [[1, "up"], [0, "up"]], "not in order of nodes or links"),
         (2, ("nodes",), [[1, "asleep"]], "state must be one of up, cut, down"),
         (2, ("links", 0, 1), 2, "up must be an integer from 0 to 1"),
-        (2, ("links", 0), [4, 1], "a list of 8 is expected"),
+        (2, ("links", 0), [4, 1], "a list of 7 is expected"),
     ],
 )
 def test_bad_snapshots(line: int, path: tuple[str | int, ...], value: object, message: str) -> None:

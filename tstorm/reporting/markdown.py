@@ -196,7 +196,7 @@ def _arguments(args: Mapping[str, Any]) -> str:
     words = []
     for key, value in sorted(args.items()):
         text = units.shown(key, value) if isinstance(value, int) and value >= 0 else str(value)
-        words.append(f"{key.rpartition('_')[0] or key}={text}")
+        words.append(f"{units.word(key)}={text}")
     return " ".join(words)
 
 

@@ -68,5 +68,5 @@ def _figures(
             continue
         queue = links[narrowest].queue_bytes
         dist = links[unsteadiest].distribution if total.jitter_ns else "normal"
-        found.append(LinkState._make((True, *total, queue, dist)))
+        found.append(LinkState(True, *total, queue, dist))
     return found

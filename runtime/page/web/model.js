@@ -187,8 +187,10 @@ export class NetworkAt {
     while (this.epoch < wanted) {
       const { nodes, links } = this.network.epochs[++this.epoch];
       for (const [node, state] of nodes) this.nodes[node] = state;
-      for (const [link, up, rate_bps, delay_ns, jitter_ns, loss_ppb, queue_bytes] of links)
-        this.links[link] = { up: up === 1, rate_bps, delay_ns, jitter_ns, loss_ppb, queue_bytes };
+      for (const [link, up, ...numbers] of links) {
+        const fields = this.network.fields.slice(1); // those at the end are left out where all are 0
+        this.links[link] = { up: up === 1, ...Object.fromEntries(fields.map((field, at) => [field, numbers[at] ?? 0])) };
+      }
     }
     return this.epoch >= 0;
   }

@@ -263,21 +263,33 @@ function showTip(tip, event, box, model, view, state) {
   tip.style.top = `${event.clientY - place.top + 10}px`;
 }
 
+// Properties that few links have, and their words.
+const RARE = [
+  ["burst_milli", (n) => `bursts of ${n / 1000} packets`],
+  ["burst_pass_ppb", (n) => `${percent(n / 1e9)} pass in bursts`],
+  ["gap_loss_ppb", (n) => `loss ${percent(n / 1e9)} between bursts`],
+  ["duplicate_ppb", (n) => `duplicates ${percent(n / 1e9)}`],
+  ["corrupt_ppb", (n) => `corrupts ${percent(n / 1e9)}`],
+  ["reorder_ppb", (n) => `reorders ${percent(n / 1e9)}`],
+  ["reorder_ns", (n) => `by ${span(n)}`],
+];
+
 function linkWords(name, now) {
   const words = [name, now.up ? `${rate(now.flow)} of ${now.rate_bps ? rate(now.rate_bps) : "no limit"}` : "down"];
   if (now.load !== null) words.push(`load ${percent(now.load)}`);
   if (now.delay_ns !== undefined) {
     words.push(`delay ${span(now.delay_ns)}${now.jitter_ns ? ` ± ${span(now.jitter_ns)}` : ""}`);
     words.push(`loss ${percent(now.loss_ppb / 1e9)}`);
+    words.push(...RARE.filter(([field]) => now[field]).map(([field, words]) => words(now[field])));
   }
   if (now.queue) words.push(`queue ${bytes(now.queue)}`);
   return words;
 }
 
 function epochsAsRows(model) {
-  const head = ["at_ns", "what", "name", "state", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "queue_bytes"];
-  const rows = [];
   const { network } = model;
+  const head = ["at_ns", "what", "name", "state", ...(network?.fields.slice(1) ?? [])];
+  const rows = [];
   for (const { at_ns, nodes, links } of network?.epochs ?? []) {
     for (const [node, state] of nodes) rows.push([at_ns, "node", network.nodes[node], state]);
     for (const [link, up, ...numbers] of links)

@@ -30,6 +30,7 @@
 #define KEY_PROBE 0x70726F6265ull    /* "probe" */
 #define KEY_JITTER 0x6A6974746572ull /* "jitter" */
 #define KEY_SECOND 0x7365636F6E64ull /* "second" */
+#define KEY_ALONE 0x616C6F6E65ull    /* "alone" */
 
 #define TABLE_BITS 12
 #define TABLE_SIZE (1 << TABLE_BITS)
@@ -133,6 +134,31 @@ static int64_t process(const int32_t *table, uint64_t key, uint64_t cell, int64_
     return highest;
 }
 
+/* Of a normal and a Pareto: variance 1/16 + 9/16; 1326355 = 2^20 / sqrt(0.625) makes it 1. */
+static int64_t mixed(int64_t normal, int64_t pareto) {
+    return (normal + 3 * pareto) * 1326355 / (4 << FIXED_BITS);
+}
+
+int64_t draw_scaled(int64_t deviation, uint64_t jitter_ns) {
+    return (int64_t)((i128)deviation * (int64_t)jitter_ns / ONE);
+}
+
+int32_t draw_alone(uint64_t seed, bool probe, uint64_t n, enum dist dist) {
+    uint64_t key = seed ^ KEY_ALONE ^ (probe ? KEY_PROBE : 0);
+    uint64_t one = draw_bits(key, n) >> 32;
+    switch (dist) {
+    case DIST_UNIFORM:
+        return (int32_t)quantile(uniform_table, one);
+    case DIST_PARETO:
+        return (int32_t)quantile(pareto_table, one);
+    case DIST_PARETONORMAL:
+        return (int32_t)mixed(quantile(normal_table, one),
+                              quantile(pareto_table, draw_bits(key ^ KEY_SECOND, n) >> 32));
+    default:
+        return (int32_t)quantile(normal_table, one);
+    }
+}
+
 int64_t draw_jitter(uint64_t seed, uint64_t at_ns, enum dist dist, uint64_t jitter_ns) {
     if (jitter_ns == 0) {
         return 0;
@@ -149,14 +175,12 @@ int64_t draw_jitter(uint64_t seed, uint64_t at_ns, enum dist dist, uint64_t jitt
         z = process(pareto_table, seed ^ KEY_JITTER, cell, fall);
         break;
     case DIST_PARETONORMAL:
-        /* Variance 1/16 + 9/16; 1326355 = 2^20 / sqrt(0.625) brings it back to 1. */
-        z = process(normal_table, seed ^ KEY_JITTER, cell, fall) +
-            3 * process(pareto_table, seed ^ KEY_SECOND, cell, fall);
-        z = z * 1326355 / (4 << FIXED_BITS);
+        z = mixed(process(normal_table, seed ^ KEY_JITTER, cell, fall),
+                  process(pareto_table, seed ^ KEY_SECOND, cell, fall));
         break;
     default:
         z = process(normal_table, seed ^ KEY_JITTER, cell, fall);
         break;
     }
-    return (int64_t)((i128)z * (int64_t)jitter_ns / ONE);
+    return draw_scaled(z, jitter_ns);
 }

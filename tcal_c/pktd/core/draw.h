@@ -20,6 +20,11 @@ bool draw_lost(uint64_t seed, bool probe, uint64_t n, uint32_t loss_ppb);
  * by less than `at_ns` grows. */
 int64_t draw_jitter(uint64_t seed, uint64_t at_ns, enum dist dist, uint64_t jitter_ns);
 
+/* Deviation of packet n, or probe n, from the delay, in jitters of 2^20: of the same distribution,
+ * but of this packet alone. draw_scaled makes ns of it. */
+int32_t draw_alone(uint64_t seed, bool probe, uint64_t n, enum dist dist);
+int64_t draw_scaled(int64_t deviation, uint64_t jitter_ns);
+
 /* NULL for a number that is no distribution. */
 const char *dist_name(enum dist dist);
 

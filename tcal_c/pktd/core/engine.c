@@ -195,7 +195,7 @@ static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
         counter_add(&e->transit.drop_nobuf, segments);
         return;
     }
-    piece->count = segments;
+    piece->count = (uint16_t)segments;
     counter_add(&frame->pair->offered_pkts, segments);
     counter_add(&frame->pair->offered_bytes, packet_bytes(&frame->info, 0, segments));
     if (frame->source == frame->dest) {

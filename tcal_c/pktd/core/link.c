@@ -1,10 +1,10 @@
 /* The life of a packet on a link.
  *
- * Pieces stand in one list, first those that travel, then those that wait in the queue: since a
- * link never reorders, the list is in order of leaving and only its head needs a place in the
- * heap. When a piece is accepted, the time at which it will have been served and the time
- * at which it will leave are computed at once; a change of the rate or the delay walks over what
- * waits and computes them again.
+ * Pieces stand in one list in order of leaving, so only its head needs a place in the heap. Where
+ * nothing leaves the order, it is that of coming: first those that travel, then those that wait in
+ * the queue; what leaves the order is put in its place from the end. When a piece is accepted, the
+ * time at which it will have been served and the time at which it will leave are computed at once;
+ * a change of the rate or the delay walks over what waits and computes them again.
  *
  * Segments of a super-packet are drawn, queued and dropped one by one; those that stay neighbours
  * go on as one piece, up to PIECE_SERVICE_NS of service. A piece moves on when its last segment is
@@ -18,33 +18,48 @@
 
 #include <limits.h>
 
-/* Of what leaves the queue at `at_ns`. */
-static uint64_t deviated(const struct transit *t, const struct link *link, uint64_t at_ns) {
-    uint64_t since = at_ns - counter_get(&t->epoch_ns);
-    int64_t by = draw_jitter(link->seed, since, link->dist, link->jitter_ns);
-    int64_t delay = (int64_t)link->delay_ns + by;
-    return delay > 0 ? (uint64_t)delay : 0;
+static uint64_t delayed(const struct link *link, uint64_t at_ns, int64_t deviation_ns) {
+    int64_t delay = (int64_t)link->delay_ns + deviation_ns;
+    return at_ns + (delay > 0 ? (uint64_t)delay : 0);
 }
 
 static void set_due(const struct transit *t, struct link *link, struct piece *piece,
                     uint64_t after_ns) {
     uint64_t leaves = max_u64(piece->served_ns, after_ns);
+    if (piece->order == PIECE_ALONE) {
+        piece->due_ns = delayed(link, leaves, draw_scaled(piece->deviation, link->jitter_ns));
+        return;
+    }
+    uint64_t since = leaves - counter_get(&t->epoch_ns);
+    int64_t deviation = draw_jitter(link->seed, since, link->dist, link->jitter_ns);
+    if (piece->order == PIECE_LATER) {
+        piece->due_ns = delayed(link, leaves, deviation) + link->impair.is.reorder_ns;
+        return;
+    }
     /* What came before a change may still be on its way. */
-    piece->due_ns = max_u64(leaves + deviated(t, link, leaves), link->last_due_ns);
+    piece->due_ns = max_u64(delayed(link, leaves, deviation), link->last_due_ns);
     link->last_due_ns = piece->due_ns;
+}
+
+/* Puts it behind all that leave no later. */
+static void insert(struct link *link, struct piece *piece) {
+    struct piece *before = link->tail;
+    while (before && before->due_ns > piece->due_ns) {
+        before = before->prev;
+    }
+    piece->prev = before;
+    piece->next = before ? before->next : link->head;
+    *(before ? &before->next : &link->head) = piece;
+    *(piece->next ? &piece->next->prev : &link->tail) = piece;
 }
 
 static void append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
     set_due(t, link, piece, at_ns);
     piece->seq = t->seq++;
-    piece->next = NULL;
-    if (link->head) {
-        link->tail->next = piece;
-    } else {
-        link->head = piece;
+    insert(link, piece);
+    if (link->head == piece) {
         heap_put(&t->heap, &link->waiting, piece->due_ns, piece->seq);
     }
-    link->tail = piece;
     counter_add(&t->in_flight, 1);
 }
 
@@ -88,7 +103,7 @@ static void record(const struct transit *t, struct link *link, const struct piec
 
 static void record_segment(const struct transit *t, struct link *link, struct frame *frame,
                            uint32_t segment, enum fate fate, uint64_t at_ns) {
-    const struct piece part = {.frame = frame, .first = segment, .count = 1};
+    const struct piece part = {.frame = frame, .first = (uint16_t)segment, .count = 1};
     record(t, link, &part, fate, at_ns);
 }
 
@@ -119,8 +134,8 @@ static void close_run(struct transit *t, struct link *link, struct piece *origin
         run->count = 0;
         return;
     }
-    piece->first = run->first;
-    piece->count = run->count;
+    piece->first = (uint16_t)run->first;
+    piece->count = (uint16_t)run->count;
     piece->hops = origin->hops;
     piece->served_ns = run->last_ns;
     uint64_t through = max_u64(run->last_ns, at_ns);
@@ -143,16 +158,10 @@ static void count_accepted(struct link *link, uint64_t packets, uint64_t bytes) 
     counter_add(&link->count.accepted_bytes, bytes);
 }
 
-/* Draws and queues one segment, the nth of its kind; true when it goes on. */
-static bool offer_segment(struct transit *t, struct link *link, struct frame *frame,
-                          uint32_t segment, uint64_t nth, uint64_t at_ns, struct service *service) {
-    uint32_t bytes = packet_segment_bytes(&frame->info, segment);
-    if (draw_lost(link->seed, frame->info.probe, nth, link->loss_ppb)) {
-        record_segment(t, link, frame, segment, FATE_LOSS, at_ns);
-        counter_add(&link->count.drop_loss, 1);
-        pair_drop(frame->pair, DROP_LOSS, 1);
-        return false;
-    }
+/* Whether there is room for it. */
+static bool queue_segment(struct transit *t, struct link *link, struct frame *frame,
+                          uint32_t segment, uint32_t bytes, uint64_t at_ns,
+                          struct service *service) {
     bool idle = link->queue.free_ns <= at_ns;
     if (!queue_offer(&link->queue, at_ns, bytes, service)) {
         record_segment(t, link, frame, segment, FATE_QUEUE, at_ns);
@@ -170,6 +179,19 @@ static bool offer_segment(struct transit *t, struct link *link, struct frame *fr
     return true;
 }
 
+/* Draws and queues one segment, the nth of its kind; true when it goes on. */
+static bool offer_segment(struct transit *t, struct link *link, struct frame *frame,
+                          uint32_t segment, uint64_t nth, uint64_t at_ns, struct service *service) {
+    uint32_t bytes = packet_segment_bytes(&frame->info, segment);
+    if (impair_lost(&link->impair, link->seed, frame->info.probe, nth, link->loss_ppb)) {
+        record_segment(t, link, frame, segment, FATE_LOSS, at_ns);
+        counter_add(&link->count.drop_loss, 1);
+        pair_drop(frame->pair, DROP_LOSS, 1);
+        return false;
+    }
+    return queue_segment(t, link, frame, segment, bytes, at_ns, service);
+}
+
 /* When segment `i` of the piece arrived, if the piece arrived at `at_ns`. */
 static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
     if (piece->count == 1) {
@@ -177,6 +199,95 @@ static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
     }
     uint64_t span = min_u64(piece->span_ns, at_ns);
     return at_ns - span + span * i / (piece->count - 1);
+}
+
+static void add_to_run(struct transit *t, struct link *link, struct piece *origin, struct run *run,
+                       uint32_t segment, const struct service *service, uint64_t at_ns) {
+    if (run->count && service->end_ns - run->start_ns > PIECE_SERVICE_NS) {
+        close_run(t, link, origin, run, at_ns);
+    }
+    if (run->count == 0) {
+        *run = (struct run){
+            .first = segment, .start_ns = service->start_ns, .first_ns = service->end_ns};
+    }
+    run->count++;
+    run->last_ns = service->end_ns;
+}
+
+/* The segment as a frame of its own, with one bit behind the IP header flipped: whoever checks its
+ * checksum sees it. NULL without memory. */
+static struct frame *damaged(struct transit *t, const struct link *link, struct frame *frame,
+                             uint32_t segment, uint64_t nth) {
+    size_t bytes = ETH_BYTES + packet_segment_bytes(&frame->info, segment);
+    struct frame *copy = pool_frame(&t->pool, bytes);
+    if (!copy) {
+        return NULL;
+    }
+    uint8_t *data = frame_bytes(copy);
+    packet_copy(&frame->info, frame_bytes(frame), segment, data, &copy->info);
+    copy->pair = frame->pair;
+    copy->source = frame->source;
+    copy->dest = frame->dest;
+    uint32_t begin = packet_behind_ip(&copy->info, data);
+    uint32_t bits = 8 * (copy->info.length - begin);
+    if (bits) {
+        uint32_t bit = impair_bit(link->seed, frame->info.probe, nth, bits);
+        data[begin + bit / 8] ^= (uint8_t)(1u << bit % 8);
+        counter_add(&t->corrupted, 1);
+    }
+    copy->contents = t->digests == DIGESTS_OFF
+                         ? 0
+                         : digest_contents(data + ETH_BYTES, copy->info.length - ETH_BYTES);
+    return copy;
+}
+
+/* A segment that does not go on with its neighbours: it is damaged, or leaves the order. */
+static void send_alone(struct transit *t, struct link *link, struct piece *origin, uint32_t segment,
+                       uint64_t nth, const struct service *service, unsigned fate, uint64_t at_ns) {
+    struct frame *frame = origin->frame;
+    bool damages = fate & IMPAIR_CORRUPT;
+    struct frame *copy = damages ? damaged(t, link, frame, segment, nth) : frame;
+    struct piece *piece = copy ? pool_piece(&t->pool, copy) : NULL;
+    if (damages && copy) {
+        pool_release(&t->pool, copy); /* the piece has it */
+    }
+    if (!piece) {
+        counter_add(&t->drop_nobuf, 1);
+        return;
+    }
+    piece->first = (uint16_t)(damages ? 0 : segment);
+    piece->count = 1;
+    piece->hops = origin->hops;
+    piece->served_ns = service->end_ns;
+    if (fate & IMPAIR_STRAY) {
+        bool alone = link->impair.is.reorder_ns == 0;
+        piece->order = alone ? PIECE_ALONE : PIECE_LATER;
+        piece->deviation = alone ? draw_alone(link->seed, frame->info.probe, nth, link->dist) : 0;
+        counter_add(&t->reordered, 1);
+    }
+    append(t, link, piece, at_ns);
+}
+
+/* What goes on of a segment that was served, and its copy behind it. */
+static void impair_segment(struct transit *t, struct link *link, struct piece *origin,
+                           struct run *run, uint32_t segment, uint64_t nth, struct service *service,
+                           uint64_t at_ns) {
+    struct frame *frame = origin->frame;
+    unsigned fate = impair_draw(&link->impair, link->seed, frame->info.probe, nth);
+    if (fate & (IMPAIR_CORRUPT | IMPAIR_STRAY)) {
+        close_run(t, link, origin, run, at_ns);
+        send_alone(t, link, origin, segment, nth, service, fate, at_ns);
+    } else {
+        add_to_run(t, link, origin, run, segment, service, at_ns);
+    }
+    if (fate & IMPAIR_DUPLICATE) {
+        close_run(t, link, origin, run, at_ns);
+        counter_add(&t->duplicated, 1);
+        uint32_t bytes = packet_segment_bytes(&frame->info, segment);
+        if (queue_segment(t, link, frame, segment, bytes, at_ns, service)) {
+            add_to_run(t, link, origin, run, segment, service, at_ns);
+        }
+    }
 }
 
 static void offer_segments(struct transit *t, struct link *link, struct piece *piece, uint64_t nth,
@@ -188,17 +299,11 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
         if (!offer_segment(t, link, piece->frame, segment, nth + i, arrival(piece, i, at_ns),
                            &service)) {
             close_run(t, link, piece, &run, at_ns);
-            continue;
+        } else if (link->impair.any) {
+            impair_segment(t, link, piece, &run, segment, nth + i, &service, at_ns);
+        } else {
+            add_to_run(t, link, piece, &run, segment, &service, at_ns);
         }
-        if (run.count && service.end_ns - run.start_ns > PIECE_SERVICE_NS) {
-            close_run(t, link, piece, &run, at_ns);
-        }
-        if (run.count == 0) {
-            run = (struct run){
-                .first = segment, .start_ns = service.start_ns, .first_ns = service.end_ns};
-        }
-        run.count++;
-        run.last_ns = service.end_ns;
     }
     close_run(t, link, piece, &run, at_ns);
     pool_piece_release(&t->pool, piece);
@@ -222,9 +327,10 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     counter_add(&link->count.bytes, bytes);
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
-    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0) {
+    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impair.any) {
         count_accepted(link, piece->count, bytes);
         piece->served_ns = at_ns;
+        piece->order = PIECE_IN_ORDER;
         append(t, link, piece, at_ns);
     } else {
         offer_segments(t, link, piece, nth, at_ns);
@@ -235,6 +341,7 @@ static struct piece *detach_head(struct transit *t, struct link *link) {
     struct piece *piece = link->head;
     link->head = piece->next;
     if (link->head) {
+        link->head->prev = NULL;
         heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
     } else {
         link->tail = NULL;
@@ -267,12 +374,24 @@ static void flush(struct transit *t, struct link *link, uint64_t at_ns) {
     link->queue.left = 0;
 }
 
+static void sort(struct link *link) {
+    struct piece *piece = link->head;
+    link->head = link->tail = NULL;
+    while (piece) {
+        struct piece *next = piece->next;
+        insert(link, piece);
+        piece = next;
+    }
+}
+
 /* Gives what waits at `at_ns` its new times; what travels already keeps its own. */
 static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint64_t at_ns) {
+    bool sorted = true;
     link->last_due_ns = 0;
     for (struct piece *piece = link->head; piece; piece = piece->next) {
+        sorted &= piece->order == PIECE_IN_ORDER;
         if (piece->served_ns <= at_ns) {
-            link->last_due_ns = piece->due_ns;
+            link->last_due_ns = piece->order == PIECE_IN_ORDER ? piece->due_ns : link->last_due_ns;
             continue;
         }
         uint64_t served = queue_retimed(piece->served_ns, at_ns, old_bps, link->queue.rate_bps);
@@ -283,9 +402,33 @@ static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint6
         piece->served_ns = served;
         set_due(t, link, piece, at_ns);
     }
+    if (!sorted) {
+        sort(link);
+    }
     if (link->head) {
         heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
     }
+}
+
+static void change_impairments(struct link *link, const struct link_config *config) {
+    const struct impairments *from = &config->impairments;
+    struct impairments *to = &link->impair.is;
+    const struct {
+        uint32_t field;
+        uint64_t *to;
+        uint64_t value;
+    } values[] = {{LINK_BURST, &to->burst_milli, from->burst_milli},
+                  {LINK_BURST_PASS, &to->burst_pass, from->burst_pass},
+                  {LINK_GAP_LOSS, &to->gap_loss, from->gap_loss},
+                  {LINK_DUPLICATE, &to->duplicate, from->duplicate},
+                  {LINK_CORRUPT, &to->corrupt, from->corrupt},
+                  {LINK_REORDER, &to->reorder, from->reorder},
+                  {LINK_BY, &to->reorder_ns, from->reorder_ns}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        *values[i].to = config->fields & values[i].field ? values[i].value : *values[i].to;
+    }
+    const uint32_t losses = LINK_LOSS | LINK_BURST | LINK_BURST_PASS | LINK_GAP_LOSS;
+    impair_prepare(&link->impair, link->loss_ppb, config->fields & losses);
 }
 
 void link_change(struct transit *t, struct link *link, const struct link_config *config,
@@ -302,6 +445,9 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     link->jitter_ns = fields & LINK_JITTER ? config->jitter_ns : link->jitter_ns;
     link->dist = fields & LINK_DIST ? config->dist : link->dist;
     link->up = fields & LINK_UP ? config->up : link->up;
+    if (fields & (LINK_LOSS | LINK_IMPAIRMENTS)) {
+        change_impairments(link, config);
+    }
     if (!link->up) {
         flush(t, link, at_ns);
     }

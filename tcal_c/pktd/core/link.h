@@ -1,9 +1,10 @@
-/* A one-way link: loss draw, drop-tail queue at a rate, delay with jitter, in order. */
+/* A one-way link: loss draw, drop-tail queue at a rate, delay with jitter, in order; and what
+ * impair.h has. */
 #ifndef PKTD_LINK_H
 #define PKTD_LINK_H
 
 #include "pktd/core/structures/counter.h"
-#include "draw.h"
+#include "impair.h"
 #include "pktd/core/structures/heap.h"
 #include "pktd/record/ring.h"
 #include "pool.h"
@@ -18,10 +19,20 @@ enum link_field {
     LINK_DIST = 32,
     LINK_UP = 64,
     LINK_ALL = 127, /* of a link, whose seed is told apart */
-    LINK_SEED = 128
+    LINK_SEED = 128,
+    LINK_BURST = 256,
+    LINK_BURST_PASS = 512,
+    LINK_GAP_LOSS = 1024,
+    LINK_DUPLICATE = 2048,
+    LINK_CORRUPT = 4096,
+    LINK_REORDER = 8192,
+    LINK_BY = 16384,
+    LINK_IMPAIRMENTS = 32512 /* 0 where a link does not state them; of links only, not of paths */
 };
 
-#define LINK_KEYS "rate delay jitter loss queue dist" /* of the protocol, for usages */
+/* Of the protocol, for usages. */
+#define PATH_KEYS "rate delay jitter loss queue dist"
+#define LINK_KEYS PATH_KEYS " burst burst-pass gap-loss duplicate corrupt reorder by"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -31,6 +42,7 @@ struct link_config {
     uint64_t jitter_ns;
     uint64_t loss_ppb;
     uint64_t queue_bytes;
+    struct impairments impairments;
     enum dist dist;
     bool up;
 };
@@ -65,7 +77,7 @@ struct link {
     struct heap_node waiting; /* must be first: the heap hands it back */
     struct piece *head;       /* in order of leaving */
     struct piece *tail;
-    uint64_t last_due_ns;
+    uint64_t last_due_ns; /* of those that keep the order */
     struct queue queue;
     uint64_t delay_ns;
     uint64_t jitter_ns;
@@ -75,6 +87,7 @@ struct link {
     uint16_t dest;
     enum dist dist;
     bool up;
+    struct impair impair;
     struct link_counters count;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
     struct link_usage told;
@@ -97,6 +110,9 @@ struct transit {
     uint64_t seq;
     counter in_flight;  /* pieces in links, or handed over */
     counter drop_nobuf; /* segments for which there was no memory */
+    counter duplicated; /* copies that links made, whether they found room or not */
+    counter corrupted;
+    counter reordered; /* segments that left the order, on any link */
 };
 
 /* How long the segments of one piece may take on a link; see docs/pktd.md, "Super-packets". TCP

@@ -301,3 +301,39 @@ bool packet_is_for_many(const struct packet_info *info, const uint8_t *frame) {
                    (ip[6] == ICMPV6 && info->length > ETH_BYTES + 40 && ip[40] >= FIRST_OF_KERNELS);
     return to[0] == 0xff && !kernels;
 }
+
+/* The checksum that was left to a device (virtio 1.2, section 5.1.6). */
+static void complete_checksum(const struct virtio_net_hdr *vnet, uint8_t *frame, uint32_t length) {
+    size_t at = (size_t)vnet->csum_start + vnet->csum_offset;
+    if (!(vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) || at + 2 > length) {
+        return;
+    }
+    size_t bytes = length - vnet->csum_start;
+    uint32_t sum = sum16(frame + vnet->csum_start, bytes, 0);
+    if (bytes % 2) {
+        sum += (uint32_t)frame[length - 1] << 8;
+    }
+    uint16_t checksum = (uint16_t)~fold(sum);
+    /* In UDP 0 says that there is none (RFC 768). */
+    put16(frame + at, checksum == 0 && vnet->csum_offset == UDP_CHECKSUM ? 0xFFFF : checksum);
+}
+
+void packet_copy(const struct packet_info *info, const uint8_t *frame, uint32_t segment,
+                 uint8_t *to, struct packet_info *copy) {
+    struct packet_piece cut;
+    packet_cut(info, frame, segment, 1, &cut);
+    memcpy(to, cut.header, cut.header_bytes);
+    memcpy(to + cut.header_bytes, frame + cut.payload_offset, cut.payload_bytes);
+    *copy = *info;
+    copy->length = cut.header_bytes + cut.payload_bytes;
+    copy->segments = 1;
+    copy->split = SPLIT_NONE;
+    memset(&copy->vnet, 0, sizeof copy->vnet);
+    complete_checksum(&cut.vnet, to, copy->length);
+}
+
+uint32_t packet_behind_ip(const struct packet_info *info, const uint8_t *frame) {
+    uint32_t header = info->version == 4 ? (frame[ETH_BYTES] & 15u) * 4u : 40u;
+    uint32_t at = ETH_BYTES + header;
+    return at < info->length ? at : info->length;
+}

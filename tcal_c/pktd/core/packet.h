@@ -62,4 +62,13 @@ uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t c
 void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first,
                 uint32_t count, struct packet_piece *piece);
 
+/* Copies one segment to `to`, which has room for ETH_BYTES and packet_segment_bytes: a packet of
+ * its own, nothing of which is left to a device. `copy` becomes what is known of it. */
+void packet_copy(const struct packet_info *info, const uint8_t *frame, uint32_t segment,
+                 uint8_t *to, struct packet_info *copy);
+
+/* Where the first byte behind the IP header is, in the frame; `info->length` where there is none.
+ */
+uint32_t packet_behind_ip(const struct packet_info *info, const uint8_t *frame);
+
 #endif

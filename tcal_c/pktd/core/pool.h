@@ -26,16 +26,22 @@ struct frame {
 
 /* Segments [first, first + count) of a frame on their way over a link. */
 struct piece {
-    struct piece *next;
+    struct piece *next; /* of those on a link, and the one before */
+    struct piece *prev;
     struct frame *frame;
     uint64_t due_ns;    /* leaves the link */
     uint64_t served_ns; /* leaves, or left, the link's queue */
     uint64_t seq;       /* breaks ties of due_ns */
-    uint32_t first;
-    uint32_t count;
-    uint32_t span_ns; /* how long before due_ns the first segment was through */
-    uint32_t hops;
+    uint16_t first;
+    uint16_t count;
+    uint32_t span_ns;  /* how long before due_ns the first segment was through */
+    int32_t deviation; /* PIECE_ALONE: draw_alone */
+    uint8_t hops;
+    uint8_t order; /* enum piece_order, on the present link */
 };
+
+enum piece_order { PIECE_IN_ORDER, PIECE_LATER, PIECE_ALONE };
+_Static_assert(sizeof(struct piece) == 64, "a line of the cache");
 
 enum { POOL_CLASSES = 3 };
 

@@ -43,7 +43,9 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
 
 #define SET_USAGE "set LINK KEY=VALUE... (" LINK_KEYS " up)"
 #define LINK_USAGE                                                                                 \
-    "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1"
+    "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1 "  \
+    "[burst=MILLI] [burst-pass=PPB] [gap-loss=PPB] [duplicate=PPB] [corrupt=PPB] [reorder=PPB] "   \
+    "[by=NS]"
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
@@ -57,7 +59,14 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
                    {"delay", LINK_DELAY, DELAY_LIMIT_NS, &c->delay_ns},
                    {"jitter", LINK_JITTER, JITTER_LIMIT_NS, &c->jitter_ns},
                    {"loss", LINK_LOSS, PPB, &c->loss_ppb},
-                   {"queue", LINK_QUEUE, QUEUE_LIMIT_BYTES, &c->queue_bytes}};
+                   {"queue", LINK_QUEUE, QUEUE_LIMIT_BYTES, &c->queue_bytes},
+                   {"burst", LINK_BURST, BURST_LIMIT, &c->impairments.burst_milli},
+                   {"burst-pass", LINK_BURST_PASS, PPB, &c->impairments.burst_pass},
+                   {"gap-loss", LINK_GAP_LOSS, PPB, &c->impairments.gap_loss},
+                   {"duplicate", LINK_DUPLICATE, PPB, &c->impairments.duplicate},
+                   {"corrupt", LINK_CORRUPT, PPB, &c->impairments.corrupt},
+                   {"reorder", LINK_REORDER, PPB, &c->impairments.reorder},
+                   {"by", LINK_BY, DAY_NS, &c->impairments.reorder_ns}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
             *known = true;
@@ -119,6 +128,7 @@ bool do_set(struct proto *p, struct words *w, struct refusal *r) {
 
 static bool link_options(struct words *w, struct op_link *op, struct refusal *r) {
     bool seeded = false;
+    op->config.fields = LINK_IMPAIRMENTS;
     for (char *word; (word = words_next(w));) {
         char *value = word_value(word);
         if (!value) {

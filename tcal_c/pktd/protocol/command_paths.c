@@ -3,11 +3,14 @@
 
 #include <string.h>
 
-#define PATH_USAGE "path SRC DST KEY=VALUE... (" LINK_KEYS " seed up)"
+#define PATH_USAGE "path SRC DST KEY=VALUE... (" PATH_KEYS " seed up)"
 
 static bool path_option(struct op_link *op, const char *key, const char *value, struct refusal *r) {
     if (strcmp(key, "seed") != 0) {
-        return link_option(&op->config, key, value, PATH_USAGE, r);
+        return link_option(&op->config, key, value, PATH_USAGE, r) &&
+               (!(op->config.fields & LINK_IMPAIRMENTS) || strcmp(value, "0") == 0 ||
+                refuse(r, "range", "%s '%.32s' is not a number from 0 to 0: a path has none", key,
+                       value));
     }
     op->config.fields |= LINK_SEED;
     return word_number(value, UINT64_MAX, &op->seed) ||

@@ -107,7 +107,10 @@ void stats_engine(struct proto *p) {
                     {"in_flight", &p->engine->transit.in_flight},
                     {"pool_bytes", &p->engine->transit.pool.bytes},
                     {"commits", &c->commits},
-                    {"passed", &c->passed}};
+                    {"passed", &c->passed},
+                    {"duplicated", &p->engine->transit.duplicated},
+                    {"corrupted", &p->engine->transit.corrupted},
+                    {"reordered", &p->engine->transit.reordered}};
     text_add(p->session.out, "ok");
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
         text_add(p->session.out, " %s=%llu", counters[i].name,

@@ -29,6 +29,7 @@ static void cut(const struct packet_info *info) {
 
 /* Two worlds for all inputs: making them takes longer than most of those. */
 static struct sim *by_links;
+static struct sim *impaired;
 static struct sim *by_paths;
 
 #define PROPERTIES                                                                                 \
@@ -36,12 +37,16 @@ static struct sim *by_paths;
 
 static void end_worlds(void) {
     sim_free(by_links);
+    sim_free(impaired);
     sim_free(by_paths);
 }
 
 static void make_worlds(void) {
     by_links = sim_new(8 << 20);
     sim_pair(by_links, PROPERTIES);
+    impaired = sim_new(8 << 20);
+    sim_pair(impaired, PROPERTIES " burst=2000 duplicate=300000000 corrupt=500000000 "
+                                  "reorder=500000000 by=100");
     by_paths = sim_new(8 << 20);
     sim_paths(by_paths, PROPERTIES);
     atexit(end_worlds);
@@ -75,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             make_worlds();
         }
         forward(by_links);
+        forward(impaired);
         forward(by_paths);
     }
     return 0;

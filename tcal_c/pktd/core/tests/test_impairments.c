@@ -1,0 +1,425 @@
+/* Losses in bursts, copies, damage and packets that leave the order: as often as asked, from the
+ * seed alone, and with nothing lost or counted twice beside them. */
+#include "common/tests/check.h"
+#include "pktd/core/impair.h"
+#include "pktd/tests/sim.h"
+
+#include <math.h>
+
+#define T0 1000000000ull /* when a sim begins */
+#define MS 1000000ull
+#define POOL (64u << 20)
+#define PLAIN "rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal up=1"
+
+static struct test_frame frame;
+static struct test_frame other;
+
+/* --- bursts --- */
+
+struct counted {
+    uint32_t lost;
+    uint32_t in_bursts;
+    uint32_t bursts;
+};
+
+enum { DRAWS = 2000000 };
+
+static struct counted count(struct impair *impair, uint32_t loss_ppb) {
+    struct counted c = {0};
+    bool before = false;
+    for (uint64_t n = 0; n < DRAWS; n++) {
+        c.lost += impair_lost(impair, 99, false, n, loss_ppb);
+        c.in_bursts += impair->in_burst[0];
+        c.bursts += impair->in_burst[0] && !before;
+        before = impair->in_burst[0];
+    }
+    return c;
+}
+
+/* Means within five deviations: of so many bursts, each of a length with its own deviation. */
+static void bursts_are_as_long_and_as_many_as_asked(void) {
+    static const struct {
+        double loss, burst, pass, gap;
+    } asked[] = {{0.01, 8, 0, 0},       {0.01, 1, 0, 0},      {0.3, 2.5, 0, 0},
+                 {0.5, 40, 0, 0},       {0.9, 100, 0, 0},     {0.05, 20, 0.3, 0},
+                 {0.05, 20, 0.2, 0.01}, {0.001, 1000, 0.5, 0}};
+    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
+        double dense = 1 - asked[k].pass;
+        uint32_t loss = (uint32_t)lrint(asked[k].loss * PPB);
+        struct impair impair = {.is = {.burst_milli = (uint64_t)lrint(asked[k].burst * 1000),
+                                       .burst_pass = (uint64_t)lrint(asked[k].pass * PPB),
+                                       .gap_loss = (uint64_t)lrint(asked[k].gap * PPB)}};
+        impair_prepare(&impair, loss, true);
+        CHECK(impair.any);
+        struct counted c = count(&impair, loss);
+        double share = (asked[k].loss - asked[k].gap) / (dense - asked[k].gap);
+        double ends = 1 / asked[k].burst, begins = ends * share / (1 - share);
+        double keep = 1 - begins - ends, wider = (1 + keep) / (1 - keep);
+        double of_state = sqrt(DRAWS * share * (1 - share) * fmax(wider, 1));
+        CHECK(fabs(c.in_bursts - DRAWS * share) <= 5 * of_state);
+        double of_loss = sqrt(DRAWS * asked[k].loss * (1 - asked[k].loss) * fmax(wider, 1));
+        CHECK(fabs(c.lost - DRAWS * asked[k].loss) <= 5 * of_loss);
+        double length = (double)c.in_bursts / c.bursts;
+        double of_length = asked[k].burst * sqrt(fmax(1 - ends, 0.01)) / sqrt(c.bursts);
+        CHECK(fabs(length - asked[k].burst) <= 5 * of_length);
+    }
+}
+
+static void without_bursts_losses_are_those_that_they_were(void) {
+    struct impair impair = {0};
+    impair_prepare(&impair, 300000000, true);
+    CHECK(!impair.any);
+    for (uint64_t n = 0; n < 1000; n++) {
+        CHECK_EQ(impair_lost(&impair, 7, n % 2, n, 300000000), draw_lost(7, n % 2, n, 300000000));
+    }
+}
+
+static void probes_change_no_burst(void) {
+    struct impair alone = {.is = {.burst_milli = 5000}};
+    impair_prepare(&alone, 200000000, true);
+    struct impair beside = alone;
+    uint32_t apart = 0;
+    for (uint64_t n = 0; n < 5000; n++) {
+        bool probe = impair_lost(&beside, 3, true, n, 200000000);
+        bool packet = impair_lost(&beside, 3, false, n, 200000000);
+        CHECK_EQ(packet, impair_lost(&alone, 3, false, n, 200000000));
+        apart += probe != packet;
+    }
+    CHECK(apart > 1000);
+}
+
+static void extremes_are_themselves(void) {
+    struct impair all = {.is = {.burst_milli = 4000}};
+    impair_prepare(&all, PPB, true);
+    struct impair none = all;
+    impair_prepare(&none, 0, true);
+    struct impair odd = {.is = {.burst_milli = 1, .burst_pass = PPB, .gap_loss = PPB}};
+    impair_prepare(&odd, 500000000, true);
+    for (uint64_t n = 0; n < 1000; n++) {
+        CHECK(impair_lost(&all, 1, false, n, PPB));
+        CHECK(!impair_lost(&none, 1, false, n, 0));
+        impair_lost(&odd, 1, false, n, 500000000);
+    }
+}
+
+/* --- on links --- */
+
+static uint64_t engine_stat(struct sim *sim, const char *name) {
+    const char *at = strstr(sim_ask(sim, "stats engine"), name);
+    CHECK(at && at[strlen(name)] == '=');
+    return strtoull(at + strlen(name) + 1, NULL, 10);
+}
+
+/* Two links each way, of which only the one that leaves node 0 has more. */
+static struct sim *first_link(const char *more) {
+    struct sim *sim = sim_new(POOL);
+    sim_pair(sim, PLAIN);
+    sim_do(sim, "set 0 %s", more);
+    sim_commit(sim);
+    return sim;
+}
+
+/* One packet every `apart_ns`, with its number in its payload. */
+static void send_numbered(struct sim *sim, uint32_t packets, uint64_t apart_ns) {
+    for (uint32_t i = 0; i < packets; i++) {
+        make_packet(&frame, 0, 1, 200);
+        memcpy(frame.data + 60, &i, sizeof i);
+        sim_send(sim, 0, &frame);
+        sim_run(sim, sim->now_ns + apart_ns);
+    }
+    sim_run(sim, sim->now_ns + 10000 * MS);
+}
+
+static uint32_t number(const struct sim *sim, size_t delivery) {
+    uint32_t found;
+    memcpy(&found, sim->delivery[delivery].data + 60, sizeof found);
+    return found;
+}
+
+static void near(double got, double wanted, double deviation) {
+    CHECK(fabs(got - wanted) <= 5 * deviation);
+}
+
+static void copies_come_right_behind(void) {
+    struct sim *sim = first_link("duplicate=100000000 rate=8000000 queue=100000");
+    send_numbered(sim, 5000, MS);
+    uint64_t copies = engine_stat(sim, "duplicated");
+    near((double)copies, 500, sqrt(5000 * 0.1 * 0.9));
+    CHECK_EQ(sim->count, 5000 + copies);
+    for (size_t i = 1; i < sim->count; i++) {
+        bool copy = number(sim, i) == number(sim, i - 1);
+        CHECK(copy || number(sim, i) == number(sim, i - 1) + 1);
+        CHECK(!copy || sim->delivery[i].at_ns == sim->delivery[i - 1].at_ns + 200000);
+        copies -= copy;
+    }
+    CHECK_EQ(copies, 0);
+    const struct link_counters *counters = &engine_link(sim->engine, 0)->count;
+    CHECK_EQ(counter_get(&counters->pkts), 5000);
+    CHECK_EQ(counter_get(&counters->out_pkts), sim->count);
+    sim_free(sim);
+}
+
+static void a_copy_that_finds_no_room_is_a_drop(void) {
+    struct sim *sim = first_link("duplicate=1000000000 rate=8000 queue=250");
+    make_packet(&frame, 0, 1, 200);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 10000 * MS);
+    CHECK_EQ(sim->count, 1);
+    CHECK_EQ(engine_stat(sim, "duplicated"), 1);
+    CHECK_EQ(sim_stat(sim, "stats links", "0 ", 5), 1);
+    sim_free(sim);
+}
+
+static void segments_of_a_super_packet_are_copied_one_by_one(void) {
+    struct sim *sim = first_link("duplicate=300000000");
+    make_frame(&frame, 4, TEST_TCP, 0, 1, 40 * 1448, 1448);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 10000 * MS);
+    uint64_t bytes = 0, headers = 0;
+    for (size_t i = 0; i < sim->count; i++) {
+        check_sums(&sim->delivery[i].vnet, sim->delivery[i].data, sim->delivery[i].bytes);
+        bytes += sim->delivery[i].bytes;
+        headers++;
+    }
+    uint64_t copies = engine_stat(sim, "duplicated");
+    CHECK(copies > 3 && copies < 25);
+    CHECK_EQ(bytes - headers * 66, (40 + copies) * 1448);
+    sim_free(sim);
+}
+
+static uint32_t differing_bits(const uint8_t *a, const uint8_t *b, size_t bytes, size_t *first) {
+    uint32_t found = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        for (uint8_t x = a[i] ^ b[i]; x; x &= (uint8_t)(x - 1)) {
+            *first = found++ ? *first : i;
+        }
+    }
+    return found;
+}
+
+/* Whole, as a receiver would have it: made by a link without impairments. */
+static void complete(struct test_frame *f) {
+    struct packet_info info, copy;
+    CHECK_EQ(packet_parse(&info, &f->vnet, f->data, f->bytes), PACKET_OK);
+    packet_copy(&info, f->data, 0, other.data, &copy);
+    CHECK_EQ(copy.segments, 1);
+    CHECK_EQ(copy.vnet.flags, 0);
+    check_sums(NULL, other.data, copy.length);
+    other.bytes = copy.length;
+}
+
+static void damage_is_one_bit_behind_the_ip_header(void) {
+    static const int version[] = {4, 6, 4};
+    static const int protocol[] = {TEST_UDP, TEST_TCP, TEST_TCP};
+    for (int kind = 0; kind < 3; kind++) {
+        struct sim *sim = first_link("corrupt=200000000");
+        make_frame(&frame, version[kind], protocol[kind], 0, 1, 333, 0);
+        complete(&frame);
+        for (int i = 0; i < 3000; i++) {
+            sim_send(sim, 0, &frame);
+        }
+        sim_run(sim, T0 + 10000 * MS);
+        CHECK_EQ(sim->count, 3000);
+        uint64_t bad = 0;
+        bool seen[2] = {false, false};
+        for (size_t i = 0; i < sim->count; i++) {
+            struct delivery *d = &sim->delivery[i];
+            CHECK_EQ(d->bytes, other.bytes);
+            if (d->vnet.flags) {
+                check_sums(&d->vnet, d->data, d->bytes);
+                continue;
+            }
+            size_t at = 0;
+            CHECK_EQ(differing_bits(d->data, other.data, d->bytes, &at), 1);
+            CHECK(at >= (version[kind] == 4 ? 34u : 54u));
+            seen[at > 200] = true;
+            bad++;
+        }
+        CHECK(seen[0] && seen[1]);
+        CHECK_EQ(engine_stat(sim, "corrupted"), bad);
+        near((double)bad, 600, sqrt(3000 * 0.2 * 0.8));
+        sim_free(sim);
+    }
+}
+
+static void a_damaged_segment_leaves_its_neighbours_whole(void) {
+    struct sim *sim = first_link("corrupt=200000000");
+    make_frame(&frame, 6, TEST_TCP, 0, 1, 40 * 1428, 1428);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 10000 * MS);
+    uint64_t payload = 0, bad = 0;
+    for (size_t i = 0; i < sim->count; i++) {
+        struct delivery *d = &sim->delivery[i];
+        payload += d->bytes - 86;
+        if (d->vnet.flags) {
+            check_sums(&d->vnet, d->data, d->bytes);
+        } else {
+            bad++;
+        }
+    }
+    CHECK(bad > 1 && bad < 20);
+    CHECK_EQ(bad, engine_stat(sim, "corrupted"));
+    CHECK_EQ(payload, 40 * 1428);
+    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    sim_free(sim);
+}
+
+/* --- order --- */
+
+static void some_come_later_and_the_others_in_order(void) {
+    struct sim *sim = first_link("delay=10000000 reorder=50000000 by=5000000");
+    send_numbered(sim, 4000, MS);
+    CHECK_EQ(sim->count, 4000);
+    uint32_t last = 0, late = 0;
+    for (size_t i = 0; i < sim->count; i++) {
+        uint32_t n = number(sim, i);
+        uint64_t took = sim->delivery[i].at_ns - T0 - n * MS;
+        CHECK(took == 10 * MS || took == 15 * MS);
+        late += took == 15 * MS;
+        CHECK(took == 15 * MS || n >= last);
+        last = took == 10 * MS ? n : last;
+        CHECK(i == 0 || sim->delivery[i].at_ns >= sim->delivery[i - 1].at_ns);
+    }
+    CHECK_EQ(late, engine_stat(sim, "reordered"));
+    near(late, 200, sqrt(4000 * 0.05 * 0.95));
+    sim_free(sim);
+}
+
+/* The k-th of `count` sorted values beside the distribution's own. */
+static int later(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void each_packet_may_have_a_jitter_of_its_own(void) {
+    enum { PACKETS = 20000 };
+    static double own[PACKETS], sorted[PACKETS];
+    struct sim *sim = first_link("delay=100000000 jitter=10000000 dist=uniform reorder=1000000000");
+    send_numbered(sim, PACKETS, MS / 2);
+    CHECK_EQ(sim->count, PACKETS);
+    double sum = 0, product = 0;
+    uint32_t overtaken = 0;
+    for (size_t i = 0; i < PACKETS; i++) {
+        uint32_t n = number(sim, i);
+        double took = (double)(sim->delivery[i].at_ns - T0) - n * (double)MS / 2;
+        own[n] = (took - 100e6) / 10e6;
+        overtaken += i && number(sim, i - 1) > n;
+        sum += own[n];
+    }
+    for (size_t i = 1; i < PACKETS; i++) {
+        product += own[i] * own[i - 1];
+    }
+    memcpy(sorted, own, sizeof own);
+    qsort(sorted, PACKETS, sizeof *sorted, later);
+    double apart = 0;
+    for (size_t i = 0; i < PACKETS; i++) {
+        apart = fmax(apart, fabs((sorted[i] + 1) / 2 - ((double)i + 0.5) / PACKETS));
+    }
+    CHECK(apart < 1.95 / sqrt(PACKETS)); /* Kolmogorov and Smirnov, one time of 1,000 */
+    near(sum, 0, sqrt(PACKETS / 3.0));
+    near(product, 0, sqrt(PACKETS) / 3);
+    CHECK(overtaken > PACKETS / 4);
+    sim_free(sim);
+}
+
+static void own_jitters_have_the_distribution(void) {
+    for (int dist = 0; dist < DIST_COUNT; dist++) {
+        double sum = 0, squares = 0;
+        enum { COUNT = 200000 };
+        for (uint64_t n = 0; n < COUNT; n++) {
+            double x = draw_alone(5, false, n, (enum dist)dist) / 1048576.0;
+            sum += x;
+            squares += x * x;
+        }
+        double deviation = dist == DIST_UNIFORM ? sqrt(1.0 / 3) : 1;
+        near(sum / COUNT, 0, deviation / sqrt(COUNT));
+        CHECK(fabs(sqrt(squares / COUNT) / deviation - 1) < 0.03);
+    }
+    CHECK_EQ(draw_scaled(-(1 << 19), 10000000), -5000000);
+}
+
+/* Changes while packets wait and travel, some out of order: all arrive, each once, by time. */
+static void changes_keep_what_is_on_its_way(void) {
+    struct sim *sim = first_link("delay=20000000 jitter=10000000 rate=2000000 queue=1000000 "
+                                 "reorder=400000000 duplicate=100000000");
+    for (uint32_t i = 0; i < 300; i++) {
+        make_packet(&frame, 0, 1, 200);
+        memcpy(frame.data + 60, &i, sizeof i);
+        sim_send(sim, 0, &frame);
+        if (i % 25 == 24) {
+            sim_do(sim, "set 0 rate=%u delay=%u reorder=%u by=%u", 1000000 + i * 50000,
+                   10000000 + i * 100000, i % 2 ? 0 : 500000000, i % 4 ? 0 : 3000000);
+            sim_commit(sim);
+        }
+        sim_run(sim, sim->now_ns + MS / 4);
+    }
+    sim_run(sim, sim->now_ns + 10000 * MS);
+    static uint32_t times[300];
+    memset(times, 0, sizeof times);
+    for (size_t i = 0; i < sim->count; i++) {
+        CHECK(i == 0 || sim->delivery[i].at_ns >= sim->delivery[i - 1].at_ns);
+        times[number(sim, i)]++;
+    }
+    for (int i = 0; i < 300; i++) {
+        CHECK(times[i] == 1 || times[i] == 2);
+    }
+    CHECK_EQ(sim->count, 300 + engine_stat(sim, "duplicated"));
+    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    sim_free(sim);
+}
+
+static void what_waits_is_lost_with_the_link(void) {
+    struct sim *sim = first_link("delay=20000000 reorder=500000000 by=9000000 duplicate=500000000");
+    for (int i = 0; i < 100; i++) {
+        sim_send(sim, 0, &frame);
+    }
+    sim_do(sim, "set 0 up=0");
+    sim_commit(sim);
+    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim_stat(sim, "stats links", "0 ", 7), 100 + engine_stat(sim, "duplicated"));
+    sim_free(sim);
+}
+
+static void a_link_that_states_none_has_none(void) {
+    struct sim *sim = first_link("burst=8000 loss=500000000 duplicate=5 corrupt=5 reorder=5 by=5");
+    sim_do(sim, "link 0 0 2 " PLAIN " seed=1");
+    sim_commit(sim);
+    struct link *link = engine_link(sim->engine, 0);
+    CHECK(!link->impair.any && link->impair.is.reorder_ns == 0);
+    sim_free(sim);
+}
+
+/* A run's result may be repeated from its seed: packet by packet. */
+static void seeds_repeat_packet_by_packet(void) {
+    static const char *const hard = "burst=3000 loss=100000000 duplicate=100000000 "
+                                    "corrupt=100000000 reorder=300000000 jitter=0 by=4000000";
+    uint64_t digest[2] = {0, 0};
+    for (int run = 0; run < 2; run++) {
+        struct sim *sim = first_link(hard);
+        sim->engine->transit.digests = DIGESTS_TIMES;
+        send_numbered(sim, 500, MS);
+        digest[run] = counter_get(&engine_link(sim->engine, 0)->digest);
+        sim_free(sim);
+    }
+    CHECK(digest[0] != 0);
+    CHECK_EQ(digest[0], digest[1]);
+}
+
+void test_impairments(void) {
+    bursts_are_as_long_and_as_many_as_asked();
+    without_bursts_losses_are_those_that_they_were();
+    probes_change_no_burst();
+    extremes_are_themselves();
+    copies_come_right_behind();
+    a_copy_that_finds_no_room_is_a_drop();
+    segments_of_a_super_packet_are_copied_one_by_one();
+    damage_is_one_bit_behind_the_ip_header();
+    a_damaged_segment_leaves_its_neighbours_whole();
+    some_come_later_and_the_others_in_order();
+    each_packet_may_have_a_jitter_of_its_own();
+    own_jitters_have_the_distribution();
+    changes_keep_what_is_on_its_way();
+    what_waits_is_lost_with_the_link();
+    a_link_that_states_none_has_none();
+    seeds_repeat_packet_by_packet();
+}
