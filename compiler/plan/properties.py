@@ -80,7 +80,8 @@ BY_WORD = {row.word: row for row in PROPERTIES}
 
 def shown(state: LinkState) -> dict[str, int | str]:
     """All but `up`, by field, and what is rare only where it is not 0."""
-    both = zip(PROPERTIES, state[1:], strict=True)
+    values: tuple[int | str, ...] = state[1:]
+    both = zip(PROPERTIES, values, strict=True)
     return {row.field: value for row, value in both if value or not row.rare}
 
 

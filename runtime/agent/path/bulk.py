@@ -68,5 +68,6 @@ def _figures(
             continue
         queue = links[narrowest].queue_bytes
         dist = links[unsteadiest].distribution if total.jitter_ns else "normal"
-        found.append(LinkState(True, *total, queue, dist))
+        rate, delay, jitter, loss = total
+        found.append(LinkState(True, rate, delay, jitter, loss, queue, dist))
     return found
