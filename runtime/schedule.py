@@ -6,7 +6,7 @@ time by `pace` and by where the run starts; nothing here reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compiler.plan.event_kinds import DOWN, ENDINGS
@@ -32,15 +32,16 @@ class Step:
         return tuple(dict.fromkeys(names))
 
 
-def paused(events: Iterable[Event]) -> frozenset[str]:
-    """The instances that these events, from the first on, leave paused."""
-    found: set[str] = set()
+def held(events: Iterable[Event]) -> Mapping[str, str]:
+    """The instances that these events, from the first on, leave paused or killed: by name, the kind
+    of the event."""
+    found: dict[str, str] = {}
     for event in events:
-        if event.kind == "pause":
-            found.add(event.target)
+        if event.kind in ("pause", "kill"):
+            found[event.target] = event.kind
         elif event.kind in ("resume", *ENDINGS):
-            found.discard(event.target)
-    return frozenset(found)
+            found.pop(event.target, None)
+    return found
 
 
 START_GRID_NS = 10_000_000_000
@@ -76,7 +77,7 @@ class Schedule:
     start    nodes and links as they are when the run begins
     first    the epoch the run begins in (all before it is folded into it)
     present  instances that are there at the start without a join event
-    paused   those of them that are paused then
+    held     those of them that are paused or killed then
     folded   how many events are part of that state instead of happening; 0 for a start at 0
     steps    what happens; the first is due at 0
     end_ns   plan time of the end
@@ -99,7 +100,7 @@ class Schedule:
         nodes = zip(plan.topology.nodes, self.start.nodes, strict=True)
         there = (node.name for node, state in nodes if node.service >= 0 and state != DOWN)
         self.present = frozenset(there if self.folded else ())
-        self.paused = paused(plan.events[: self.folded])
+        self.held = held(plan.events[: self.folded])
         self.steps = tuple(self._steps(plan, whole))
         self.total = sum(len(step.events) for step in self.steps)
 

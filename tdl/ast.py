@@ -177,6 +177,7 @@ class LinkStatement:
     corrupt_ppb: int = 0
     reorder_ppb: int = 0
     reorder_ns: int = 0
+    reject_ppb: int = 0
     up_bps: int | None = None
     down_bps: int | None = None
     symmetric: bool = False
@@ -270,6 +271,14 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
+    count: Count | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The programs die, the host stays."""
+
     count: Count | None
     span: Span
 
@@ -392,7 +401,7 @@ class Quit:
     span: Span
 
 
-Counted = Join | Leave | Crash | Disconnect | Reconnect | Pause | Resume | Restart
+Counted = Join | Leave | Crash | Kill | Disconnect | Reconnect | Pause | Resume | Restart
 Action = Counted | Churn | Flap | Set | Ramp | Partition | Heal | Background | Quit
 
 

@@ -31,6 +31,7 @@ _IN_INTERVALS = (
     ast.Join,
     ast.Leave,
     ast.Crash,
+    ast.Kill,
     ast.Disconnect,
     ast.Pause,
     ast.Set,

@@ -52,6 +52,7 @@ ACTIONS = {
     "crash": "COUNTED",
     "disconnect": "COUNTED",
     "reconnect": "COUNTED",
+    "kill": "COUNTED",
     "pause": "COUNTED",
     "resume": "COUNTED",
     "restart": "COUNTED",
@@ -141,7 +142,6 @@ OTHER_ACTIONS = {
     "stop": "leave",
     "remove": "leave",
     "down": "leave",
-    "kill": "crash",
     "fail": "crash",
     "isolate": "disconnect",
     "freeze": "pause",
@@ -242,6 +242,7 @@ LINK_WORDS = {
     "corrupt": LinkWord("share", "corrupt_ppb", "corrupts"),
     "reorder": LinkWord("share", "reorder_ppb", "reorders"),
     "by": LinkWord("time", "reorder_ns"),
+    "reject": LinkWord("share", "reject_ppb", "rejects"),
 }
 SET_PROPERTIES = tuple(LINK_WORDS)
 LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")

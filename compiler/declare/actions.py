@@ -26,8 +26,9 @@ class ActionRule:
 
 # Of actions that make the same kind of event, the likeliest comes first.
 RULES: dict[type, ActionRule] = {
-    ast.Join: ActionRule(_ELEMENTS, ("join", "bridge_up", "link_up")),
+    ast.Join: ActionRule(_ELEMENTS, ("join", "crash", "bridge_up", "link_up")),
     ast.Crash: ActionRule(_INSTANCES, ("crash",), takes=True, removes=True),
+    ast.Kill: ActionRule(_INSTANCES, ("kill",), takes=True),
     ast.Restart: ActionRule(_INSTANCES, ("crash", "join"), takes=True),
     ast.Churn: ActionRule(_INSTANCES, ("crash", "join"), takes=True, removes=True),
     ast.Reconnect: ActionRule(_INSTANCES, ("reconnect",)),

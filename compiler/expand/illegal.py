@@ -5,7 +5,17 @@ from __future__ import annotations
 from compiler.declare.steps import StatementStep
 from compiler.expand.targets import JOIN, Targets
 from compiler.expand.walk import Walk
-from compiler.expand.world import CUT, CUT_PAUSED, GONE, NEVER, UP, UP_PAUSED, World
+from compiler.expand.world import (
+    CUT,
+    CUT_KILLED,
+    CUT_PAUSED,
+    GONE,
+    NEVER,
+    UP,
+    UP_KILLED,
+    UP_PAUSED,
+    World,
+)
 from compiler.phrases import moment, number
 from tdl import ast
 
@@ -16,6 +26,8 @@ _STATES = {
     GONE: "is not joined any more",
     UP_PAUSED: "is paused",
     CUT_PAUSED: "is paused and disconnected",
+    UP_KILLED: "was killed",
+    CUT_KILLED: "was killed and is disconnected",
 }
 
 

@@ -15,6 +15,7 @@ from compiler.expand.targets import (
     CRASH,
     DISCONNECT,
     JOIN,
+    KILL,
     LEAVE,
     PAUSE,
     RECONNECT,
@@ -24,7 +25,7 @@ from compiler.expand.targets import (
     Verb,
 )
 from compiler.expand.walk import Walk, asked
-from compiler.expand.world import PRESENT
+from compiler.expand.world import KILLED, PRESENT
 from compiler.phrases import moment
 from tdl import ast
 
@@ -49,6 +50,17 @@ def leave(walk: Walk, step: StatementStep) -> None:
 
 def crash(walk: Walk, step: StatementStep) -> None:
     _members(walk, step, CRASH)
+
+
+def kill(walk: Walk, step: StatementStep) -> None:
+    """The programs die, the host and its addresses stay."""
+    if step.end_ns is None:
+        for node in _now(walk, step, KILL):
+            walk.world.change(node, "kill")
+        return
+    _in_interval(
+        walk, step, KILL, lambda targets, place: walk.world.change(targets.nodes[place], "kill")
+    )
 
 
 def churn(walk: Walk, step: StatementStep) -> None:
@@ -106,6 +118,8 @@ def _back(walk: Walk, step: StatementStep, nodes: list[int], verb: Verb, back: V
         what = f"was {word} again by another statement"
         if world.nodes[node] not in PRESENT:
             what = "is not joined any more"
+        elif world.nodes[node] in KILLED and verb is PAUSE:
+            what = "was killed"
         elif world.nodes[node] in verb.states:
             what = {"disconnect": "is connected already", "pause": "is running already"}[verb.name]
         done = {"disconnect": "reconnected", "pause": "resumed"}[verb.name]

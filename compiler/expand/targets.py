@@ -13,7 +13,16 @@ from operator import eq
 
 from compiler.declare.selectors import Selection
 from compiler.draws import Stream
-from compiler.expand.world import ABSENT, CONNECTED, DISCONNECTED, PAUSED, PRESENT, RUNNING, World
+from compiler.expand.world import (
+    ABSENT,
+    ALIVE,
+    CONNECTED,
+    DISCONNECTED,
+    PAUSED,
+    PRESENT,
+    RUNNING,
+    World,
+)
 
 
 @dataclass(frozen=True)
@@ -34,9 +43,10 @@ class Verb:
 JOIN = Verb("join", ABSENT, 1, "absent")
 LEAVE = Verb("leave", PRESENT, 0, "joined")
 CRASH = Verb("crash", PRESENT, 0, "joined")
+KILL = Verb("kill", ALIVE, 0, "joined and not killed")
 DISCONNECT = Verb("disconnect", CONNECTED, 0, "joined and connected")
 RECONNECT = Verb("reconnect", DISCONNECTED, 0, "disconnected")
-PAUSE = Verb("pause", RUNNING, 0, "joined and not paused")
+PAUSE = Verb("pause", RUNNING, 0, "joined and not paused or killed")
 RESUME = Verb("resume", PAUSED, 0, "paused")
 RESTART = Verb("restart", PRESENT, 0, "joined")
 

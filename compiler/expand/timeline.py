@@ -31,6 +31,7 @@ ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Join: members.join,
     ast.Leave: outage.leave,
     ast.Crash: members.crash,
+    ast.Kill: members.kill,
     ast.Churn: members.churn,
     ast.Disconnect: members.disconnect,
     ast.Reconnect: members.reconnect,

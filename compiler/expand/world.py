@@ -15,19 +15,23 @@ from compiler.declare.replicas import at_first
 from compiler.plan.properties import LinkState
 from compiler.plan.types import Event
 
-# States of a node; a bridge is UP or GONE. Of one that is paused: UP or CUT, and PAUSED beside it.
-NEVER, UP, CUT, GONE, UP_PAUSED, CUT_PAUSED = range(6)
-ABSENT = frozenset((NEVER, GONE))
-CONNECTED = frozenset((UP, UP_PAUSED))
-DISCONNECTED = frozenset((CUT, CUT_PAUSED))
+# States of a node; a bridge is UP or GONE. Of one that is paused: UP or CUT, and PAUSED beside it;
+# KILLED beside it where its programs are dead and its host is there.
+NEVER, UP, CUT, GONE, UP_PAUSED, CUT_PAUSED, UP_KILLED, CUT_KILLED = range(8)
+CONNECTED = frozenset((UP, UP_PAUSED, UP_KILLED))
+DISCONNECTED = frozenset((CUT, CUT_PAUSED, CUT_KILLED))
 RUNNING = frozenset((UP, CUT))
 PAUSED = frozenset((UP_PAUSED, CUT_PAUSED))
-PRESENT = RUNNING | PAUSED
+KILLED = frozenset((UP_KILLED, CUT_KILLED))
+ALIVE = RUNNING | PAUSED
+PRESENT = ALIVE | KILLED
+ABSENT = frozenset((NEVER, GONE)) | KILLED  # a join starts these
 
 # What an event makes of these states.
 _AFTER = {
-    "disconnect": {UP: CUT, UP_PAUSED: CUT_PAUSED},
-    "reconnect": {CUT: UP, CUT_PAUSED: UP_PAUSED},
+    "disconnect": {UP: CUT, UP_PAUSED: CUT_PAUSED, UP_KILLED: CUT_KILLED},
+    "reconnect": {CUT: UP, CUT_PAUSED: UP_PAUSED, CUT_KILLED: UP_KILLED},
+    "kill": {UP: UP_KILLED, UP_PAUSED: UP_KILLED, CUT: CUT_KILLED, CUT_PAUSED: CUT_KILLED},
     "pause": {UP: UP_PAUSED, CUT: CUT_PAUSED},
     "resume": {UP_PAUSED: UP, CUT_PAUSED: CUT},
 }
@@ -134,7 +138,8 @@ class World:
     def change(self, node: int, kind: str) -> None:
         """It happens to an instance that is there, and goes on being there."""
         self.nodes[node] = _AFTER[kind][self.nodes[node]]
-        self.held_by["pause" if kind in ("pause", "resume") else "disconnect"].pop(node, None)
+        cuts = kind in ("disconnect", "reconnect")
+        self.held_by["disconnect" if cuts else "pause"].pop(node, None)
         self.emit(kind, self.names[node])
 
     def take(self, node: int, kind: str) -> None:
@@ -142,6 +147,9 @@ class World:
         self.move(node, GONE, kind if self.service_of[node] >= 0 else "bridge_down")
 
     def bring(self, node: int) -> None:
+        """One whose programs were killed gets another host."""
+        if self.nodes[node] in KILLED:
+            self.take(node, "crash")
         self.move(node, UP, "join" if self.service_of[node] >= 0 else "bridge_up")
 
     def range_of(self, service: int) -> range:
@@ -150,7 +158,8 @@ class World:
         return range(first, first + self.declared[service])
 
     def joined(self, service: int) -> int:
-        return self.count(self.range_of(service), PRESENT)
+        """Those whose programs were killed do not count."""
+        return self.count(self.range_of(service), ALIVE)
 
     def count(self, nodes: Sequence[int], states: frozenset[int]) -> int:
         if isinstance(nodes, range):
@@ -158,10 +167,11 @@ class World:
         return sum(self.nodes[node] in states for node in nodes)
 
     def next_to_join(self, service: int, count: int) -> list[int]:
-        """Those that never joined, then those that are gone; the lowest first."""
+        """Those that never joined, then those that are gone, then those whose programs were killed;
+        the lowest first."""
         found: list[int] = []
         nodes = self.range_of(service)
-        for state in (NEVER, GONE):
+        for state in (NEVER, GONE, UP_KILLED, CUT_KILLED):
             node = nodes.start - 1
             while len(found) < count:
                 node = self.nodes.find(state, node + 1, nodes.stop)

@@ -60,7 +60,7 @@ SETTINGS = (
     Setting("start when ready", lambda topology: topology.start_when_ready, _COMPOSE),
 )
 # Kinds of events.
-EVENTS: dict[str, frozenset[str]] = {}
+EVENTS: dict[str, frozenset[str]] = {"kill": frozenset((KUBERNETES, COMPOSE))}
 
 
 def refusal(plan: Plan, way: str) -> str:

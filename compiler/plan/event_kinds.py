@@ -37,6 +37,7 @@ EVENT_KINDS = (
     EventKind("reconnect", INSTANCE, (CUT,), UP),
     EventKind("pause", INSTANCE, (UP, CUT), order=4, signal="SIGSTOP"),
     EventKind("resume", INSTANCE, (UP, CUT), order=5, signal="SIGCONT"),
+    EventKind("kill", INSTANCE, (UP, CUT), order=7, signal="SIGKILL"),
     EventKind("link_up", LINK, (DOWN,), UP),
     EventKind("link_down", LINK, (UP,), DOWN),
     EventKind("bridge_up", BRIDGE, (DOWN,), UP),

@@ -43,6 +43,7 @@ class LinkState(NamedTuple):
     corrupt_ppb: int = 0
     reorder_ppb: int = 0  # of packets that keep no order
     reorder_ns: int = 0  # how much later these come; 0: each draws its own jitter
+    reject_ppb: int = 0  # of packets that are refused, with an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ PROPERTIES = (
     Property("corrupt_ppb", "corrupt", PPB, stored=PPB, rare=True),
     Property("reorder_ppb", "reorder", PPB, stored=PPB, rare=True),
     Property("reorder_ns", "by", _DAY_NS, rare=True),
+    Property("reject_ppb", "reject", PPB, stored=PPB, rare=True),
 )
 RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end
 NUMBERS = tuple(row for row in PROPERTIES if not row.words)

@@ -32,6 +32,7 @@ _ONE_BY_ONE = (
     "corrupt_ppb",
     "reorder_ppb",
     "reorder_ns",
+    "reject_ppb",
 )
 _USER = {
     **LINK,

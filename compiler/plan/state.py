@@ -51,7 +51,7 @@ class Fold:
             self._incident[link.dst].append(i)
         self._touched_nodes = set(range(len(topology.nodes)))
         self._touched_links = set(range(len(topology.links)))
-        self._paused: set[int] = set()  # instances, by node
+        self._programs: dict[int, str] = {}  # instances whose programs do not run, by node, and why
         self._quit = False
 
     def apply(self, event: Event) -> None:
@@ -94,15 +94,16 @@ class Fold:
         self.nodes[node] = new
         self._touched_nodes.add(node)
         if new == DOWN:
-            self._paused.discard(node)
+            self._programs.pop(node, None)
 
-    def _pause(self, event: Event, paused: bool) -> None:
-        """Changes nothing of the network: the program stands still."""
+    def _signal(self, event: Event, before: tuple[str, ...], after: str) -> None:
+        """Changes nothing of the network: programs stand still, go on, or are dead ('' before and
+        after: they run)."""
         node = self._node(event, instance=True)
-        if self.nodes[node] == DOWN or (node in self._paused) == paused:
-            is_now = "paused" if node in self._paused else self.nodes[node]
-            _refuse(event, f"is not possible: the target is {is_now}")
-        (self._paused.add if paused else self._paused.discard)(node)
+        is_now = self._programs.get(node, "")
+        if self.nodes[node] == DOWN or is_now not in before:
+            _refuse(event, f"is not possible: the target is {is_now or self.nodes[node]}")
+        self._programs[node] = after
 
     def _link(self, event: Event) -> int:
         link = self.links.index.get(event.target, -1)
@@ -156,8 +157,9 @@ def _change(kind: EventKind) -> Callable[[Fold, Event], None]:
 
 _APPLY: dict[str, Callable[[Fold, Event], None]] = {
     **{kind.word: _change(kind) for kind in EVENT_KINDS if kind.before},
-    "pause": lambda fold, event: fold._pause(event, True),
-    "resume": lambda fold, event: fold._pause(event, False),
+    "pause": lambda fold, event: fold._signal(event, ("",), "paused"),
+    "resume": lambda fold, event: fold._signal(event, ("paused",), ""),
+    "kill": lambda fold, event: fold._signal(event, ("", "paused"), "killed"),
     "set": Fold._set,
     "background": Fold._background,
     "quit": Fold._end,

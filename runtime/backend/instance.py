@@ -131,6 +131,7 @@ class Instance(Protocol):
     ended: ProgramEnd | None  # its program ended by itself
     started: bool  # its program was
     killed: bool  # all of it died, unasked
+    dead: bool  # the timeline has killed its programs; whoever follows that sets it
     paused: bool  # the timeline has stopped its processes; whoever follows that sets it, too
 
     @property

@@ -31,7 +31,7 @@ class ExpectedDelay:
     delay_ns: int
     jitter_ns: int  # as the plan composes it
     deviation_ns: float  # standard deviation that it means
-    loss_ppb: int  # with what arrives corrupt, which no receiver takes
+    loss_ppb: int  # with what arrives corrupt, which no receiver takes, and what is rejected
     heavy: bool  # some jitter has a long tail
     kurtosis: float
     mixed: bool  # jitters of several distributions on one path
@@ -61,7 +61,7 @@ def expected(crossed: tuple[PlannedWay, ...]) -> ExpectedDelay:
         passed *= 1 - way.totals.loss_ppb / 1e9
         squares += way.totals.jitter_ns**2
         for state in way.states:
-            passed *= 1 - state.corrupt_ppb / 1e9
+            passed *= (1 - state.corrupt_ppb / 1e9) * (1 - state.reject_ppb / 1e9)
             if state.jitter_ns:
                 kinds.add(state.distribution)
                 spread += _variance(state)

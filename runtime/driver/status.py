@@ -35,7 +35,8 @@ def services(timeline_runner: TimelineRunner) -> tuple[ServiceState, ...]:
         not_started = shown_state(instance) == FAILED_TO_START
         count["not_started" if not_started else instance.state] += 1
         if (instance.ended or instance.killed) and instance.state != "down":
-            well = instance.ended is not None and instance.ended.well and not instance.killed
+            ended = instance.ended
+            well = ended is not None and (ended.well or instance.dead) and not instance.killed
             count["done" if well else "failed"] += 1
     return tuple(
         ServiceState(service.name, *count.values())

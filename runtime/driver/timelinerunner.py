@@ -36,6 +36,7 @@ from runtime.errors import RunError, fail
 from runtime.schedule import Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
+FAREWELL_NS = 1_000_000_000
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
 
 
@@ -80,6 +81,7 @@ class TimelineRunner:
         self._network: RunNetwork | None = None  # before the start nothing is there to be cut
         self._states = list(schedule.start.nodes)
         self._cuts: set[asyncio.Task[None]] = set()
+        self._left: dict[str, Incarnation] = {}  # the last one of each instance that has left
         names = [node.name for node in plan.topology.nodes]
         self._node_index = {name: index for index, name in enumerate(names)}
         self._initial = dict(zip(names, schedule.start.nodes, strict=True))
@@ -261,11 +263,14 @@ class TimelineRunner:
     async def _cut(
         self, incarnation: Incarnation, name: str, node: int, links: frozenset[int]
     ) -> None:
-        """The network of an instance that has left, once its last process has ended."""
+        """The network of an instance that has left, some time after its last process has ended:
+        what its kernel sends then, to end connections, is still on its way."""
         await incarnation.gone
+        await sleep_until(time.monotonic_ns() + FAREWELL_NS)
         instance = self.instances[name]
-        if instance.state != DOWN or self._network is None:
-            return  # it is back already: its rejoin has seen to its network
+        back = instance.state != DOWN or self._left[name] is not incarnation
+        if back or self._network is None:
+            return  # its rejoin has seen to its network
         if await self._network.cut(node, links):
             self._log({"kind": "cut", "target": name, "applied_ns": self.elapsed()})
 
@@ -279,6 +284,8 @@ class TimelineRunner:
         for name in sorted(staged.incarnations.keys() - set(step.joins)):
             self.instances[name].state = self._initial[name]
             self._chain(name, self._join(name, None, staged, network))
+            if name in self.schedule.held:
+                self._chain(name, self._signalled(name, self.schedule.held[name]))
         for event in step.events:
             self._do(event, staged, network)
         self._steps_left -= 1
@@ -300,7 +307,7 @@ class TimelineRunner:
         if event.kind in STATE_AFTER:
             self.instances[name].state = STATE_AFTER[event.kind]
 
-    def _chain(self, name: str, action: Coroutine[Any, Any, None]) -> None:
+    def _chain(self, name: str, action: Coroutine[Any, Any, object]) -> None:
         """Actions on one instance happen one after the other; different instances do not wait."""
         before = self._chains.get(name)
 
@@ -364,18 +371,24 @@ class TimelineRunner:
         self._done(event, staged.step, network, left.at_ns - self.t0_ns)
         node = self._node_index[event.target]
         if left.incarnation is not None and node in staged.held:
+            self._left[event.target] = left.incarnation
             action = self._cut(left.incarnation, event.target, node, staged.held[node])
             task = asyncio.get_running_loop().create_task(action)
             self._cuts.add(task)
             task.add_done_callback(self._cuts.discard)
 
     async def _signal(self, event: Event, staged: _Staged, network: Effect | None) -> None:
-        instance = self.instances[event.target]
-        at_ns = await instance.signal(event.kind)
-        if event.kind in ("pause", "resume"):
-            instance.paused = event.kind == "pause"
-        self._starts.mark(instance, event.kind, at_ns - self.t0_ns)
-        self._done(event, staged.step, network, at_ns - self.t0_ns)
+        elapsed = await self._signalled(event.target, event.kind)
+        self._done(event, staged.step, network, elapsed)
+
+    async def _signalled(self, name: str, kind: str) -> int:
+        """When it was."""
+        instance = self.instances[name]
+        instance.dead |= kind == "kill"
+        elapsed = await instance.signal(kind) - self.t0_ns
+        instance.paused = kind == "pause"
+        self._starts.mark(instance, kind, elapsed)
+        return elapsed
 
     def _done(
         self,

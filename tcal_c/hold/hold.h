@@ -38,7 +38,8 @@ enum order {
     ORDER_PAUSE = 4,
     ORDER_RESUME = 5,
     ORDER_SETUP = 6,
-    ORDER_LAST = ORDER_SETUP
+    ORDER_KILL = 7,
+    ORDER_LAST = ORDER_KILL
 };
 
 /* Commands (one a file); arguments begin after the command's own name. */

@@ -14,7 +14,8 @@
 
 static const char *const NAMES[] = {
     [ORDER_JOIN] = "join",   [ORDER_LEAVE] = "leave",   [ORDER_CRASH] = "crash",
-    [ORDER_PAUSE] = "pause", [ORDER_RESUME] = "resume", [ORDER_SETUP] = "setup"};
+    [ORDER_PAUSE] = "pause", [ORDER_RESUME] = "resume", [ORDER_SETUP] = "setup",
+    [ORDER_KILL] = "kill"};
 
 enum order order_named(const char *name) {
     for (int order = ORDER_JOIN; order <= ORDER_LAST; order++) {

@@ -151,6 +151,9 @@ static bool obey(struct hold *self, enum order order) {
         start(self);
     } else if ((order == ORDER_PAUSE || order == ORDER_RESUME) && there) {
         return pause_or_resume(self, order);
+    } else if (order == ORDER_KILL && there) {
+        self->paused = false;
+        return kill(-1, SIGKILL) == 0; /* its end is reported as any other */
     } else {
         return false;
     }

@@ -211,6 +211,9 @@ static void obey(struct instance *self) {
         stop(self, room + 5);
     } else if (strcmp(room, "pause") == 0 || strcmp(room, "resume") == 0) {
         pause_all(self, strcmp(room, "pause") == 0);
+    } else if (strcmp(room, "kill") == 0) {
+        kill(-1, SIGKILL); /* everything but us: the host stays */
+        self->paused = false;
     } else {
         message_sendf(self->control, "failed not a request: %.40s", room);
     }

@@ -26,4 +26,4 @@ def test_orders_are_those_of_tstorm_hold() -> None:
     known = dict(re.findall(r"ORDER_(\w+) = (\d+)", HOLD.read_text()))
     for kind in EVENT_KINDS:
         assert kind.order == int(known[kind.word.upper()]) if kind.order else kind.word not in known
-    assert set(SIGNALS) == {"pause", "resume"}, "tstorm-hold and tstorm-ns know these by name"
+    assert set(SIGNALS) == {"pause", "resume", "kill"}, "tstorm-hold and tstorm-ns know them"

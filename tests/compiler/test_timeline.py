@@ -386,10 +386,44 @@ def test_a_pause_changes_nothing_of_the_network() -> None:
     assert (plan.epochs[1].nodes, plan.epochs[1].links) == ((), ())
 
 
+def test_programs_are_killed_and_their_host_stays() -> None:
+    compilation = compiled(NET + "at 1s b.0 kill\nat 2s b.0 disconnect\nat 3s b.0 reconnect\n")
+    assert [e.kind for e in compilation.events][-3:] == ["kill", "disconnect", "reconnect"]
+    plan = compilation.plan
+    assert (plan.epochs[1].nodes, plan.epochs[1].links) == ((), ())
+    assert not plan.verify()
+
+
+def test_a_join_starts_killed_programs_on_another_host() -> None:
+    """Those that are not there come first, and those that were killed are asked for like them."""
+    assert shown(events(NET + "at 1s b.1 kill\nat 2s b join 1\n")) == [
+        (2.0, "crash", "b.1"),
+        (2.0, "join", "b.1"),
+    ]
+    text = NET + "at 0s b join\nat 1s b.0 kill and b.1 crash\nat 2s b join 1\n"
+    assert shown(events(text)) == [(2.0, "join", "b.1")]
+    assert shown(events(text + "at 3s b join\n")) == [(3.0, "crash", "b.0"), (3.0, "join", "b.0")]
+
+
+def test_kills_are_drawn_from_those_that_live() -> None:
+    found = events(NET + "from 1s to 9s a kill 4\n")
+    assert [e.kind for e in found] == ["kill"] * 4
+    assert {e.target for e in found} == {"a.0", "a.1", "a.2", "a.3"}
+    found = events(NET + "at 1s b.0 pause\nat 2s b kill 100%\n")
+    assert shown(found) == [(2.0, "kill", "b.0"), (2.0, "kill", "b.1")]
+
+
+def test_a_pause_ends_with_a_kill() -> None:
+    done = compiled(NET + "from 1s to 9s b.0 pause\nat 3s b.0 kill\n")
+    assert [e.kind for e in done.events][-2:] == ["pause", "kill"]
+    [warning] = done.diagnostics
+    assert (warning.code, "was killed at 9s" in warning.message) == ("TS0912", True)
+
+
 # --- who is there at first ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", ["crash", "leave", "disconnect", "pause", "restart"])
+@pytest.mark.parametrize("what", ["crash", "kill", "leave", "disconnect", "pause", "restart"])
 def test_a_service_that_does_something_else_first_is_there(what: str) -> None:
     found = compiled(NET + f"at 5s b {what} 1\nat 9s a join\nat 4s a.1 crash\n").events
     assert [e.target for e in found if e.at_ns == 0] == ["a.0", "a.1", "a.2", "a.3", "b.0", "b.1"]

@@ -62,7 +62,7 @@ class FakeInstance:
     ) -> None:
         self.node, self.state, self.start_error = node, "down", ""
         self.ended: ProgramEnd | None = None
-        self.started = self.killed = self.paused = False
+        self.started = self.killed = self.dead = self.paused = False
         self.argv = ("there",)
         self.present: Incarnation | None = None
         self.commands: ServiceCommands | None = None

@@ -185,6 +185,7 @@ class RandomTimeline:
         self.link_up = dict.fromkeys(self.link, True)
         self.background = dict.fromkeys(self.link, 0)
         self.paused: set[str] = set()
+        self.killed: set[str] = set()
         self.events: list[Event] = []
 
     def draw(self, length: int) -> tuple[Event, ...]:
@@ -203,8 +204,9 @@ class RandomTimeline:
     def _add(self, at_ns: int, kind: str, target: str, **args: int | str) -> None:
         self.events.append(Event(len(self.events), at_ns, kind, target, args, 1))
         where = {"join": "up", "reconnect": "up", "disconnect": "cut", "bridge_up": "up"}
-        if kind in ("leave", "crash"):
+        if kind in ("leave", "crash", "kill"):
             self.paused.discard(target)
+            (self.killed.add if kind == "kill" else self.killed.discard)(target)
         if kind in (*where, "leave", "crash", "bridge_down"):
             self.node[target] = where.get(kind, "down")
 
@@ -216,7 +218,9 @@ class RandomTimeline:
             self._add(at_ns, "bridge_down" if where == "up" else "bridge_up", name)
         elif where == "down":
             self._add(at_ns, "join", name)
-        elif self.rnd.random() < 0.3:
+        elif self.rnd.random() < 0.1 and name not in self.killed:
+            self._add(at_ns, "kill", name)
+        elif self.rnd.random() < 0.3 and name not in self.killed:
             self._add(at_ns, "resume" if name in self.paused else "pause", name)
             self.paused ^= {name}
         elif where == "cut":

@@ -19,7 +19,7 @@ from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, networks, timeline
 
-NO_OBSTACLES = ("set", "background", "pause", "resume")  # whom they concern is still there
+NO_OBSTACLES = ("set", "background", "pause", "resume", "kill")  # whom they concern is still there
 
 
 def plan_of(topology: Topology, events: tuple[Event, ...]) -> Plan:

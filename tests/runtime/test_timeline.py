@@ -59,16 +59,18 @@ def test_start_at_folds_what_was_before(plan_of: Compile) -> None:
     ]
 
 
-def test_who_is_paused_at_the_start(plan_of: Compile) -> None:
+def test_who_is_paused_or_killed_at_the_start(plan_of: Compile) -> None:
+    """server.0 crashes at 10 s, server.1 at 20 s."""
     text = TEXT + "at 5s server pause\nat 15s server.1 resume\nat 16s server.1 pause for 9s\n"
+    text += "at 17s server.1 kill\n"
     plan = read_plan(plan_of(text))
     found = {
-        at: tl.Schedule(plan, RunOptions(start_at_ns=at * S)).paused
-        for at in (0, 5, 10, 15, 16, 20)
+        at: dict(tl.Schedule(plan, RunOptions(start_at_ns=at * S)).held)
+        for at in (0, 5, 10, 15, 16, 17, 20)
     }
-    both = frozenset(("server.0", "server.1"))
-    one, none = frozenset(("server.1",)), frozenset[str]()
-    assert found == {0: none, 5: both, 10: one, 15: none, 16: one, 20: none}
+    both, one = {"server.0": "pause", "server.1": "pause"}, {"server.1": "pause"}
+    killed = {"server.1": "kill"}
+    assert found == {0: {}, 5: both, 10: one, 15: {}, 16: one, 17: killed, 20: {}}
 
 
 def test_only_rejoins_are_prepared_later(plan_of: Compile) -> None:

@@ -256,17 +256,17 @@ class ProgramSupervisor:
                 self._lived(step, self._own[name], what, "", self._now())
             elif what in ORDERS and name in self._own:
                 self._carry_out(step, self._own[name], what)
-        for name in sorted(schedule.paused & self._own.keys()) if step == 0 else ():
-            self._pause_from_the_start(name)
+        for name in sorted(schedule.held.keys() & self._own.keys()) if step == 0 else ():
+            self._hold_from_the_start(name, schedule.held[name])
 
-    def _pause_from_the_start(self, name: str) -> None:
-        """A run that begins after the pause; no event of it says so."""
+    def _hold_from_the_start(self, name: str, kind: str) -> None:
+        """A run that begins after a pause or a kill; no event of it says so."""
         program = self._program(self._own[name])
         refused = "its program is not known" if program.gated else "there is no tstorm-hold"
         if program.hold is not None and not program.gated:
-            refused = program.hold.order("pause")
+            refused = program.hold.order(kind)
         if refused:
-            self._say({"say": "notice", "text": f"{name} is not paused at the start: {refused}"})
+            self._say({"say": "notice", "text": f"no {kind} of {name} at the start: {refused}"})
 
     def carry_out_again(self, orders: Iterable[InstanceOrder]) -> None:
         """What an agent before this one may not have done. A tstorm-hold ignores what is so already

@@ -107,7 +107,7 @@ class PodInstance:
         self.start_error = ""
         self.ended: ProgramEnd | None = None
         self.started = False
-        self.killed = self.paused = False
+        self.killed = self.dead = self.paused = False
         self.present: PodIncarnation | None = None
         self._t0_ns = t0_ns
         self._hearers = hearers
@@ -223,7 +223,7 @@ class PodInstance:
         start = _Start(at_ns, refused, self._loop.create_future(), self._loop.create_future())
         self._current = start
         self.ended, self.started, self.start_error, self.killed = None, False, "", False
-        self.paused = False
+        self.dead = self.paused = False
         if not refused:
             self._unanswered.append(start)
         self._joins.put_nowait(start)

@@ -193,7 +193,7 @@ class LocalInstance:
         self.ended: ProgramEnd | None = None  # the present incarnation's program, ended by itself
         self.started = False  # the present incarnation's program was
         self.start_error = ""  # why it was not
-        self.paused = False
+        self.dead = self.paused = False
         self.killed = False  # the present incarnation's first process is dead, unasked
         self.current: LocalIncarnation | None = None
         self._maker = maker
@@ -267,16 +267,15 @@ class LocalInstance:
         if self._stacks is not None:
             incarnation.stack = self._stacks.arrived(self.name, incarnation.holder.pid)
         self.ended, self.started, self.start_error, self.killed = None, False, "", False
-        self.paused = False
+        self.dead = self.paused = False
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
         incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
         return time.monotonic_ns()
 
     def _program_ended(self, incarnation: LocalIncarnation, ended: ProgramEnd) -> None:
-        expected = self.current is not incarnation
-        if not expected:
+        if self.current is incarnation:
             self.ended = ended
-        self._on_ended(self, ended, expected)
+        self._on_ended(self, ended, self.current is not incarnation or self.dead)
 
     def _gone(self, incarnation: LocalIncarnation) -> None:
         if self._stacks is not None and incarnation.stack is not None:

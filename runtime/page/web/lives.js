@@ -9,9 +9,10 @@ const BEGINS = new Set(["join", "start"]); // a program's life
 const OUTAGES = {
   link_down: ["link_up", "down", 0], bridge_down: ["bridge_up", "down", 0],
   disconnect: ["reconnect", "cut off", 1], pause: ["resume", "paused", 1],
+  kill: ["join", "killed", 1],
   leave: ["join", "gone", 1], crash: ["join", "gone", 1], killed: ["join", "gone", 1],
 };
-const OVER = { leave: ["reconnect", "resume"], crash: ["reconnect", "resume"], killed: ["reconnect", "resume"] };
+const OVER = { leave: ["reconnect", "resume"], crash: ["reconnect", "resume"], kill: ["resume"], killed: ["reconnect", "resume"] };
 const NAMED = 2; // of what fails at once, so many have names
 
 // A program may have begun, and ended, before its instance joined (before time 0).
@@ -40,12 +41,13 @@ export function lives(model) {
     if (network.services[node] >= 0) of(name, at ? at.nodes[node] : "down");
   });
   const known = model.events.filter((event) => !event.asked && (event.kind in NODE_BECOMES || BEGINS.has(event.kind)
-    || ["exit", "pause", "resume"].includes(event.kind)));
+    || ["exit", "pause", "resume", "kill"].includes(event.kind)));
   known.sort((a, b) => lifeMoment(a) - lifeMoment(b));
   for (const event of known) {
     const one = of(event.target);
     if (BEGINS.has(event.kind)) one.ended = "";
     if (event.kind === "exit") one.ended = event.failed ? "failed" : "ended";
+    if (event.kind === "kill") one.ended = "ended";
     if (event.kind === "exit") one.ends.push([eventMoment(event), endSign(event), event.text]);
     if (event.kind === "killed") one.ends.push([eventMoment(event), endSign(event), "killed from outside"]);
     one.killed = event.kind === "killed" || (one.killed && !BEGINS.has(event.kind));

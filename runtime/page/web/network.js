@@ -272,6 +272,7 @@ const RARE = [
   ["corrupt_ppb", (n) => `corrupts ${percent(n / 1e9)}`],
   ["reorder_ppb", (n) => `reorders ${percent(n / 1e9)}`],
   ["reorder_ns", (n) => `by ${span(n)}`],
+  ["reject_ppb", (n) => `rejects ${percent(n / 1e9)}`],
 ];
 
 function linkWords(name, now) {

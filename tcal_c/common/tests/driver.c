@@ -9,7 +9,7 @@
 #include "driver.h"
 
 #include "check.h"
-#include "pktd/core/draw.h"
+#include "pktd/core/draws/draw.h"
 #include "mutate.h"
 
 #include <signal.h>

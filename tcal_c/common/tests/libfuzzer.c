@@ -1,6 +1,6 @@
 /* libFuzzer with mutations that know what the input is. */
 #include "check.h"
-#include "pktd/core/draw.h"
+#include "pktd/core/draws/draw.h"
 #include "mutate.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -7,7 +7,7 @@
 #include "capture.h"
 
 #include "pcapng.h"
-#include "pktd/core/packet.h"
+#include "pktd/core/packets/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>

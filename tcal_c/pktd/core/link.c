@@ -320,6 +320,24 @@ static uint64_t next_number(struct link *link, bool probe, uint32_t count) {
     return probes;
 }
 
+bool link_refuses(const struct link *link, const struct piece *piece) {
+    if (link->impair.is.reject == 0 || !link->up) {
+        return false;
+    }
+    bool probe = piece->frame->info.probe;
+    uint64_t probes = counter_get(&link->count.probes);
+    uint64_t nth = probe ? probes : counter_get(&link->count.pkts) - probes;
+    return impair_rejects(&link->impair, link->seed, probe, nth);
+}
+
+void link_refuse(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
+    next_number(link, piece->frame->info.probe, piece->count);
+    counter_add(&link->count.pkts, piece->count);
+    counter_add(&link->count.bytes, packet_bytes(&piece->frame->info, piece->first, piece->count));
+    counter_add(&t->rejected, piece->count);
+    drop_piece(t, link, piece, at_ns);
+}
+
 void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
     uint64_t nth = next_number(link, piece->frame->info.probe, piece->count);
     uint64_t bytes = packet_bytes(&piece->frame->info, piece->first, piece->count);
@@ -423,7 +441,8 @@ static void change_impairments(struct link *link, const struct link_config *conf
                   {LINK_DUPLICATE, &to->duplicate, from->duplicate},
                   {LINK_CORRUPT, &to->corrupt, from->corrupt},
                   {LINK_REORDER, &to->reorder, from->reorder},
-                  {LINK_BY, &to->reorder_ns, from->reorder_ns}};
+                  {LINK_BY, &to->reorder_ns, from->reorder_ns},
+                  {LINK_REJECT, &to->reject, from->reject}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         *values[i].to = config->fields & values[i].field ? values[i].value : *values[i].to;
     }

@@ -4,10 +4,10 @@
 #define PKTD_LINK_H
 
 #include "pktd/core/structures/counter.h"
-#include "impair.h"
+#include "pktd/core/draws/impair.h"
 #include "pktd/core/structures/heap.h"
 #include "pktd/record/ring.h"
-#include "pool.h"
+#include "pktd/core/packets/pool.h"
 #include "queue.h"
 
 enum link_field {
@@ -27,12 +27,13 @@ enum link_field {
     LINK_CORRUPT = 4096,
     LINK_REORDER = 8192,
     LINK_BY = 16384,
-    LINK_IMPAIRMENTS = 32512 /* 0 where a link does not state them; of links only, not of paths */
+    LINK_REJECT = 32768,
+    LINK_IMPAIRMENTS = 65280 /* 0 where a link does not state them; of links only, not of paths */
 };
 
 /* Of the protocol, for usages. */
 #define PATH_KEYS "rate delay jitter loss queue dist"
-#define LINK_KEYS PATH_KEYS " burst burst-pass gap-loss duplicate corrupt reorder by"
+#define LINK_KEYS PATH_KEYS " burst burst-pass gap-loss duplicate corrupt reorder by reject"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -112,6 +113,7 @@ struct transit {
     counter drop_nobuf; /* segments for which there was no memory */
     counter duplicated; /* copies that links made, whether they found room or not */
     counter corrupted;
+    counter rejected;  /* segments */
     counter reordered; /* segments that left the order, on any link */
 };
 
@@ -122,6 +124,12 @@ struct transit {
 
 /* A piece arrives at the link at `at_ns`. Takes it over. */
 void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);
+
+/* Whether the link refuses the piece, which arrives at it. */
+bool link_refuses(const struct link *link, const struct piece *piece);
+
+/* The piece is refused, and counted as dropped. Takes it over. */
+void link_refuse(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);
 
 /* Takes the piece that is due out of the link. */
 struct piece *link_take(struct transit *t, struct link *link);

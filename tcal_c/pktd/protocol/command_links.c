@@ -45,7 +45,7 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
 #define LINK_USAGE                                                                                 \
     "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1 "  \
     "[burst=MILLI] [burst-pass=PPB] [gap-loss=PPB] [duplicate=PPB] [corrupt=PPB] [reorder=PPB] "   \
-    "[by=NS]"
+    "[by=NS] [reject=PPB]"
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
@@ -66,7 +66,8 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
                    {"duplicate", LINK_DUPLICATE, PPB, &c->impairments.duplicate},
                    {"corrupt", LINK_CORRUPT, PPB, &c->impairments.corrupt},
                    {"reorder", LINK_REORDER, PPB, &c->impairments.reorder},
-                   {"by", LINK_BY, DAY_NS, &c->impairments.reorder_ns}};
+                   {"by", LINK_BY, DAY_NS, &c->impairments.reorder_ns},
+                   {"reject", LINK_REJECT, PPB, &c->impairments.reject}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
             *known = true;

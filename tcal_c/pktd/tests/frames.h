@@ -2,7 +2,7 @@
 #ifndef TESTS_FRAMES_H
 #define TESTS_FRAMES_H
 
-#include "pktd/core/packet.h"
+#include "pktd/core/packets/packet.h"
 
 struct test_frame {
     struct virtio_net_hdr vnet;

@@ -1,6 +1,6 @@
 /* Every test of pktd's core, under the sanitizers; ends with the first failure. */
 #include "common/tests/check.h"
-#include "pktd/core/draw.h"
+#include "pktd/core/draws/draw.h"
 
 int main(void) {
     static const struct {

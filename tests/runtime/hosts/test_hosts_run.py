@@ -160,7 +160,7 @@ def test_join_leave_crash_and_rejoin_over_hosts(plan_of: Compile, user: User) ->
         'service client img=x exec="ping -D -i 0.02 server.0"\n'
         + STAR
         + "at 1s server.0 crash\nat 2s server.0 join\nat 3s server.0 crash\n"
-        "at 3s server.0 join\nat 4s server.1 leave\nat 5s server.1 join\nat 6s quit\n"
+        "at 3s server.0 join\nat 4s server.1 leave\nat 6s server.1 join\nat 7s quit\n"
     )
     assert user.run(plan, hosts=3)["outcome"] == "completed"
     logs = user.home / "out/logs"

@@ -1,7 +1,7 @@
 /* The draws: fixed values, right frequencies, independent of order. */
 #include "common/quantile.h"
 #include "common/tests/check.h"
-#include "pktd/core/draw.h"
+#include "pktd/core/draws/draw.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
-/* Losses in bursts, copies, damage and packets that leave the order: as often as asked, from the
- * seed alone, and with nothing lost or counted twice beside them. */
+/* Losses in bursts, copies, damage, packets that leave the order, and refusals: as often as asked,
+ * from the seed alone, and with nothing lost or counted twice beside them. */
 #include "common/tests/check.h"
-#include "pktd/core/impair.h"
+#include "pktd/core/draws/impair.h"
+#include "pktd/core/packets/refusal.h"
 #include "pktd/tests/sim.h"
 
 #include <math.h>
@@ -338,6 +339,129 @@ static void own_jitters_have_the_distribution(void) {
     CHECK_EQ(draw_scaled(-(1 << 19), 10000000), -5000000);
 }
 
+/* --- refusals --- */
+
+/* What the sender hears; `sim` is the caller's to free. */
+static const struct delivery *refused(struct sim *sim, int version, int protocol,
+                                      unsigned segment) {
+    sim_do(sim, "set 0 delay=5000000");
+    sim_do(sim, "set 1 reject=1000000000"); /* behind the bridge */
+    sim_do(sim, "set 3 delay=2000000");
+    sim_commit(sim);
+    make_frame(&frame, version, protocol, 0, 1, segment ? 10 * segment : 100, segment);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 100 * MS);
+    CHECK_EQ(engine_stat(sim, "rejected"), segment ? 10 : 1);
+    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim->count, 1);
+    CHECK_EQ(sim->delivery[0].port, 0);
+    CHECK_EQ(sim->delivery[0].at_ns, T0 + 7 * MS); /* to the bridge and back */
+    CHECK_EQ(sim->delivery[0].vnet.flags, 0);
+    return &sim->delivery[0];
+}
+
+static void tcp_is_reset(void) {
+    for (int version = 4; version <= 6; version += 2) {
+        size_t l4 = version == 4 ? 34 : 54;
+        for (unsigned segment = 0; segment <= 1000; segment += 1000) {
+            struct sim *sim = first_link("up=1");
+            const struct delivery *d = refused(sim, version, TEST_TCP, segment);
+            check_sums(NULL, d->data, d->bytes);
+            CHECK_EQ(d->bytes, l4 + 20);
+            CHECK(memcmp(d->data + l4, frame.data + l4 + 2, 2) == 0); /* the ports, swapped */
+            CHECK(memcmp(d->data + l4 + 2, frame.data + l4, 2) == 0);
+            CHECK(memcmp(d->data + l4 + 4, frame.data + l4 + 8, 4) == 0); /* what it acknowledged */
+            CHECK_EQ(d->data[l4 + 13], 4);
+            sim_free(sim);
+        }
+    }
+}
+
+static void a_connection_is_refused(void) {
+    struct packet_info info;
+    uint8_t made[REFUSAL_LIMIT];
+    make_frame(&frame, 4, TEST_TCP, 0, 1, 0, 0);
+    frame.data[34 + 13] = 2; /* SYN */
+    CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
+    CHECK_EQ(refusal_make(&info, frame.data, made), 54);
+    check_sums(NULL, made, 54);
+    CHECK_EQ(made[34 + 13], 4 + 16);
+    CHECK(memcmp(made + 34 + 4, "\0\0\0\0", 4) == 0);
+    CHECK(memcmp(made + 34 + 8, "\xff\xff\xf0\x01", 4) == 0); /* its number, and one for SYN */
+    frame.data[34 + 13] = 4;
+    CHECK_EQ(refusal_make(&info, frame.data, made), 0);
+}
+
+static void all_else_is_unreachable(void) {
+    struct sim *sim = first_link("up=1");
+    const struct delivery *d = refused(sim, 4, TEST_UDP, 0);
+    CHECK_EQ(d->bytes, 14 + 20 + 8 + 128);
+    CHECK(d->data[34] == 3 && d->data[35] == 3);
+    CHECK(memcmp(d->data + 42, frame.data + 14, 128) == 0);
+    sim_free(sim);
+    sim = first_link("up=1");
+    d = refused(sim, 6, TEST_UDP, 0);
+    CHECK_EQ(d->bytes, 14 + 40 + 8 + 148);
+    CHECK(d->data[54] == 1 && d->data[55] == 4);
+    check_sums(NULL, d->data, d->bytes); /* of ICMPv6 with the pseudo header */
+    sim_free(sim);
+}
+
+static void errors_and_fragments_have_no_answer(void) {
+    struct packet_info info;
+    uint8_t made[REFUSAL_LIMIT];
+    make_frame(&frame, 4, TEST_UDP, 0, 1, 100, 0);
+    frame.vnet.flags = 0;
+    static const struct {
+        size_t at;
+        uint8_t is;
+    } odd[] = {{14 + 9, 2 /* IGMP */}, {14 + 6, 0x20 /* more fragments */}, {14 + 7, 9}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        uint8_t was = frame.data[odd[i].at];
+        frame.data[odd[i].at] = odd[i].is;
+        CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
+        CHECK_EQ(refusal_make(&info, frame.data, made), 0);
+        frame.data[odd[i].at] = was;
+    }
+    frame.data[14 + 9] = 1; /* ICMP */
+    for (int type = 0; type < 20; type++) {
+        frame.data[34] = (uint8_t)type;
+        CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
+        bool asks = type == 8 || type == 13 || type == 15 || type == 17;
+        CHECK_EQ(refusal_make(&info, frame.data, made) > 0, asks);
+    }
+}
+
+static void an_answer_that_is_refused_ends_there(void) {
+    struct sim *sim = first_link("reject=1000000000");
+    sim_do(sim, "set 1 reject=1000000000");
+    sim_do(sim, "set 3 reject=1000000000");
+    sim_commit(sim);
+    make_packet(&frame, 0, 1, 100);
+    sim_send(sim, 0, &frame); /* refused at its own node, whose answer is there already */
+    CHECK_EQ(sim->count, 1);
+    sim_do(sim, "set 0 reject=0");
+    sim_commit(sim);
+    sim_send(sim, 0, &frame); /* refused at the bridge, and so is the answer */
+    sim_run(sim, T0 + 100 * MS);
+    CHECK_EQ(sim->count, 1);
+    CHECK_EQ(engine_stat(sim, "rejected"), 3);
+    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    sim_free(sim);
+}
+
+static void a_share_may_be_refused(void) {
+    struct sim *sim = first_link("reject=300000000");
+    make_packet(&frame, 0, 1, 100);
+    for (int i = 0; i < 3000; i++) {
+        sim_send(sim, 0, &frame);
+    }
+    sim_run(sim, T0 + 100 * MS);
+    near((double)engine_stat(sim, "rejected"), 900, sqrt(3000 * 0.3 * 0.7));
+    CHECK_EQ(sim->count, 3000); /* each arrives, or its sender hears of it */
+    sim_free(sim);
+}
+
 /* Changes while packets wait and travel, some out of order: all arrive, each once, by time. */
 static void changes_keep_what_is_on_its_way(void) {
     struct sim *sim = first_link("delay=20000000 jitter=10000000 rate=2000000 queue=1000000 "
@@ -418,6 +542,12 @@ void test_impairments(void) {
     some_come_later_and_the_others_in_order();
     each_packet_may_have_a_jitter_of_its_own();
     own_jitters_have_the_distribution();
+    tcp_is_reset();
+    a_connection_is_refused();
+    all_else_is_unreachable();
+    errors_and_fragments_have_no_answer();
+    an_answer_that_is_refused_ends_there();
+    a_share_may_be_refused();
     changes_keep_what_is_on_its_way();
     what_waits_is_lost_with_the_link();
     a_link_that_states_none_has_none();

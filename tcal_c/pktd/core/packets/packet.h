@@ -22,11 +22,12 @@ enum packet_split { SPLIT_NONE, SPLIT_TCP, SPLIT_UDP };
 /* Addresses as 16 bytes; an IPv4 address stands in the first four. */
 struct packet_info {
     struct virtio_net_hdr vnet;
-    uint8_t version; /* 4 or 6 */
-    uint8_t split;   /* enum packet_split */
-    bool probe;      /* of the run itself, no program's */
-    uint16_t l4;     /* offset of the transport header in the frame (split packets only) */
-    uint16_t header; /* bytes before the payload that every segment repeats (split packets only) */
+    uint8_t version;  /* 4 or 6 */
+    uint8_t split;    /* enum packet_split */
+    bool probe;       /* of the run itself, no program's */
+    uint8_t protocol; /* above IP; IPPROTO_NONE of a fragment of IPv4 */
+    uint16_t l4;      /* offset of the transport header in the frame */
+    uint16_t header;  /* bytes before the payload that every segment repeats (split packets only) */
     uint16_t segment_payload;
     uint32_t length;   /* bytes of the frame, without padding behind the IP packet */
     uint32_t segments; /* 1 when not split */

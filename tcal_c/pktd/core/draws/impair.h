@@ -16,6 +16,7 @@ struct impairments {
     uint64_t corrupt;
     uint64_t reorder;
     uint64_t reorder_ns; /* 0: a packet that leaves the order has a jitter of its own */
+    uint64_t reject;     /* refused before all of this */
 };
 
 /* Two states (Gilbert 1960, Elliott 1963): packets in a burst are lost with one probability, those
@@ -41,6 +42,9 @@ bool impair_lost(struct impair *impair, uint64_t seed, bool probe, uint64_t n, u
 
 /* What happens to it, of IMPAIR_…, where it is not lost. */
 unsigned impair_draw(const struct impair *impair, uint64_t seed, bool probe, uint64_t n);
+
+/* Whether it is refused. */
+bool impair_rejects(const struct impair *impair, uint64_t seed, bool probe, uint64_t n);
 
 /* Which of the `bits` of packet n is flipped. */
 uint32_t impair_bit(uint64_t seed, bool probe, uint64_t n, uint32_t bits);

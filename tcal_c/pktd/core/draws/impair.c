@@ -12,6 +12,7 @@
 #define KEY_DUPLICATE 0x6475706C6963ull /* "duplic" */
 #define KEY_CORRUPT 0x636F7272757074ull /* "corrupt" */
 #define KEY_REORDER 0x72656F72646572ull /* "reorder" */
+#define KEY_REJECT 0x72656A656374ull    /* "reject" */
 #define KEY_BIT 0x626974ull             /* "bit" */
 #define KEY_OF_PROBE 0x70726F6265000000ull
 
@@ -82,6 +83,10 @@ unsigned impair_draw(const struct impair *impair, uint64_t seed, bool probe, uin
     found |= happens(seed, KEY_CORRUPT, probe, n, is->corrupt) ? IMPAIR_CORRUPT : 0;
     found |= happens(seed, KEY_REORDER, probe, n, is->reorder) ? IMPAIR_STRAY : 0;
     return found;
+}
+
+bool impair_rejects(const struct impair *impair, uint64_t seed, bool probe, uint64_t n) {
+    return happens(seed, KEY_REJECT, probe, n, impair->is.reject);
 }
 
 uint32_t impair_bit(uint64_t seed, bool probe, uint64_t n, uint32_t count) {

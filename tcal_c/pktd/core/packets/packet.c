@@ -10,6 +10,7 @@
  */
 #include "packet.h"
 
+#include "pktd/core/structures/octets.h"
 #include "probe/wire.h"
 
 #include <string.h>
@@ -24,38 +25,6 @@
 #define UDP_CHECKSUM 6
 #define UDP_HEADER 8u
 #define ICMP_HEADER 8u
-
-static uint16_t get16(const uint8_t *p) {
-    return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static void put16(uint8_t *p, uint32_t v) {
-    p[0] = (uint8_t)(v >> 8);
-    p[1] = (uint8_t)v;
-}
-
-static uint32_t get32(const uint8_t *p) {
-    return (uint32_t)get16(p) << 16 | get16(p + 2);
-}
-
-static void put32(uint8_t *p, uint32_t v) {
-    put16(p, v >> 16);
-    put16(p + 2, v & 0xFFFF);
-}
-
-static uint32_t sum16(const uint8_t *p, size_t bytes, uint32_t sum) {
-    for (size_t i = 0; i + 1 < bytes; i += 2) {
-        sum += get16(p + i);
-    }
-    return sum;
-}
-
-static uint16_t fold(uint32_t sum) {
-    while (sum >> 16) {
-        sum = (sum & 0xFFFF) + (sum >> 16);
-    }
-    return (uint16_t)sum;
-}
 
 static enum packet_error parse_ipv4(struct packet_info *info, const uint8_t *ip, size_t room,
                                     uint8_t *protocol, size_t *l4) {
@@ -142,7 +111,6 @@ static enum packet_error parse_split(struct packet_info *info, const uint8_t *fr
     if (segments > SEGMENT_LIMIT) {
         return PACKET_MALFORMED;
     }
-    info->l4 = (uint16_t)l4;
     info->header = (uint16_t)header;
     info->segment_payload = info->vnet.gso_size;
     info->segments = segments ? (uint32_t)segments : 1;
@@ -191,6 +159,8 @@ enum packet_error packet_parse(struct packet_info *info, const struct virtio_net
     if (error != PACKET_OK) {
         return error;
     }
+    info->protocol = protocol;
+    info->l4 = (uint16_t)(l4 < UINT16_MAX ? l4 : UINT16_MAX);
     info->probe = is_probe(info, frame, protocol, l4);
     return parse_split(info, frame, protocol, l4);
 }
@@ -308,11 +278,7 @@ static void complete_checksum(const struct virtio_net_hdr *vnet, uint8_t *frame,
     if (!(vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) || at + 2 > length) {
         return;
     }
-    size_t bytes = length - vnet->csum_start;
-    uint32_t sum = sum16(frame + vnet->csum_start, bytes, 0);
-    if (bytes % 2) {
-        sum += (uint32_t)frame[length - 1] << 8;
-    }
+    uint32_t sum = sum16(frame + vnet->csum_start, length - vnet->csum_start, 0);
     uint16_t checksum = (uint16_t)~fold(sum);
     /* In UDP 0 says that there is none (RFC 768). */
     put16(frame + at, checksum == 0 && vnet->csum_offset == UDP_CHECKSUM ? 0xFFFF : checksum);
