@@ -32,7 +32,8 @@ class _Links:
         up = own.up and ends_up
         if up == own.up and not taken:
             return own
-        return own._replace(up=up, rate_bps=own.rate_bps - taken)
+        capacity = own.rate_bps if taken else 0
+        return own._replace(up=up, rate_bps=own.rate_bps - taken, capacity_bps=capacity)
 
 
 class Fold:

@@ -144,7 +144,7 @@ def _state(rnd: random.Random) -> LinkState:
 
 
 def _rare(rnd: random.Random) -> dict[str, int]:
-    fields = [row.field for row in PROPERTIES if row.rare]
+    fields = [row.field for row in PROPERTIES if row.rare and row.field != "capacity_bps"]
     return {field: rnd.randrange(10**9) for field in rnd.sample(fields, rnd.randrange(1, 4))}
 
 

@@ -38,8 +38,10 @@ def states_at(
     for item in topology.links:
         own = link[item.name]
         ends = [node[topology.nodes[end].name] for end in (item.src, item.dst)]
-        rate = own.rate_bps - background.get(item.name, 0)
-        link[item.name] = own._replace(up=own.up and ends == ["up", "up"], rate_bps=rate)
+        taken = background.get(item.name, 0)
+        rate, capacity = own.rate_bps - taken, own.rate_bps if taken else 0
+        up = own.up and ends == ["up", "up"]
+        link[item.name] = own._replace(up=up, rate_bps=rate, capacity_bps=capacity)
     return node, link
 
 

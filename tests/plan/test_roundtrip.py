@@ -166,8 +166,9 @@ def test_background_comes_off_the_rate_and_goes_back() -> None:
         Event(6, 3 * SECOND, "background", name, {"rate_bps": 0}, 3),
     ]
     plan = decode(encode(contents(topology, tuple(events))), lazy=False)
-    rates = [plan.state_at(at * SECOND).links[link].rate_bps for at in range(4)]
-    assert rates == [full, 40_000_000, 20_000_000, 80_000_000]
+    states = [plan.state_at(at * SECOND).links[link] for at in range(4)]
+    assert [state.rate_bps for state in states] == [full, 40_000_000, 20_000_000, 80_000_000]
+    assert [state.capacity_bps for state in states] == [0, 100_000_000, 80_000_000, 0]
 
 
 @pytest.mark.parametrize(

@@ -404,6 +404,7 @@ static void sort(struct link *link) {
 
 /* Gives what waits at `at_ns` its new times; what travels already keeps its own. */
 static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint64_t at_ns) {
+    uint64_t new_bps = queue_pace(&link->queue);
     bool sorted = true;
     link->last_due_ns = 0;
     for (struct piece *piece = link->head; piece; piece = piece->next) {
@@ -412,7 +413,7 @@ static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint6
             link->last_due_ns = piece->order == PIECE_IN_ORDER ? piece->due_ns : link->last_due_ns;
             continue;
         }
-        uint64_t served = queue_retimed(piece->served_ns, at_ns, old_bps, link->queue.rate_bps);
+        uint64_t served = queue_retimed(piece->served_ns, at_ns, old_bps, new_bps);
         uint64_t wait = piece->served_ns - at_ns;
         /* The segments are spread over a time that stretches as their service does. */
         piece->span_ns = (uint32_t)min_u64(
@@ -452,7 +453,7 @@ static void change_impairments(struct link *link, const struct link_config *conf
 
 void link_change(struct transit *t, struct link *link, const struct link_config *config,
                  uint64_t at_ns) {
-    uint64_t old_bps = link->queue.rate_bps;
+    uint64_t old_bps = queue_pace(&link->queue);
     uint32_t fields = config->fields;
     if (fields & LINK_LOSS) {
         link->loss_ppb = (uint32_t)config->loss_ppb;
@@ -464,7 +465,7 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     link->jitter_ns = fields & LINK_JITTER ? config->jitter_ns : link->jitter_ns;
     link->dist = fields & LINK_DIST ? config->dist : link->dist;
     link->up = fields & LINK_UP ? config->up : link->up;
-    if (fields & (LINK_LOSS | LINK_IMPAIRMENTS)) {
+    if (fields & (LINK_LOSS | LINK_OPTIONAL)) {
         change_impairments(link, config);
     }
     if (!link->up) {
@@ -473,7 +474,10 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     if (fields & LINK_RATE) {
         queue_set_rate(&link->queue, at_ns, config->rate_bps);
     }
-    if (fields & (LINK_RATE | LINK_DELAY | LINK_JITTER | LINK_DIST)) {
+    if (fields & LINK_CAP) {
+        link->queue.capacity_bps = config->capacity_bps;
+    }
+    if (fields & (LINK_RATE | LINK_CAP | LINK_DELAY | LINK_JITTER | LINK_DIST)) {
         retime(t, link, old_bps, at_ns);
     }
     counter_set(&link->count.rate_bps, link->queue.rate_bps);

@@ -28,12 +28,13 @@ enum link_field {
     LINK_REORDER = 8192,
     LINK_BY = 16384,
     LINK_REJECT = 32768,
-    LINK_IMPAIRMENTS = 65280 /* 0 where a link does not state them; of links only, not of paths */
+    LINK_CAP = 65536,
+    LINK_OPTIONAL = 130816 /* 0 where a link does not state them; of links only, not of paths */
 };
 
 /* Of the protocol, for usages. */
 #define PATH_KEYS "rate delay jitter loss queue dist"
-#define LINK_KEYS PATH_KEYS " burst burst-pass gap-loss duplicate corrupt reorder by reject"
+#define LINK_KEYS PATH_KEYS " burst burst-pass gap-loss duplicate corrupt reorder by reject cap"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -44,6 +45,7 @@ struct link_config {
     uint64_t loss_ppb;
     uint64_t queue_bytes;
     struct impairments impairments;
+    uint64_t capacity_bps;
     enum dist dist;
     bool up;
 };

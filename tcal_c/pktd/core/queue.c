@@ -4,10 +4,28 @@
  * (free - t) * rate. Integer arithmetic carries the part of a nanosecond that does not divide, so
  * that the served rate is exact over any length of time. A packet is accepted when it fits behind
  * the backlog, or when there is none (a limit below a packet's size means: nothing waits).
+ *
+ * With a capacity C above the rate A the backlog has bytes of others in it, who fill C - A and are
+ * never dropped themselves (no more than C - A ever come): in the limit of small packets it falls
+ * at A, while each of its bytes leaves at C. So a packet behind b bytes leaves b / C later, and a
+ * full queue holds a packet up as long as a real one does. In order: of two packets the later is
+ * behind no less than what has not left at C since.
  */
 #include "queue.h"
 
 #define BITS_NS (8 * NS_PER_S)
+
+uint64_t queue_pace(const struct queue *q) {
+    return max_u64(q->capacity_bps, q->rate_bps);
+}
+
+/* When the backlog as it is at `at_ns` has left. */
+static uint64_t leaves(const struct queue *q, uint64_t at_ns) {
+    if (q->capacity_bps <= q->rate_bps) {
+        return q->free_ns;
+    }
+    return at_ns + (uint64_t)((u128)(q->free_ns - at_ns) * q->rate_bps / q->capacity_bps);
+}
 
 bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service) {
     if (q->rate_bps == 0) {
@@ -24,10 +42,10 @@ bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service
         }
     }
     uint64_t work = bytes * BITS_NS + q->left;
-    service->start_ns = q->free_ns;
+    service->start_ns = leaves(q, at_ns);
     q->free_ns += work / q->rate_bps;
     q->left = work % q->rate_bps;
-    service->end_ns = q->free_ns;
+    service->end_ns = leaves(q, at_ns);
     return true;
 }
 

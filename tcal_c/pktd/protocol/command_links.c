@@ -45,7 +45,7 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
 #define LINK_USAGE                                                                                 \
     "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1 "  \
     "[burst=MILLI] [burst-pass=PPB] [gap-loss=PPB] [duplicate=PPB] [corrupt=PPB] [reorder=PPB] "   \
-    "[by=NS] [reject=PPB]"
+    "[by=NS] [reject=PPB] [cap=BPS]"
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
@@ -67,7 +67,8 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
                    {"corrupt", LINK_CORRUPT, PPB, &c->impairments.corrupt},
                    {"reorder", LINK_REORDER, PPB, &c->impairments.reorder},
                    {"by", LINK_BY, DAY_NS, &c->impairments.reorder_ns},
-                   {"reject", LINK_REJECT, PPB, &c->impairments.reject}};
+                   {"reject", LINK_REJECT, PPB, &c->impairments.reject},
+                   {"cap", LINK_CAP, RATE_LIMIT_BPS, &c->capacity_bps}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
             *known = true;
@@ -129,7 +130,7 @@ bool do_set(struct proto *p, struct words *w, struct refusal *r) {
 
 static bool link_options(struct words *w, struct op_link *op, struct refusal *r) {
     bool seeded = false;
-    op->config.fields = LINK_IMPAIRMENTS;
+    op->config.fields = LINK_OPTIONAL;
     for (char *word; (word = words_next(w));) {
         char *value = word_value(word);
         if (!value) {

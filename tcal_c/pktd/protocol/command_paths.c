@@ -8,7 +8,7 @@
 static bool path_option(struct op_link *op, const char *key, const char *value, struct refusal *r) {
     if (strcmp(key, "seed") != 0) {
         return link_option(&op->config, key, value, PATH_USAGE, r) &&
-               (!(op->config.fields & LINK_IMPAIRMENTS) || strcmp(value, "0") == 0 ||
+               (!(op->config.fields & LINK_OPTIONAL) || strcmp(value, "0") == 0 ||
                 refuse(r, "range", "%s '%.32s' is not a number from 0 to 0: a path has none", key,
                        value));
     }

@@ -49,6 +49,29 @@ static void rate_spaces_packets(void) {
     sim_free(sim);
 }
 
+/* A background that begins leaves what waits its times; so does one that ends. */
+static void a_background_moves_nothing_that_waits(void) {
+    struct sim *sim = sim_new(POOL);
+    sim_pair(sim, "rate=8000000 delay=0 jitter=0 loss=0 queue=100000 dist=normal up=1");
+    make_packet(&frame, 0, 1, 1000);
+    for (int i = 0; i < 10; i++) {
+        sim_send(sim, 0, &frame); /* one each ms */
+    }
+    sim_run(sim, T0 + 3 * MS);
+    sim_do(sim, "set 0 rate=2000000 cap=8000000");
+    sim_commit(sim);
+    sim_send(sim, 0, &frame); /* behind 7,000 bytes */
+    sim_run(sim, T0 + 5 * MS);
+    sim_do(sim, "set 0 rate=8000000 cap=0");
+    sim_commit(sim);
+    sim_run(sim, T0 + 100 * MS);
+    CHECK_EQ(sim->count, 11);
+    for (uint64_t i = 0; i < 11; i++) {
+        CHECK_EQ(sim->delivery[i].at_ns, T0 + (i + 2) * MS); /* over two links */
+    }
+    sim_free(sim);
+}
+
 /* Each reading takes time in virtual time, in which programs that wake are late. */
 static void counters_of_many_links_read_the_clock_as_often_as_those_of_one(void) {
     struct sim *sim = sim_new(POOL);
@@ -311,6 +334,7 @@ static void backlog_is_what_waits(void) {
 
 void test_links(void) {
     delay_is_exact_over_two_hops();
+    a_background_moves_nothing_that_waits();
     rate_spaces_packets();
     counters_of_many_links_read_the_clock_as_often_as_those_of_one();
     super_packets_are_served_by_segment();

@@ -77,10 +77,62 @@ static void rate_changes_keep_the_work(void) {
     CHECK(slow.free_ns > 1000 * NS_PER_S && slow.free_ns < UINT64_MAX / 2);
 }
 
+/* A full queue holds a packet up for q / C, however little of C is left for it; over any length of
+ * time no more than q and what is left of C get through. */
+static void what_waits_leaves_at_the_capacity(void) {
+    struct queue q = {.rate_bps = 2000000, .capacity_bps = 8000000, .limit_bytes = 10000};
+    struct service s = {0};
+    uint64_t bytes = 0, before = 0;
+    for (uint64_t at = 0; at < 4 * NS_PER_S; at += 500000) { /* 16 Mb/s */
+        if (queue_offer(&q, at, 1000, &s)) {
+            bytes += 1000;
+            CHECK(s.start_ns >= at && s.end_ns > s.start_ns && s.end_ns >= before);
+            CHECK(s.end_ns - at <= 10 * 1000000); /* 10,000 bytes at 8 Mb/s */
+            before = s.end_ns;
+        }
+    }
+    CHECK(bytes >= 1000000 && bytes <= 1000000 + 10000);
+    CHECK_EQ(queue_pace(&q), 8000000);
+    q.capacity_bps = 0;
+    CHECK_EQ(queue_pace(&q), 2000000);
+}
+
+/* Against the same in fractions: random sizes and gaps, and a rate that changes in between. */
+static void a_shared_queue_is_the_fluid_one(void) {
+    struct queue q = {.rate_bps = 3000000, .capacity_bps = 10000000, .limit_bytes = 20000};
+    double backlog = 0, rate = 3e6;
+    uint64_t random = 11, at = 0, last = 0;
+    for (int i = 0; i < 200000; i++) {
+        uint64_t gap = next_random(&random) % 3000000;
+        at += gap;
+        backlog -= rate / 8e9 * (double)gap;
+        backlog = backlog > 0 ? backlog : 0;
+        if (i % 1000 == 999) {
+            rate = i % 2000 == 999 ? 7e6 : 3e6;
+            queue_set_rate(&q, at, (uint64_t)rate);
+        }
+        uint32_t size = (uint32_t)(40 + next_random(&random) % 1461);
+        struct service s;
+        bool fits = queue_offer(&q, at, size, &s);
+        double room = 20000 - backlog - size;
+        CHECK(fits == (room >= 0 || backlog == 0) || (room > -1 && room < 1));
+        if (!fits) {
+            continue;
+        }
+        backlog += size;
+        double wait = backlog * 8e9 / 1e7 - (double)(s.end_ns - at);
+        CHECK(wait > -20 && wait < 20);
+        CHECK(s.end_ns >= last);
+        last = s.end_ns;
+    }
+}
+
 void test_queues(void) {
     rate_is_exact();
     drop_tail();
     no_queue_passes_one();
     unlimited_never_waits();
     rate_changes_keep_the_work();
+    what_waits_leaves_at_the_capacity();
+    a_shared_queue_is_the_fluid_one();
 }
