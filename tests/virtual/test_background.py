@@ -1,5 +1,5 @@
-"""Background traffic takes from a link's rate and leaves its capacity: a full queue delays as a real
-one does."""
+"""Background traffic takes of the rate of a link and leaves its capacity: a full queue delays as a
+real one does."""
 
 from __future__ import annotations
 
