@@ -32,7 +32,7 @@ RECORD = Progress(
 
 def test_a_program_that_ended_well_has_not_failed() -> None:
     def instance(number: int, **more: Any) -> tuple[str, Any]:
-        usual = {"state": "up", "ended": None, "killed": False, "start_error": ""}
+        usual = {"state": "up", "ended": None, "killed": False, "dead": False, "start_error": ""}
         return f"a.{number}", SimpleNamespace(**{**usual, **more})
 
     instances = dict(
