@@ -178,6 +178,7 @@ class LinkStatement:
     reorder_ppb: int = 0
     reorder_ns: int = 0
     reject_ppb: int = 0
+    mtu_bytes: int = 0
     up_bps: int | None = None
     down_bps: int | None = None
     symmetric: bool = False

@@ -13,6 +13,9 @@ from typing import NamedTuple
 from tdl import quantities
 from tdl.values import PPB
 
+# Every host of IPv4 takes 576 bytes (RFC 791); no packet has more than 65,535.
+LEAST_MTU, MOST_MTU = 576, 65_535
+
 
 class BrokenRule(NamedTuple):
     """`word` is the property to blame; `why` continues a sentence that begins with it."""
@@ -24,7 +27,7 @@ class BrokenRule(NamedTuple):
 
 def broken(values: Mapping[str, int]) -> BrokenRule | None:
     """Of values that contradict each other."""
-    return _of_bursts(values) or _of_order(values)
+    return _of_bursts(values) or _of_order(values) or _of_size(values)
 
 
 def idle(values: Mapping[str, int]) -> BrokenRule | None:
@@ -64,3 +67,11 @@ def _of_order(values: Mapping[str, int]) -> BrokenRule | None:
         return None
     why = "draws delays of their own for some packets, and without by= and jitter= there are none"
     return BrokenRule("reorder", why, "add by=TIME or jitter=TIME")
+
+
+def _of_size(values: Mapping[str, int]) -> BrokenRule | None:
+    mtu = values.get("mtu_bytes", 0)
+    if mtu == 0 or LEAST_MTU <= mtu <= MOST_MTU:
+        return None
+    hint = f"from {LEAST_MTU} to {MOST_MTU:,} bytes; 0 takes packets of any size"
+    return BrokenRule("mtu", f"of {mtu:,} bytes is no size that a link has", hint)

@@ -243,6 +243,7 @@ LINK_WORDS = {
     "reorder": LinkWord("share", "reorder_ppb", "reorders"),
     "by": LinkWord("time", "reorder_ns"),
     "reject": LinkWord("share", "reject_ppb", "rejects"),
+    "mtu": LinkWord("size", "mtu_bytes"),
 }
 SET_PROPERTIES = tuple(LINK_WORDS)
 LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")

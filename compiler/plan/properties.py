@@ -44,6 +44,7 @@ class LinkState(NamedTuple):
     reorder_ppb: int = 0  # of packets that keep no order
     reorder_ns: int = 0  # how much later these come; 0: each draws its own jitter
     reject_ppb: int = 0  # of packets that are refused, with an answer
+    mtu_bytes: int = 0  # of IP packets; 0: any
     capacity_bps: int = 0  # at which packets leave where the background has a part; 0: the rate
 
 
@@ -73,6 +74,7 @@ PROPERTIES = (
     Property("reorder_ppb", "reorder", PPB, stored=PPB, rare=True),
     Property("reorder_ns", "by", _DAY_NS, rare=True),
     Property("reject_ppb", "reject", PPB, stored=PPB, rare=True),
+    Property("mtu_bytes", "mtu", 65_535, rare=True),
     Property("capacity_bps", "cap", 10**13, rare=True),
 )
 RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end

@@ -33,6 +33,7 @@ _ONE_BY_ONE = (
     "reorder_ppb",
     "reorder_ns",
     "reject_ppb",
+    "mtu_bytes",
     "capacity_bps",  # where it is not carried out, a background takes from the rate alone
 )
 _USER = {

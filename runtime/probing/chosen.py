@@ -130,10 +130,10 @@ def _one_way(plan: Plan, schedule: Schedule, choice: PairChoice) -> Chosen:
     both = sorted(zip(choice.ways, found, strict=True), key=lambda one: (one[0].src, one[0].dst))
     probed = [(way, interval) for way, interval in both if interval is not None]
     ways = [way for way, _ in probed]
-    if virtual or (schedule.options.datapath == "kernel" and _has_jitter(schedule)):
-        large = {}  # where jitter is drawn for each packet, nobody could tell them from traffic
-    else:
-        large = _large(ways, choice.least_bps, base)
+    # Where jitter is drawn for each packet, nobody could tell large ones from traffic.
+    told = not virtual and not (schedule.options.datapath == "kernel" and _has_jitter(schedule))
+    fit = not any(state.mtu_bytes for state in schedule.link_states())
+    large = _large(ways, choice.least_bps, base) if told and fit else {}
     return Chosen(
         seed=plan.seed,
         ways=tuple(ways),

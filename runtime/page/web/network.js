@@ -273,6 +273,7 @@ const RARE = [
   ["reorder_ppb", (n) => `reorders ${percent(n / 1e9)}`],
   ["reorder_ns", (n) => `by ${span(n)}`],
   ["reject_ppb", (n) => `rejects ${percent(n / 1e9)}`],
+  ["mtu_bytes", (n) => `packets of up to ${bytes(n)}`],
   ["capacity_bps", (n) => `capacity ${rate(n)}, shared with a background`],
 ];
 

@@ -8,7 +8,7 @@
 #include "engine.h"
 
 #include "batch.h"
-#include "pktd/core/packets/refusal.h"
+#include "obstruct.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -125,37 +125,7 @@ static void deliver(struct engine *e, struct piece *piece, uint64_t at_ns) {
     leave(e, port - 1, at_ns, &leaving, io, cut.header_bytes ? 3 : 2);
 }
 
-static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns);
-
-/* The answer to a packet that is refused, on its way from `node` to the packet's sender. An answer
- * has none of its own, so this ends. */
-static void answer(struct engine *e, uint32_t node, struct frame *to, uint64_t at_ns) {
-    static const struct virtio_net_hdr plain;
-    struct frame *frame = to->info.probe ? NULL : pool_frame(&e->transit.pool, REFUSAL_LIMIT);
-    if (!frame) {
-        return;
-    }
-    uint8_t *bytes = frame_bytes(frame);
-    size_t length = refusal_make(&to->info, frame_bytes(to), bytes);
-    struct piece *piece = NULL;
-    if (length && packet_parse(&frame->info, &plain, bytes, length) == PACKET_OK) {
-        frame->source = to->dest;
-        frame->dest = to->source;
-        frame->contents = digest_contents(bytes + ETH_BYTES, length - ETH_BYTES);
-        frame->pair = pairs_get(&e->pairs, frame->source, frame->dest);
-        piece = frame->pair ? pool_piece(&e->transit.pool, frame) : NULL;
-    }
-    pool_release(&e->transit.pool, frame); /* the piece has it */
-    if (piece) {
-        struct pair *pair = frame->pair;
-        piece->count = 1;
-        arrive(e, node, piece, at_ns);
-        pair_touch(pair);
-    }
-}
-
-/* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. */
-static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
+void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
     if (e->closed) {
         pair_drop(piece->frame->pair, DROP_DOWN, piece->count);
         pool_piece_release(&e->transit.pool, piece);
@@ -173,12 +143,8 @@ static void arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    if (link_refuses(link, piece)) {
-        struct frame *frame = piece->frame;
-        frame->references++;
-        link_refuse(&e->transit, link, piece, at_ns);
-        answer(e, node, frame, at_ns);
-        pool_release(&e->transit.pool, frame);
+    if (link_refuses(link, piece) || link_exceeded(link, piece)) {
+        obstruct(e, node, link, piece, at_ns);
         return;
     }
     link_offer(&e->transit, link, piece, at_ns);
@@ -242,7 +208,7 @@ static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    arrive(e, frame->source, piece, at_ns);
+    engine_arrive(e, frame->source, piece, at_ns);
     /* Last: it announces what the first link has counted, too. */
     pair_touch(frame->pair);
 }
@@ -292,7 +258,7 @@ void engine_step(struct engine *e) {
     /* `waiting` is the first member of a link. */
     struct link *link = (struct link *)(void *)heap_top(&e->transit.heap)->node;
     struct piece *piece = link_take(&e->transit, link);
-    arrive(e, link->dest, piece, piece->due_ns);
+    engine_arrive(e, link->dest, piece, piece->due_ns);
 }
 
 void engine_run(struct engine *e, uint64_t until_ns) {

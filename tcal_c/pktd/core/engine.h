@@ -118,6 +118,9 @@ static inline uint64_t engine_next(const struct engine *e) {
     return top ? top->due : TIME_NEVER;
 }
 
+/* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. Takes it over. */
+void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns);
+
 /* Moves the piece that is due next one hop. There must be one. */
 void engine_step(struct engine *e);
 

@@ -330,11 +330,15 @@ bool link_refuses(const struct link *link, const struct piece *piece) {
     return impair_rejects(&link->impair, link->seed, probe, nth);
 }
 
+bool link_exceeded(const struct link *link, const struct piece *piece) {
+    return link->mtu && link->up &&
+           packet_segment_bytes(&piece->frame->info, piece->first) > link->mtu;
+}
+
 void link_refuse(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
     next_number(link, piece->frame->info.probe, piece->count);
     counter_add(&link->count.pkts, piece->count);
     counter_add(&link->count.bytes, packet_bytes(&piece->frame->info, piece->first, piece->count));
-    counter_add(&t->rejected, piece->count);
     drop_piece(t, link, piece, at_ns);
 }
 
@@ -464,6 +468,7 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     link->delay_ns = fields & LINK_DELAY ? config->delay_ns : link->delay_ns;
     link->jitter_ns = fields & LINK_JITTER ? config->jitter_ns : link->jitter_ns;
     link->dist = fields & LINK_DIST ? config->dist : link->dist;
+    link->mtu = fields & LINK_MTU ? (uint32_t)config->mtu : link->mtu;
     link->up = fields & LINK_UP ? config->up : link->up;
     if (fields & (LINK_LOSS | LINK_OPTIONAL)) {
         change_impairments(link, config);

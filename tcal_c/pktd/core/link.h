@@ -29,12 +29,13 @@ enum link_field {
     LINK_BY = 16384,
     LINK_REJECT = 32768,
     LINK_CAP = 65536,
-    LINK_OPTIONAL = 130816 /* 0 where a link does not state them; of links only, not of paths */
+    LINK_MTU = 131072,
+    LINK_OPTIONAL = 261888 /* 0 where a link does not state them; of links only, not of paths */
 };
 
 /* Of the protocol, for usages. */
 #define PATH_KEYS "rate delay jitter loss queue dist"
-#define LINK_KEYS PATH_KEYS " burst burst-pass gap-loss duplicate corrupt reorder by reject cap"
+#define LINK_KEYS PATH_KEYS " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -46,6 +47,7 @@ struct link_config {
     uint64_t queue_bytes;
     struct impairments impairments;
     uint64_t capacity_bps;
+    uint64_t mtu;
     enum dist dist;
     bool up;
 };
@@ -86,6 +88,7 @@ struct link {
     uint64_t jitter_ns;
     uint64_t seed;
     uint32_t loss_ppb;
+    uint32_t mtu;    /* of IP packets; 0: any */
     uint16_t source; /* nodes */
     uint16_t dest;
     enum dist dist;
@@ -115,7 +118,8 @@ struct transit {
     counter drop_nobuf; /* segments for which there was no memory */
     counter duplicated; /* copies that links made, whether they found room or not */
     counter corrupted;
-    counter rejected;  /* segments */
+    counter rejected;  /* segments that links refused */
+    counter too_large; /* that they did not take, and could not be cut */
     counter reordered; /* segments that left the order, on any link */
 };
 
@@ -127,8 +131,9 @@ struct transit {
 /* A piece arrives at the link at `at_ns`. Takes it over. */
 void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);
 
-/* Whether the link refuses the piece, which arrives at it. */
+/* Whether the link refuses the piece, which arrives at it; whether it is too large for the link. */
 bool link_refuses(const struct link *link, const struct piece *piece);
+bool link_exceeded(const struct link *link, const struct piece *piece);
 
 /* The piece is refused, and counted as dropped. Takes it over. */
 void link_refuse(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);

@@ -45,7 +45,7 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
 #define LINK_USAGE                                                                                 \
     "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1 "  \
     "[burst=MILLI] [burst-pass=PPB] [gap-loss=PPB] [duplicate=PPB] [corrupt=PPB] [reorder=PPB] "   \
-    "[by=NS] [reject=PPB] [cap=BPS]"
+    "[by=NS] [reject=PPB] [cap=BPS] [mtu=BYTES]"
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
@@ -68,7 +68,8 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
                    {"reorder", LINK_REORDER, PPB, &c->impairments.reorder},
                    {"by", LINK_BY, DAY_NS, &c->impairments.reorder_ns},
                    {"reject", LINK_REJECT, PPB, &c->impairments.reject},
-                   {"cap", LINK_CAP, RATE_LIMIT_BPS, &c->capacity_bps}};
+                   {"cap", LINK_CAP, RATE_LIMIT_BPS, &c->capacity_bps},
+                   {"mtu", LINK_MTU, MTU_LIMIT, &c->mtu}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
             *known = true;

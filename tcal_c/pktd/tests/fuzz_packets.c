@@ -46,7 +46,7 @@ static void make_worlds(void) {
     sim_pair(by_links, PROPERTIES);
     impaired = sim_new(8 << 20);
     sim_pair(impaired, PROPERTIES " burst=2000 duplicate=300000000 corrupt=500000000 "
-                                  "reorder=500000000 by=100 reject=200000000");
+                                  "reorder=500000000 by=100 reject=200000000 mtu=576");
     by_paths = sim_new(8 << 20);
     sim_paths(by_paths, PROPERTIES);
     atexit(end_worlds);

@@ -10,6 +10,7 @@
 #define FRAME_LIMIT (ETH_BYTES + 65535u + 40u)
 #define HEADER_LIMIT 256u /* Ethernet + IP with options or extensions + TCP with options */
 #define SEGMENT_LIMIT 4096u
+#define MTU_LIMIT 65535u
 
 /* Newer than the kernel headers of some distributions. */
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4

@@ -92,15 +92,22 @@ static size_t reset(const struct packet_info *info, const uint8_t *frame, uint8_
     return (size_t)(tcp + TCP - to);
 }
 
-static size_t unreachable(const struct packet_info *info, const uint8_t *frame, uint8_t *to) {
+static size_t unreachable(const struct packet_info *info, const uint8_t *frame, uint32_t mtu,
+                          uint8_t *to) {
     bool v4 = info->version == 4;
     uint8_t protocol = v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
     uint32_t most = v4 ? QUOTED4 : QUOTED6, packet = info->length - ETH_BYTES;
     uint32_t quoted = packet < most ? packet : most;
     uint8_t *icmp = begin(info, frame, to, protocol, ICMP + quoted);
     memset(icmp, 0, ICMP);
-    icmp[0] = v4 ? 3 : 1; /* unreachable: the port */
-    icmp[1] = v4 ? 3 : 4;
+    if (mtu) {
+        icmp[0] = v4 ? 3 : 2; /* fragmentation needed; packet too big */
+        icmp[1] = v4 ? 4 : 0;
+        put32(icmp + 4, mtu);
+    } else {
+        icmp[0] = v4 ? 3 : 1; /* unreachable: the port */
+        icmp[1] = v4 ? 3 : 4;
+    }
     memcpy(icmp + ICMP, frame + ETH_BYTES, quoted);
     uint16_t sum = v4 ? (uint16_t)~fold(sum16(icmp, ICMP + quoted, 0))
                       : checksum(info, to, icmp, protocol, ICMP + quoted);
@@ -108,9 +115,11 @@ static size_t unreachable(const struct packet_info *info, const uint8_t *frame, 
     return (size_t)(icmp + ICMP + quoted - to);
 }
 
-size_t refusal_make(const struct packet_info *info, const uint8_t *frame, uint8_t *to) {
+size_t refusal_make(const struct packet_info *info, const uint8_t *frame, uint32_t mtu,
+                    uint8_t *to) {
     if (info->l4 > info->length || !has_answer(info, frame + info->l4, info->length - info->l4)) {
         return 0;
     }
-    return info->protocol == IPPROTO_TCP ? reset(info, frame, to) : unreachable(info, frame, to);
+    bool tcp = info->protocol == IPPROTO_TCP && mtu == 0;
+    return tcp ? reset(info, frame, to) : unreachable(info, frame, mtu, to);
 }

@@ -383,13 +383,13 @@ static void a_connection_is_refused(void) {
     make_frame(&frame, 4, TEST_TCP, 0, 1, 0, 0);
     frame.data[34 + 13] = 2; /* SYN */
     CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
-    CHECK_EQ(refusal_make(&info, frame.data, made), 54);
+    CHECK_EQ(refusal_make(&info, frame.data, 0, made), 54);
     check_sums(NULL, made, 54);
     CHECK_EQ(made[34 + 13], 4 + 16);
     CHECK(memcmp(made + 34 + 4, "\0\0\0\0", 4) == 0);
     CHECK(memcmp(made + 34 + 8, "\xff\xff\xf0\x01", 4) == 0); /* its number, and one for SYN */
     frame.data[34 + 13] = 4;
-    CHECK_EQ(refusal_make(&info, frame.data, made), 0);
+    CHECK_EQ(refusal_make(&info, frame.data, 0, made), 0);
 }
 
 static void all_else_is_unreachable(void) {
@@ -420,7 +420,7 @@ static void errors_and_fragments_have_no_answer(void) {
         uint8_t was = frame.data[odd[i].at];
         frame.data[odd[i].at] = odd[i].is;
         CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
-        CHECK_EQ(refusal_make(&info, frame.data, made), 0);
+        CHECK_EQ(refusal_make(&info, frame.data, 0, made), 0);
         frame.data[odd[i].at] = was;
     }
     frame.data[14 + 9] = 1; /* ICMP */
@@ -428,7 +428,7 @@ static void errors_and_fragments_have_no_answer(void) {
         frame.data[34] = (uint8_t)type;
         CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
         bool asks = type == 8 || type == 13 || type == 15 || type == 17;
-        CHECK_EQ(refusal_make(&info, frame.data, made) > 0, asks);
+        CHECK_EQ(refusal_make(&info, frame.data, 0, made) > 0, asks);
     }
 }
 
@@ -459,6 +459,106 @@ static void a_share_may_be_refused(void) {
     sim_run(sim, T0 + 100 * MS);
     near((double)engine_stat(sim, "rejected"), 900, sqrt(3000 * 0.3 * 0.7));
     CHECK_EQ(sim->count, 3000); /* each arrives, or its sender hears of it */
+    sim_free(sim);
+}
+
+/* --- what is too large --- */
+
+/* The bridge's link to node 1 takes packets of `mtu`. */
+static struct sim *narrow(uint32_t mtu) {
+    struct sim *sim = first_link("delay=5000000");
+    sim_do(sim, "set 1 mtu=%u", mtu);
+    sim_do(sim, "set 3 delay=2000000");
+    sim_commit(sim);
+    return sim;
+}
+
+static void who_forbids_fragments_hears_how_large_they_may_be(void) {
+    static const struct {
+        int version, protocol;
+        unsigned segment;
+    } sent[] = {{4, TEST_UDP, 0}, {6, TEST_UDP, 0}, {4, TEST_TCP, 1448}, {6, TEST_TCP, 1428}};
+    for (size_t k = 0; k < sizeof sent / sizeof *sent; k++) {
+        struct sim *sim = narrow(1300);
+        bool v4 = sent[k].version == 4;
+        make_frame(&frame, sent[k].version, sent[k].protocol, 0, 1,
+                   sent[k].segment ? 10 * sent[k].segment : 1300, sent[k].segment);
+        frame.data[20] |= v4 ? 0x40 : 0; /* don't fragment */
+        sim_send(sim, 0, &frame);
+        sim_run(sim, T0 + 100 * MS);
+        CHECK_EQ(sim->count, 1);
+        const struct delivery *d = &sim->delivery[0];
+        CHECK_EQ(d->port, 0);
+        CHECK_EQ(d->at_ns, T0 + 7 * MS);
+        const uint8_t *icmp = d->data + (v4 ? 34 : 54);
+        CHECK(icmp[0] == (v4 ? 3 : 2) && icmp[1] == (v4 ? 4 : 0));
+        CHECK(icmp[6] == 1300 >> 8 && icmp[7] == (1300 & 255));
+        CHECK(memcmp(icmp + 8, frame.data + 14, 60) == 0);
+        CHECK(d->bytes <= REFUSAL_LIMIT);
+        CHECK_EQ(engine_stat(sim, "too_large"), sent[k].segment ? 10 : 1);
+        sim_free(sim);
+    }
+}
+
+/* Puts fragments together again, in order. */
+static size_t whole_again(const struct sim *sim, size_t first, size_t count, uint8_t *to) {
+    size_t end = 0;
+    for (size_t i = first; i < first + count; i++) {
+        const uint8_t *ip = sim->delivery[i].data + 14;
+        size_t place = (size_t)(((ip[6] & 31) << 8 | ip[7]) * 8),
+               bytes = sim->delivery[i].bytes - 34;
+        CHECK_EQ(place, end);
+        CHECK_EQ((ip[6] & 0x20) != 0, i + 1 < first + count);
+        CHECK_EQ((size_t)(ip[2] << 8 | ip[3]), bytes + 20);
+        memcpy(to + place, ip + 20, bytes);
+        end = place + bytes;
+    }
+    return end;
+}
+
+static void others_are_cut_into_fragments_that_fit(void) {
+    static uint8_t again[70000];
+    for (uint32_t mtu = 600; mtu < 1500; mtu += 77) {
+        struct sim *sim = narrow(mtu);
+        make_packet(&frame, 0, 1, 1500);
+        complete(&frame);
+        sim_send(sim, 0, &frame);
+        sim_run(sim, T0 + 100 * MS);
+        CHECK_EQ(sim->count, mtu < 760 ? 3 : 2);
+        for (size_t i = 0; i < sim->count; i++) {
+            CHECK(sim->delivery[i].bytes <= 14 + mtu && sim->delivery[i].port == 1);
+        }
+        CHECK_EQ(whole_again(sim, 0, sim->count, again), 1480);
+        CHECK(memcmp(again, other.data + 34, 1480) == 0);
+        CHECK_EQ(engine_stat(sim, "too_large"), 0);
+        CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+        sim_free(sim);
+    }
+}
+
+static void fragments_are_cut_again(void) {
+    static uint8_t again[70000];
+    struct sim *sim = narrow(600);
+    sim_do(sim, "set 0 mtu=1200");
+    sim_commit(sim);
+    make_frame(&frame, 4, TEST_UDP, 0, 1, 4 * 1400, 1400); /* each segment by itself */
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 100 * MS);
+    size_t each = sim->count / 4;
+    CHECK_EQ(sim->count, 4 * each);
+    CHECK(each == 4);
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_EQ(whole_again(sim, i * each, each, again), 1408);
+    }
+    sim_free(sim);
+}
+
+static void what_fits_goes_as_it_is(void) {
+    struct sim *sim = narrow(1500);
+    make_frame(&frame, 4, TEST_TCP, 0, 1, 40 * 1448, 1448);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 100 * MS);
+    CHECK_EQ(sim->count, 1); /* one super-packet */
     sim_free(sim);
 }
 
@@ -548,6 +648,10 @@ void test_impairments(void) {
     errors_and_fragments_have_no_answer();
     an_answer_that_is_refused_ends_there();
     a_share_may_be_refused();
+    who_forbids_fragments_hears_how_large_they_may_be();
+    others_are_cut_into_fragments_that_fit();
+    fragments_are_cut_again();
+    what_fits_goes_as_it_is();
     changes_keep_what_is_on_its_way();
     what_waits_is_lost_with_the_link();
     a_link_that_states_none_has_none();
