@@ -26,8 +26,8 @@ _STATES = {
     GONE: "is not joined any more",
     UP_PAUSED: "is paused",
     CUT_PAUSED: "is paused and disconnected",
-    UP_KILLED: "was killed",
-    CUT_KILLED: "was killed and is disconnected",
+    UP_KILLED: "is killed",
+    CUT_KILLED: "is killed and disconnected",
 }
 
 

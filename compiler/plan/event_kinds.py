@@ -51,6 +51,8 @@ EVENT_KINDS = (
 KINDS = tuple(kind.word for kind in EVENT_KINDS)
 PROCESS_KINDS = tuple(kind.word for kind in EVENT_KINDS if kind.order)
 ENDINGS = tuple(kind.word for kind in EVENT_KINDS if kind.order and kind.after == DOWN)
+# After which the program of an instance is no more, whatever becomes of its host.
+PROGRAM_ENDINGS = (*ENDINGS, *(kind.word for kind in EVENT_KINDS if kind.signal == "SIGKILL"))
 UP_KINDS = tuple(kind.word for kind in EVENT_KINDS if kind.after == UP)
 DOWN_KINDS = tuple(kind.word for kind in EVENT_KINDS if kind.after in (CUT, DOWN))
 

@@ -10,10 +10,13 @@ from compiler.plan.properties import NUMBERS, PROPERTIES, LinkState
 NOTHING = " ".join(f"{row.word}=0" for row in NUMBERS if not row.rare)
 
 
-def properties(state: LinkState) -> str:
-    """All but `up`, and what is rare only where it is not 0: it is so from the beginning."""
+def properties(state: LinkState, *, whole: bool = False) -> str:
+    """All but `up`. What is rare only where it is not 0, which it is not at first, or all of it if
+    it may have been something else (`whole`)."""
     both = zip(PROPERTIES, state[1:], strict=True)
-    return " ".join([f"{row.word}={value}" for row, value in both if value or not row.rare])
+    return " ".join(
+        [f"{row.word}={value}" for row, value in both if value or whole or not row.rare]
+    )
 
 
 def differences(before: LinkState, after: LinkState) -> str:

@@ -72,6 +72,7 @@ class ProgramEnds:
             how = how_ended(record)
             text = f"{name}: its program ended by itself with {how}{why}{help_text}"
             self.failed(instance, record, text)
+        if not self.stopping:  # the timeline may have killed it
             self._runner().look_for_the_end()
 
     def failed(self, instance: Instance, record: Mapping[str, Any], text: str) -> None:

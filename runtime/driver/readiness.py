@@ -39,7 +39,7 @@ class Readiness:
         began_ns, commands = time.monotonic_ns(), instance.commands
         assert commands is not None
         why = await self._until_ready(instance, incarnation, began_ns, commands.ready_timeout_ns)
-        if instance.present is not incarnation:
+        if instance.present is not incarnation or instance.dead:
             return ""
         now_ns = time.monotonic_ns()
         record = {"target": instance.node.name, "took_ns": now_ns - began_ns}
@@ -54,7 +54,7 @@ class Readiness:
         self, instance: Instance, incarnation: Incarnation, began_ns: int, timeout_ns: int
     ) -> str:
         check, pause_s, why = check_of(instance), PAUSE_SECONDS, ""
-        while instance.present is incarnation:
+        while instance.present is incarnation and not instance.dead:
             left_s = (began_ns + timeout_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
                 return f"not within {timeout_ns / 1e9:.3g} s (ready-timeout=): {why}"

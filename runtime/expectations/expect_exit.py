@@ -1,7 +1,7 @@
 """`expect exit`: the program of each instance ended by itself with this status, at its last end.
 
-What the timeline ended (leave, crash) says nothing: nobody knows what the program would have done.
-Neither does one that still ran when a run ended before its plan.
+What the timeline ended (leave, crash, kill) says nothing: nobody knows what the program would have
+done. Neither does one that still ran when a run ended before its plan.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compiler.plan.event_kinds import ENDINGS
+from compiler.plan.event_kinds import PROGRAM_ENDINGS
 from compiler.plan.expectations import PlannedExpectation
 from runtime.expectations.figure_words import moment
 from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured, worst
@@ -17,7 +17,7 @@ from runtime.expectations.run_evidence import RunEvidence
 from runtime.expectations.window import MeasuredWindow
 from runtime.rundir.eventlog import how_ended
 
-_LIVES_BEGIN, _LIVES_END = ("join", "start"), ENDINGS
+_LIVES_BEGIN, _LIVES_END = ("join", "start"), PROGRAM_ENDINGS
 
 
 def judge(expectation: PlannedExpectation, records: RunEvidence, _seen: MeasuredWindow) -> Finding:

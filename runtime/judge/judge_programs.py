@@ -2,7 +2,8 @@
 of the run ask for (--fail-on-exit).
 
 Input: what services expect, and the records of events.jsonl in order of completion. Nothing is read
-here. What the timeline ends (leave, crash) is never judged: nobody knows what it would have done.
+here. What the timeline ends (leave, crash, kill) is never judged: nobody knows what it would have
+done.
 
 success   the program ends with status 0 before the end of the run
 run       it goes on to the end of the run
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.plan.event_kinds import ENDINGS
+from compiler.plan.event_kinds import PROGRAM_ENDINGS
 
 SUCCESS, RUN, ANY, UNSTATED = "success", "run", "any", ""
 STILL_RUNNING = "still_running"  # in a failure's record: the program was, at the end of the run
@@ -76,7 +77,7 @@ def failures(
             continue
         if kind in _LIVES_BEGIN:
             program.begin(record.get("started_ns"))
-        elif kind in ENDINGS:
+        elif kind in PROGRAM_ENDINGS:
             program.is_there = False
         elif kind in _ENDS and not record.get("asked"):
             program.ended_ns = record.get("applied_ns", 0)

@@ -71,6 +71,7 @@ def command(
         notes = (
             *(_public(found, name), _drawn(found, name), _cut_off(found, name)),
             *(_empty(found, name), _not_measured(found, name, in_cluster)),
+            _refused(found, name) if in_cluster else (),
         )
         for text in chain.from_iterable(notes):
             output.line(text)
@@ -107,6 +108,14 @@ def _public(found: Compilation, file: str) -> Iterator[str]:
         yield f"{place}: that tool takes one where an action has no number; here it concerns all"
         if found.topology.routing == "delay":
             yield f"{place}: that tool takes the way of fewest links; here `routing hops` does"
+
+
+def _refused(found: Compilation, file: str) -> Iterator[str]:
+    from compiler.plan.capabilities import KUBERNETES, refusal
+
+    text = refusal(found.plan, KUBERNETES)
+    if text:
+        yield f"{file}: {text}: a run there is refused"
 
 
 def _drawn(found: Compilation, file: str) -> Iterator[str]:

@@ -58,6 +58,8 @@ class HopNetwork:
         self._refusals = Refusals(context.notice)
         self._missing = Missing(context.record, context.notice)
         self._holds = LinkHolds(plan.topology, context.schedule.start.links)
+        states = enumerate(context.schedule.start.links)
+        self._rare = {index for index, state in states if staging.has_rare(state)}
         self._on_effect = context.on_effect
         self._t0_ns = 0
         self._in_force = False  # the network of the first step, before T0
@@ -121,7 +123,7 @@ class HopNetwork:
         leaving = set(change.leaving)
         links, held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
         links.extend(self._holds.back(change.bound, links))
-        lines = staging.delta_lines(links, self._plan.route_groups(step.epoch.index))
+        lines = staging.delta_lines(links, self._plan.route_groups(step.epoch.index), self._rare)
         lines.extend(dialect.attach_lines(change.bound, gone - held.keys()))
         if lines:
             await self._commit(lines, change.number, step)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler.plan.properties import LinkState
+from compiler.plan.properties import RARE, LinkState
 from compiler.plan.routes.behind import RouteGroup
 from compiler.plan.types import Link, Topology
 from runtime.datapath import dialect
@@ -15,16 +15,22 @@ from runtime.datapath import dialect
 LINE_BYTES = 60_000  # below pktd's 65,536
 
 
-def _state(state: LinkState) -> str:
-    return f"{dialect.properties(state)} up={int(state.up)}"
+def _state(state: LinkState, *, whole: bool = False) -> str:
+    return f"{dialect.properties(state, whole=whole)} up={int(state.up)}"
 
 
 def link_line(index: int, link: Link, state: LinkState) -> str:
     return f"link {index} {link.src} {link.dst} {_state(state)} seed={link.seed}"
 
 
-def set_line(index: int, state: LinkState) -> str:
-    return f"set {index} {_state(state)}"
+def has_rare(state: LinkState) -> bool:
+    return any(state[-RARE:])
+
+
+def _set_line(index: int, state: LinkState, rare: set[int]) -> str:
+    whole = index in rare
+    (rare.add if has_rare(state) else rare.discard)(index)
+    return f"set {index} {_state(state, whole=whole)}"
 
 
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
@@ -60,8 +66,11 @@ def route_lines(groups: Iterable[RouteGroup]) -> Iterator[str]:
             yield from _filled(f"routes {group.node} {hop}", dests)
 
 
-def delta_lines(links: Iterable[tuple[int, LinkState]], groups: Iterable[RouteGroup]) -> list[str]:
-    """What an epoch changes about links and routes."""
-    lines = [set_line(index, state) for index, state in links]
+def delta_lines(
+    links: Iterable[tuple[int, LinkState]], groups: Iterable[RouteGroup], rare: set[int]
+) -> list[str]:
+    """What an epoch changes about links and routes. `rare`: links that have a rare property as the
+    engine knows them; it is kept up to date."""
+    lines = [_set_line(index, state, rare) for index, state in links]
     lines.extend(route_lines(groups))
     return lines

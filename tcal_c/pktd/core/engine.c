@@ -143,7 +143,7 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    if (link_refuses(link, piece) || link_exceeded(link, piece)) {
+    if (link->obstructs && (link_refuses(link, piece) || link_exceeded(link, piece))) {
         obstruct(e, node, link, piece, at_ns);
         return;
     }

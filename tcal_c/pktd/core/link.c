@@ -183,7 +183,9 @@ static bool queue_segment(struct transit *t, struct link *link, struct frame *fr
 static bool offer_segment(struct transit *t, struct link *link, struct frame *frame,
                           uint32_t segment, uint64_t nth, uint64_t at_ns, struct service *service) {
     uint32_t bytes = packet_segment_bytes(&frame->info, segment);
-    if (impair_lost(&link->impair, link->seed, frame->info.probe, nth, link->loss_ppb)) {
+    bool probe = frame->info.probe;
+    if (link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, link->loss_ppb)
+                      : draw_lost(link->seed, probe, nth, link->loss_ppb)) {
         record_segment(t, link, frame, segment, FATE_LOSS, at_ns);
         counter_add(&link->count.drop_loss, 1);
         pair_drop(frame->pair, DROP_LOSS, 1);
@@ -299,7 +301,7 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
         if (!offer_segment(t, link, piece->frame, segment, nth + i, arrival(piece, i, at_ns),
                            &service)) {
             close_run(t, link, piece, &run, at_ns);
-        } else if (link->impair.any) {
+        } else if (link->impairs) {
             impair_segment(t, link, piece, &run, segment, nth + i, &service, at_ns);
         } else {
             add_to_run(t, link, piece, &run, segment, &service, at_ns);
@@ -349,7 +351,7 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     counter_add(&link->count.bytes, bytes);
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
-    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impair.any) {
+    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs) {
         count_accepted(link, piece->count, bytes);
         piece->served_ns = at_ns;
         piece->order = PIECE_IN_ORDER;
@@ -453,6 +455,8 @@ static void change_impairments(struct link *link, const struct link_config *conf
     }
     const uint32_t losses = LINK_LOSS | LINK_BURST | LINK_BURST_PASS | LINK_GAP_LOSS;
     impair_prepare(&link->impair, link->loss_ppb, config->fields & losses);
+    link->obstructs = link->mtu || link->impair.is.reject;
+    link->impairs = link->impair.any;
 }
 
 void link_change(struct transit *t, struct link *link, const struct link_config *config,

@@ -88,18 +88,20 @@ struct link {
     uint64_t jitter_ns;
     uint64_t seed;
     uint32_t loss_ppb;
-    uint32_t mtu;    /* of IP packets; 0: any */
     uint16_t source; /* nodes */
     uint16_t dest;
     enum dist dist;
     bool up;
-    struct impair impair;
+    bool obstructs; /* it rejects, or has an MTU */
+    bool impairs;   /* something of `impair` beside that */
     struct link_counters count;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
     struct link_usage told;
     counter digest;                      /* 0 without packets */
     uint64_t digest_told;                /* control thread */
     _Atomic(struct captured *) captured; /* where its packets are recorded; NULL: nowhere */
+    uint32_t mtu;                        /* of IP packets; 0: any */
+    struct impair impair;
 };
 
 /* Whether links have digests (record/digest.h), and of what. */
