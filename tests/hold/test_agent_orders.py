@@ -100,7 +100,7 @@ def test_who_is_paused_at_the_start_is_paused_after_its_join(held: StartHeld) ->
     made.wait_for("held", "started", "paused")
     assert [life["what"] for life in said if life["say"] == "life" and not life["node"]] == ["join"]
     notices = [message["text"] for message in said if message["say"] == "notice"]
-    assert "b.0 is not paused at the start: there is no tstorm-hold" in notices
+    assert "no pause of b.0 at the start: there is no tstorm-hold" in notices
     programs.close()
 
 

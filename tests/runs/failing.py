@@ -107,6 +107,8 @@ def check(run: Path, *, exact: bool) -> None:
     for number, way in enumerate(WAYS):
         said = json.loads((run / f"logs/cli.{number}.log").read_text())
         assert said["old"].pop(0) == "answers", way
+        if way == "leave" and not exact:  # its host may be there a moment longer, and refuse
+            said["old"] = [seen for seen in said["old"] if seen not in ("broken pipe", "reset")]
         old = ", then ".join(said["old"]) or "answers"
         assert (way, old, said["new"]) == (way, *SEEN[way])
         if exact and said["new"] != "silence":
