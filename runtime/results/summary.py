@@ -8,7 +8,7 @@ from typing import Any
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
-from runtime.certify.drops import look_at_drops
+from runtime.certify.drops import look_at_drops, look_at_impairments
 from runtime.errors import RunError
 from runtime.json_schema import REMEDY
 from runtime.judge import expectation_words, judge_programs, lateness
@@ -183,6 +183,7 @@ def summarise(
     )
     offered = sum(int(one.get("offered_pkts", 0)) for one in carried)
     look_at_drops(judge, facts, stacks.get("stacks", {}), offered)
+    look_at_impairments(judge, facts, plan)
     limits = late_for_delays(totals, judge.delay_ns)
     return {
         **hosts,

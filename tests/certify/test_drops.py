@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from runtime.certify.drops import CAUSES, look_at_drops
+from compiler.pipeline import compile_source
+from compiler.plan.properties import BY_FIELD
+from runtime.certify.drops import CAUSES, IMPAIRMENTS, look_at_drops, look_at_impairments
 from runtime.judge.verdict import Judge
 
 
@@ -55,3 +57,21 @@ def test_what_a_device_did_not_take_is_the_boundarys(ports: list[str], whats: li
     assert [reason["what"] for reason in found["reasons"]] == whats
     for reason in found["reasons"]:
         assert "1,493 packets of a.0 were lost beside the plan (eth0_tx_dropped)" in reason["text"]
+
+
+@pytest.mark.parametrize(("name", "field"), IMPAIRMENTS.items())
+def test_what_links_did_and_no_link_of_the_plan_does_is_invalid(name: str, field: str) -> None:
+    static = "service a img=x\nservice b img=x\nlink a--b latency=5ms jitter=1ms\n"
+    word = BY_FIELD[field].word
+
+    def states(text: str, count: int) -> str:
+        judge = Judge()
+        look_at_impairments(judge, {"totals": {name: str(count)}}, compile_source(text).plan)
+        verdict = judge.verdict()
+        return str(verdict["reasons"][0]["what"] if verdict["reasons"] else verdict["state"])
+
+    assert states(static + "at 5s quit\n", 3) == "drops"
+    assert states(static + "at 5s quit\n", 0) != "drops"
+    assert states(static + f"at 2s a--b set {word}=5%\nat 5s quit\n", 3) != "drops"
+    declared = static.replace("latency", f"{word}=5% latency")
+    assert states(declared + "at 5s quit\n", 3) != "drops"
