@@ -16,6 +16,7 @@ from tests.doubles.agent import Behaviour
 from tests.runtime.k8s.scene import Scene, act
 from tests.waiting import until
 
+DEADLINE_NS = 60 * 10**9  # only a test that fails is so late
 TEXT = """
 service server img=x replicas=2 entrypoint=["/bin/server"]
 service client img=x entrypoint=["/bin/client"] command=["--fast"]
@@ -40,8 +41,8 @@ def test_a_run_is_carried_out_and_logged_as_locally(tmp_path: Path) -> None:
         assert sorted(targets[:3]) == ["client.0", "server.0", "server.1"]
         assert targets[3:] == ["server.0"]
         for event in joins:
-            assert 0 <= event["started_ns"] - event["applied_ns"] < 10**9
-            assert abs(event["lag_ns"]) < 10**9 and "network_ns" in event
+            assert 0 <= event["started_ns"] - event["applied_ns"] < DEADLINE_NS
+            assert abs(event["lag_ns"]) < DEADLINE_NS and "network_ns" in event
         assert [event["target"] for event in scene.of("leave")] == ["server.0"]
         assert [event["target"] for event in scene.of("crash")] == ["server.1"]
         assert [event["target"] for event in scene.of("cut")] == ["server.0"]
