@@ -79,7 +79,7 @@ def _not_carried(plan: Plan, way: str) -> Iterable[str]:
             yield setting.word
     unfit = of_links(plan, "user") if way in _OF_PATHS else None
     if unfit is not None and not unfit.limit:
-        yield f"{unfit.what.removeprefix('the ')}"
+        yield unfit.what.removeprefix("the ")
     kinds = {kind for kind, lacking in EVENTS.items() if way in lacking}
     if kinds:
         yield from sorted(kinds & {event.kind for event in plan.events})

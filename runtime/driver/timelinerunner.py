@@ -386,7 +386,8 @@ class TimelineRunner:
         instance = self.instances[name]
         instance.dead |= kind == "kill"
         elapsed = await instance.signal(kind) - self.t0_ns
-        instance.paused = kind == "pause"
+        if kind in ("pause", "resume", "kill"):
+            instance.paused = kind == "pause"
         self._starts.mark(instance, kind, elapsed)
         return elapsed
 
