@@ -18,7 +18,10 @@ KNOWS = {
     "pktd/core/draws": ["common"],
     "pktd/core/packets": ["common", "pktd/core/structures", "probe/wire.h"],
     "pktd/core": [
-        *("common", "pktd/core/draws", "pktd/core/packets", "pktd/core/structures"),
+        "common",
+        "pktd/core/draws",
+        "pktd/core/packets",
+        "pktd/core/structures",
         "pktd/record",
     ],
     "pktd/capture": ["pktd/record", "pktd/core/packets/packet.h"],

@@ -11,7 +11,15 @@ from typing import Any
 
 from compiler.plan import event_kinds, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
-from compiler.plan.properties import BY_FIELD, PROPERTIES, RARE, LinkState, Property, shown
+from compiler.plan.properties import (
+    BY_FIELD,
+    PROPERTIES,
+    RARE,
+    LinkState,
+    Property,
+    has_rare,
+    shown,
+)
 from compiler.plan.services import service_from_json, service_to_json
 
 TOPOLOGY_FIELDS = ("bootstrapper", "links", "network", "nodes", "quit_when", "routing", "services",
@@ -108,7 +116,7 @@ def link_from_json(value: Any, outer: Place, index: int) -> types.Link:
 
 def state_to_json(state: LinkState) -> list[int | str]:
     """Without the rare properties at the end, if all of them are 0."""
-    values = state[1:] if any(state[-RARE:]) else state[1:-RARE]
+    values = state[1:] if has_rare(state) else state[1:-RARE]
     return [int(state.up), *values]
 
 

@@ -84,6 +84,10 @@ BY_FIELD = {row.field: row for row in PROPERTIES}
 BY_WORD = {row.word: row for row in PROPERTIES}
 
 
+def has_rare(state: LinkState) -> bool:
+    return any(state[-RARE:])
+
+
 def shown(state: LinkState) -> dict[str, int | str]:
     """All but `up`, by field, and what is rare only where it is not 0."""
     values: tuple[int | str, ...] = state[1:]

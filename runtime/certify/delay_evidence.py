@@ -20,7 +20,7 @@ FEW_OF_DEVIATION, FEW_OF_HEAVY_DEVIATION = 100, 1000
 APART, HEAVY_APART = 8, 24  # jitters from one probe to the next that met another jitter
 RARE = 0.001  # of probes, that something else made them early
 HALF = 0.5
-LONG_BURSTS = 2
+LONG_BURSTS = 2  # how much more a burst of losses may weigh than their variance says
 EXACT = 0.5  # the "chance" where there is none: a quantile is that of the probes, be it of one
 
 
@@ -52,7 +52,7 @@ def figures(
         return DelayEvidence(late, early, None, jitter, more, less)
     sure = EXACT if exact else alarm
     return DelayEvidence(
-        late_ns=_at_least(strays if planned.apart_share >= HALF else over, HALF, sure),
+        late_ns=_late(over, planned, sure),
         early_ns=_early(plain, sure),
         tail_ns=_at_least(strays, 0.99, sure),
         more_loss_ppb=more,
@@ -62,8 +62,12 @@ def figures(
 
 def late(probes: Sequence[JudgedProbe], planned: ExpectedDelay, alarm: float) -> int | None:
     """How late half of them surely were, without jitter."""
+    return _late(_over(probes, planned), planned, alarm)
+
+
+def _late(over: Sequence[int], planned: ExpectedDelay, alarm: float) -> int | None:
     apart_ns = planned.apart_ns if planned.apart_share >= HALF else 0
-    return _at_least([late_ns - apart_ns for late_ns in _over(probes, planned)], HALF, alarm)
+    return _at_least([late_ns - apart_ns for late_ns in over], HALF, alarm)
 
 
 def _over(probes: Sequence[JudgedProbe], planned: ExpectedDelay) -> list[int]:

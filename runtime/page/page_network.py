@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from compiler.plan.properties import NUMBERS, RARE, LinkState
+from compiler.plan.properties import NUMBERS, RARE, LinkState, has_rare
 from compiler.plan.reader import Plan, read_plan
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PLAN
@@ -71,4 +71,4 @@ def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, 
 
 def _numbers(state: LinkState) -> list[int]:
     found = [int(getattr(state, name)) for name in FIELDS]
-    return found if any(found[-RARE:]) else found[:-RARE]
+    return found if has_rare(state) else found[:-RARE]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compiler.plan.properties import has_rare
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.missing import Missing
 from runtime.backend.onehost import captures, staging
@@ -59,7 +60,7 @@ class HopNetwork:
         self._missing = Missing(context.record, context.notice)
         self._holds = LinkHolds(plan.topology, context.schedule.start.links)
         states = enumerate(context.schedule.start.links)
-        self._rare = {index for index, state in states if staging.has_rare(state)}
+        self._rare = {index for index, state in states if has_rare(state)}
         self._on_effect = context.on_effect
         self._t0_ns = 0
         self._in_force = False  # the network of the first step, before T0

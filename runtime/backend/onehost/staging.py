@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler.plan.properties import RARE, LinkState
+from compiler.plan.properties import LinkState, has_rare
 from compiler.plan.routes.behind import RouteGroup
 from compiler.plan.types import Link, Topology
 from runtime.datapath import dialect
@@ -21,10 +21,6 @@ def _state(state: LinkState, *, whole: bool = False) -> str:
 
 def link_line(index: int, link: Link, state: LinkState) -> str:
     return f"link {index} {link.src} {link.dst} {_state(state)} seed={link.seed}"
-
-
-def has_rare(state: LinkState) -> bool:
-    return any(state[-RARE:])
 
 
 def _set_line(index: int, state: LinkState, rare: set[int]) -> str:

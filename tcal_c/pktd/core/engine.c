@@ -143,11 +143,9 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    if (link->obstructs && (link_refuses(link, piece) || link_exceeded(link, piece))) {
-        obstruct(e, node, link, piece, at_ns);
-        return;
+    if (!link->obstructs || !obstruct(e, node, link, piece, at_ns)) {
+        link_offer(&e->transit, link, piece, at_ns);
     }
-    link_offer(&e->transit, link, piece, at_ns);
 }
 
 enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN, VERDICT_SPOOFED };
@@ -190,10 +188,7 @@ static void pass(struct engine *e, uint32_t port, struct frame *frame, uint64_t 
 static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
     uint32_t segments = frame->info.segments;
     frame->pair = pairs_get(&e->pairs, frame->source, frame->dest);
-    if (e->transit.digests != DIGESTS_OFF) {
-        frame->contents =
-            digest_contents(frame_bytes(frame) + ETH_BYTES, frame->info.length - ETH_BYTES);
-    }
+    transit_hash(&e->transit, frame);
     struct piece *piece = frame->pair ? pool_piece(&e->transit.pool, frame) : NULL;
     if (!piece) {
         counter_add(&e->transit.drop_nobuf, segments);

@@ -220,16 +220,11 @@ static void add_to_run(struct transit *t, struct link *link, struct piece *origi
  * checksum sees it. NULL without memory. */
 static struct frame *damaged(struct transit *t, const struct link *link, struct frame *frame,
                              uint32_t segment, uint64_t nth) {
-    size_t bytes = ETH_BYTES + packet_segment_bytes(&frame->info, segment);
-    struct frame *copy = pool_frame(&t->pool, bytes);
+    struct frame *copy = pool_segment(&t->pool, frame, segment);
     if (!copy) {
         return NULL;
     }
     uint8_t *data = frame_bytes(copy);
-    packet_copy(&frame->info, frame_bytes(frame), segment, data, &copy->info);
-    copy->pair = frame->pair;
-    copy->source = frame->source;
-    copy->dest = frame->dest;
     uint32_t begin = packet_behind_ip(&copy->info, data);
     uint32_t bits = 8 * (copy->info.length - begin);
     if (bits) {
@@ -237,9 +232,7 @@ static struct frame *damaged(struct transit *t, const struct link *link, struct 
         data[begin + bit / 8] ^= (uint8_t)(1u << bit % 8);
         counter_add(&t->corrupted, 1);
     }
-    copy->contents = t->digests == DIGESTS_OFF
-                         ? 0
-                         : digest_contents(data + ETH_BYTES, copy->info.length - ETH_BYTES);
+    transit_hash(t, copy);
     return copy;
 }
 
@@ -311,15 +304,19 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
     pool_piece_release(&t->pool, piece);
 }
 
-/* Of the first of `count` segments that are offered: probes have numbers of their own, so that
- * those of programs are the same with and without them. */
-static uint64_t next_number(struct link *link, bool probe, uint32_t count) {
+/* Of the next that is offered: probes have numbers of their own, so that those of programs are the
+ * same with and without them. */
+static uint64_t next_number(const struct link *link, bool probe) {
     uint64_t probes = counter_get(&link->count.probes);
-    if (!probe) {
-        return counter_get(&link->count.pkts) - probes;
+    return probe ? probes : counter_get(&link->count.pkts) - probes;
+}
+
+static void count_offered(struct link *link, const struct piece *piece, uint64_t bytes) {
+    if (piece->frame->info.probe) {
+        counter_add(&link->count.probes, piece->count);
     }
-    counter_set(&link->count.probes, probes + count);
-    return probes;
+    counter_add(&link->count.pkts, piece->count);
+    counter_add(&link->count.bytes, bytes);
 }
 
 bool link_refuses(const struct link *link, const struct piece *piece) {
@@ -327,9 +324,7 @@ bool link_refuses(const struct link *link, const struct piece *piece) {
         return false;
     }
     bool probe = piece->frame->info.probe;
-    uint64_t probes = counter_get(&link->count.probes);
-    uint64_t nth = probe ? probes : counter_get(&link->count.pkts) - probes;
-    return impair_rejects(&link->impair, link->seed, probe, nth);
+    return impair_rejects(&link->impair, link->seed, probe, next_number(link, probe));
 }
 
 bool link_exceeded(const struct link *link, const struct piece *piece) {
@@ -338,17 +333,14 @@ bool link_exceeded(const struct link *link, const struct piece *piece) {
 }
 
 void link_refuse(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
-    next_number(link, piece->frame->info.probe, piece->count);
-    counter_add(&link->count.pkts, piece->count);
-    counter_add(&link->count.bytes, packet_bytes(&piece->frame->info, piece->first, piece->count));
+    count_offered(link, piece, packet_bytes(&piece->frame->info, piece->first, piece->count));
     drop_piece(t, link, piece, at_ns);
 }
 
 void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
-    uint64_t nth = next_number(link, piece->frame->info.probe, piece->count);
+    uint64_t nth = next_number(link, piece->frame->info.probe);
     uint64_t bytes = packet_bytes(&piece->frame->info, piece->first, piece->count);
-    counter_add(&link->count.pkts, piece->count);
-    counter_add(&link->count.bytes, bytes);
+    count_offered(link, piece, bytes);
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
     } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs) {

@@ -125,6 +125,14 @@ struct transit {
     counter reordered; /* segments that left the order, on any link */
 };
 
+/* What the frame's bytes hash to, where anybody asks. */
+static inline void transit_hash(const struct transit *t, struct frame *frame) {
+    if (t->digests != DIGESTS_OFF) {
+        frame->contents =
+            digest_contents(frame_bytes(frame) + ETH_BYTES, frame->info.length - ETH_BYTES);
+    }
+}
+
 /* How long the segments of one piece may take on a link; see docs/pktd.md, "Super-packets". TCP
  * makes super-packets of a good millisecond at its rate: a shorter limit would cut each into a
  * whole and a crumb, twice the system calls. */

@@ -15,7 +15,7 @@ static struct piece *made(struct engine *e, struct frame *frame, size_t length, 
     if (length && packet_parse(&frame->info, &plain, bytes, length) == PACKET_OK) {
         frame->source = source;
         frame->dest = dest;
-        frame->contents = digest_contents(bytes + ETH_BYTES, length - ETH_BYTES);
+        transit_hash(&e->transit, frame);
         frame->pair = pairs_get(&e->pairs, source, dest);
         piece = frame->pair ? pool_piece(&e->transit.pool, frame) : NULL;
     }
@@ -52,8 +52,8 @@ static void offer_fragments(struct engine *e, struct link *link, const struct fr
             counter_add(&e->transit.drop_nobuf, 1);
             return;
         }
-        size_t bytes = fragment_make(whole->data + VNET_BYTES, whole->info.length, link->mtu,
-                                     &offset, frame_bytes(part));
+        size_t bytes = fragment_make(frame_content(whole), whole->info.length, link->mtu, &offset,
+                                     frame_bytes(part));
         struct piece *piece = made(e, part, bytes, whole->source, whole->dest);
         if (bytes == 0) {
             return;
@@ -70,31 +70,32 @@ static void cut_up(struct engine *e, struct link *link, struct piece *piece, uin
     struct frame *frame = piece->frame;
     uint32_t end = (uint32_t)piece->first + piece->count;
     for (uint32_t i = piece->first; i < end; i++) {
-        struct frame *whole = pool_frame(pool, ETH_BYTES + packet_segment_bytes(&frame->info, i));
+        struct frame *whole = pool_segment(pool, frame, i);
         if (!whole) {
             counter_add(&e->transit.drop_nobuf, 1);
             continue;
         }
-        packet_copy(&frame->info, frame_bytes(frame), i, frame_bytes(whole), &whole->info);
-        whole->source = frame->source;
-        whole->dest = frame->dest;
         offer_fragments(e, link, whole, piece->hops, at_ns);
         pool_release(pool, whole);
     }
     pool_piece_release(pool, piece);
 }
 
-void obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
+bool obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
               uint64_t at_ns) {
     struct frame *frame = piece->frame;
     bool refused = link_refuses(link, piece);
+    if (!refused && !link_exceeded(link, piece)) {
+        return false;
+    }
     if (!refused && fragment_allowed(&frame->info, frame_bytes(frame))) {
         cut_up(e, link, piece, at_ns);
-        return;
+        return true;
     }
     counter_add(refused ? &e->transit.rejected : &e->transit.too_large, piece->count);
     frame->references++;
     link_refuse(&e->transit, link, piece, at_ns);
     answer(e, node, frame, refused ? 0 : link->mtu, at_ns);
     pool_release(&e->transit.pool, frame);
+    return true;
 }

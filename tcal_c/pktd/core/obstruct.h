@@ -4,9 +4,9 @@
 
 #include "engine.h"
 
-/* The piece stands at `node`, before such a link: it is cut into fragments, or dropped and
- * answered. Takes it over. */
-void obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
+/* The piece stands at `node`, before a link that obstructs. True: it was refused or too large, and
+ * was cut into fragments, or dropped and answered; it is taken over. */
+bool obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
               uint64_t at_ns);
 
 #endif

@@ -66,12 +66,12 @@ uint64_t draw_bits(uint64_t key, uint64_t n) {
     return mix(mix(key + GOLDEN) + (n + 1) * GOLDEN);
 }
 
+bool draw_happens(uint64_t key, uint64_t n, uint64_t share_ppb) {
+    return share_ppb && (uint64_t)((u128)draw_bits(key, n) * PPB >> 64) < share_ppb;
+}
+
 bool draw_lost(uint64_t seed, bool probe, uint64_t n, uint32_t loss_ppb) {
-    if (loss_ppb == 0) {
-        return false;
-    }
-    u128 scaled = (u128)draw_bits(seed ^ (probe ? KEY_PROBE : KEY_LOSS), n) * PPB;
-    return (uint64_t)(scaled >> 64) < loss_ppb;
+    return draw_happens(seed ^ (probe ? KEY_PROBE : KEY_LOSS), n, loss_ppb);
 }
 
 /* What quantile() makes of evenly drawn bits: even between each two neighbours. */

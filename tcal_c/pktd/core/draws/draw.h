@@ -13,6 +13,9 @@ void draw_init(void);
 /* 64 uniform bits. */
 uint64_t draw_bits(uint64_t key, uint64_t n);
 
+/* Whether draw n of a key happens, with a probability of share_ppb in 1e9. */
+bool draw_happens(uint64_t key, uint64_t n, uint64_t share_ppb);
+
 /* Whether packet n, or probe n, is lost, with a probability of loss_ppb in 1e9. */
 bool draw_lost(uint64_t seed, bool probe, uint64_t n, uint32_t loss_ppb);
 

@@ -82,6 +82,17 @@ void pool_release(struct pool *pool, struct frame *frame) {
     }
 }
 
+struct frame *pool_segment(struct pool *pool, const struct frame *frame, uint32_t segment) {
+    struct frame *copy = pool_frame(pool, ETH_BYTES + packet_segment_bytes(&frame->info, segment));
+    if (copy) {
+        packet_copy(&frame->info, frame_content(frame), segment, frame_bytes(copy), &copy->info);
+        copy->pair = frame->pair;
+        copy->source = frame->source;
+        copy->dest = frame->dest;
+    }
+    return copy;
+}
+
 struct piece *pool_piece(struct pool *pool, struct frame *frame) {
     struct piece *piece = pool->pieces;
     if (piece) {

@@ -61,8 +61,16 @@ void pool_destroy(struct pool *pool);
 struct frame *pool_frame(struct pool *pool, size_t frame_bytes);
 void pool_release(struct pool *pool, struct frame *frame);
 
+/* One segment of a frame as a frame of its own, whole (packet_copy), on the same way; NULL as
+ * above. What it hashes to is the caller's. */
+struct frame *pool_segment(struct pool *pool, const struct frame *frame, uint32_t segment);
+
 struct piece *pool_piece(struct pool *pool, struct frame *frame); /* takes a reference */
 void pool_piece_release(struct pool *pool, struct piece *piece);
+
+static inline const uint8_t *frame_content(const struct frame *frame) {
+    return frame->data + VNET_BYTES;
+}
 
 static inline uint8_t *frame_bytes(struct frame *frame) {
     return frame->data + VNET_BYTES;
