@@ -168,18 +168,21 @@ def test_what_a_hold_reports_is_said_with_its_times(
     assert all(map(says.read, watched.said))
 
 
-@pytest.mark.parametrize("running", [True, False])
-def test_at_the_end_every_program_leaves(
-    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, running: bool
+@pytest.mark.parametrize("state", ["running", "about to start", "not there"])
+def test_at_the_end_every_program_leaves_and_all_of_it_is_told(
+    held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
+    """Nobody watches any more: what is said has been said before `finish` is answered."""
     made = held("trap 'sleep 0.3; exit 0' TERM; echo up; while :; do sleep 0.01; done")
     watched = Watched(made, monkeypatch, tmp_path)
-    if running:
+    if state != "not there":
         made.give("join")
+    if state == "running":
         made.wait_for_word("up")
     assert asyncio.run(watched.programs.finish()) == []
     assert made.processes() == set()
-    made.wait_for("held", *(["started", "ended", "left"] if running else ["ignored"]))
+    ended = ["ignored"] if state == "not there" else ["started", "ended", "left"]
+    assert watched.events() == ["held", *ended]
     watched.programs.close()
 
 

@@ -70,6 +70,11 @@ class Reports:
         self._lines = 0
         self._last_ns = 0
 
+    @property
+    def readable(self) -> bool:
+        """Whether more of them may come."""
+        return self._file >= 0 and not self.over
+
     def open(self, pid: int, proc: Path = PROC) -> None:
         """From now on those of the container of this process: it goes on with the file of the one
         before, if that is still there. Raises OSError."""
@@ -84,7 +89,7 @@ class Reports:
     def read(self, now: Callable[[], int]) -> list[Report]:
         """What is new, a small part at a time. `now` tells CLOCK_MONOTONIC in ns, and is asked when
         the part has been read: what was written before has no later time."""
-        if self._file < 0 or self.over:
+        if not self.readable:
             return []
         try:
             part = os.pread(self._file, PART_BYTES, self._offset)

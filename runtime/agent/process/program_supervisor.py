@@ -40,6 +40,7 @@ KILL_SECONDS = 1.0  # for what a tstorm-hold has killed to be gone
 UNTOLD = "nobody has told which process keeps it"
 UNATTACHED = "the coordinator has not told that its network is attached"
 OVER = "the run is over"
+LEFT_ALREADY = ("ignored", "leave")  # a report: nothing of it was running
 
 Say = Callable[[Mapping[str, object]], None]
 
@@ -62,6 +63,7 @@ class HeldProgram:
     gated: bool = False
     gone: bool = False  # the end of `hold` was said
     warned: bool = False  # what is wrong with its reports was said
+    left: bool = True  # it has answered the leave that the run ends with
     reports: Reports = field(default_factory=Reports)
     asked: str = ""  # the last order that could not be given at once
     task: asyncio.Task[None] | None = None  # of that order
@@ -366,6 +368,8 @@ class ProgramSupervisor:
             for report in program.reports.read(self._now):
                 at_ns = self._since(report.at_ns)
                 self._reported(node, report.line, report.event, at_ns, report.fields)
+                order = report.fields.get("order")
+                program.left |= report.event == "left" or (report.event, order) == LEFT_ALREADY
             if program.reports.over:
                 self._warn(node, "are longer than any that are read to the end")
             elif program.reports.odd:
@@ -392,19 +396,35 @@ class ProgramSupervisor:
 
     async def finish(self) -> list[int]:
         """Has every program leave, and none join from now on. Returns the nodes that still run
-        something after the grace."""
+        something after the grace. What the others report of their ends has been said by then."""
         self._over.set()
         ends = {}
         for node, program in sorted(self._programs.items()):
             if program.task is not None:
                 program.task.cancel()
             if program.hold is not None and program.hold.alive():
+                program.left = False
                 program.hold.order("leave")
-                ends[node] = _until_idle(program.hold, self._ending(node).whole_seconds)
+                ends[node] = self._until_left(program, program.hold, self._ending(node))
             elif program.gated and program.uid:
                 ends[node] = podend.leave(program.uid, self._census, self._ending(node))
         results = await asyncio.gather(*ends.values(), return_exceptions=True)
         return [node for node, result in zip(ends, results, strict=True) if result]
+
+    async def _until_left(self, program: HeldProgram, hold: Hold, ending: PodEnding) -> str:
+        """'' as soon as nothing runs under it, and it has said so. Without its word, nothing that
+        runs may also be a program that is about to start, or one whose end is not reported yet."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + ending.whole_seconds + KILL_SECONDS
+        while True:
+            idle = hold.idle()
+            self._look()
+            late = loop.time() > end
+            if idle and (late or program.left or not hold.alive() or not program.reports.readable):
+                return ""
+            if late:
+                return "it still runs something"
+            await asyncio.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         self._early.close()
@@ -415,14 +435,3 @@ class ProgramSupervisor:
                 program.hold.close()
             program.reports.close()
         self._programs.clear()
-
-
-async def _until_idle(hold: Hold, seconds: float) -> str:
-    """'' as soon as nothing runs under it."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds + KILL_SECONDS
-    while not hold.idle():
-        if loop.time() > end:
-            return "it still runs something"
-        await asyncio.sleep(LOOK_SECONDS)
-    return ""
