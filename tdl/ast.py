@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -155,10 +156,27 @@ class Bridges:
     tags: tuple[Name, ...] = ()
 
 
+FlowTable = tuple[tuple[int, int], ...]  # flows and the rate of all of them, ascending from 1 flow
+
+
+class PathTerms(NamedTuple):
+    """What a `path A--B` says beside what links have, or a `set` has made of it. `up` is A to B.
+    None: it follows from the rest (compiler/path_queues.py)."""
+
+    abw_up: FlowTable
+    abw_down: FlowTable
+    capacity_bps: int
+    wmax_bytes: int | None
+    rtt_ns: int  # of both directions together
+    queue_up: int | None  # bytes
+    queue_down: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class LinkStatement:
     """`link A--B …`. `up` is A to B, `down` is B to A; None = unlimited. A `link A->B …` is
-    `directed`: it says the one direction, and `back`, which the compiler finds, the other.
+    `directed`: it says the one direction, and `back`, which the compiler finds, the other. Of a
+    `path A--B …` rates, latency and queues are in `path`.
 
     An end with an index is one instance of the service (`link server.3--s1`). Two ends that are one
     service without an index link each two of its instances, the lower one as A.
@@ -191,6 +209,7 @@ class LinkStatement:
     b_index: int | None = None
     directed: bool = False
     back: LinkStatement | None = None
+    path: PathTerms | None = None
 
     @property
     def is_mesh(self) -> bool:
@@ -347,10 +366,10 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One `prop=value`. `prop` is one of SET_PROPERTIES (tdl/words.py).
+    """One `prop=value`. `prop` is one of CHANGEABLE (tdl/words.py).
 
     `value` is in the property's own unit (ns, ppb, bps, bytes), or ppb for SCALE; None stands for
-    `unlimited`; `dist` carries its name in `word`.
+    `unlimited`; `dist` carries its name in `word`, a path's queue `auto`; a table has `rows`.
     """
 
     prop: Name
@@ -358,6 +377,7 @@ class Assignment:
     value: int | None
     span: Span
     word: str | None = None
+    rows: FlowTable = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,14 @@ from tdl.builder import (
 from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
 from tdl.member_actions import Clause, MemberActions
+from tdl.path_actions import AUTO, PathActions
 from tdl.suggest import did_you_mean
 from tdl.words import (
+    CHANGEABLE,
     LINK_ALIASES,
     LINK_PROPERTIES,
-    LINK_WORDS,
     OTHER_PROPERTIES,
+    PATH_WORDS,
     SERVICE_PROPERTIES,
     SET_PROPERTIES,
 )
@@ -40,7 +42,7 @@ _IN_INTERVALS = (
 )
 
 
-class Actions(MemberActions, FigureActions):
+class Actions(MemberActions, FigureActions, PathActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---
@@ -299,11 +301,14 @@ class Actions(MemberActions, FigureActions):
             if one.prop.text == "dist":
                 message = "between two distributions there are no values"
                 self.error("TS0214", one.span, message, "write 'at T … set dist=…'")
+            elif one.prop.text in PATH_WORDS:
+                message = f"{one.prop.text} of a path changes at once"
+                self.error("TS0214", one.span, message, f"write 'at T … set {one.prop.text}=…'")
         return ast.Ramp(changes, every_ns or RAMP_EVERY_NS, span)
 
     def _assign(self, prop: WrittenProperty, found: dict[str, ast.Assignment]) -> None:
         word = LINK_ALIASES.get(prop.name, prop.name)
-        if word not in SET_PROPERTIES:
+        if word not in CHANGEABLE:
             meant = OTHER_PROPERTIES.get(prop.name, prop.name)
             hint = did_you_mean(meant, (*SET_PROPERTIES, *LINK_ALIASES))
             if word in LINK_PROPERTIES or word in SERVICE_PROPERTIES:
@@ -339,6 +344,7 @@ class Actions(MemberActions, FigureActions):
             found.update(items)
 
     def _check_together(self, found: dict[str, ast.Assignment]) -> None:
+        self.check_path_words({word: one.prop.span for word, one in found.items()})
         for direction in ("up", "down"):
             if "rate" in found and direction in found:
                 message = f"rate sets up and down; {direction} is one too many"
@@ -353,9 +359,11 @@ class Actions(MemberActions, FigureActions):
 
     def _assignment(self, prop: WrittenProperty, word: ast.Name) -> ast.Assignment:
         op = {"=": ast.Op.ASSIGN, "+=": ast.Op.ADD, "-=": ast.Op.SUB}[prop.op]
-        kind = LINK_WORDS[word.text].kind
+        kind = CHANGEABLE[word.text].kind
         if kind == "name":
             return self._assign_distribution(prop, word, op)
+        if kind == "table" or prop.values[0].text == AUTO:
+            return self._assign_whole(prop, word, op)
         token = prop.values[0]
         share = token.type == "VALUE" and token.text.endswith("%") and kind != "share"
         if share and op is not ast.Op.ASSIGN:
@@ -377,6 +385,18 @@ class Actions(MemberActions, FigureActions):
         chosen = None if token is None else self.distribution_name(token)
         return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, chosen)
 
+    def _assign_whole(self, prop: WrittenProperty, word: ast.Name, op: ast.Op) -> ast.Assignment:
+        """A table, or the word `auto` of a queue."""
+        if op is not ast.Op.ASSIGN:
+            message = f"{prop.op} takes a number, not {shown(prop.values[0])}"
+            self.error("TS0214", prop.span, message, f"write {prop.key_name}=…")
+        elif CHANGEABLE[word.text].kind == "table":
+            rows = self.flow_table(prop)
+            return ast.Assignment(word, op, None, prop.span, rows=rows)
+        elif not word.text.startswith("queue"):
+            self.error("TS0015", prop.span, f"{word.text} takes a value, not '{AUTO}'")
+        return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, AUTO)
+
     def _relative_share(self, prop: WrittenProperty, token: Token) -> None:
         hint = f"write {prop.key_name}=… with the percentage that is left, such as 110% or 90%"
         self.error("TS0214", prop.span, f"{prop.op} takes a value, not {shown(token)}", hint)
@@ -384,11 +404,11 @@ class Actions(MemberActions, FigureActions):
     def _set_value(self, prop: WrittenProperty, word: str, op: ast.Op) -> int | None:
         """The value of an absolute, += or -= assignment in the property's own unit."""
         if op is ast.Op.ASSIGN:
-            match LINK_WORDS[word].kind:
+            match CHANGEABLE[word].kind:
                 case "rate":
-                    return self.rate(prop)
+                    return self.path_rate(prop) if word in PATH_WORDS else self.rate(prop)
                 case "size":
-                    return self._queue(prop)
+                    return self._size(prop) if word == "wmax" else self._queue(prop)
             return self._amount(prop, word)
         token = prop.values[0]
         if token.type == "NAME" and token.text == "unlimited":

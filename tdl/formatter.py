@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 
 from tdl import ast, quantities
+from tdl.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.static import IMAGE
-from tdl.words import LINK_WORDS, STATISTICS
+from tdl.words import CHANGEABLE, LINK_WORDS, STATISTICS
 
 WIDTH = 100
 _QUANTITIES = {  # by kind of a link's property
@@ -180,7 +181,10 @@ def _mount(item: ast.MountItem) -> str:
 
 def _link(node: ast.LinkStatement) -> list[str]:
     way = "->" if node.directed else "--"
-    words = ["link", f"{_end(node.a, node.a_index)}{way}{_end(node.b, node.b_index)}"]
+    verb = "link" if node.path is None else "path"
+    words = [verb, f"{_end(node.a, node.a_index)}{way}{_end(node.b, node.b_index)}"]
+    if node.path is not None:
+        words += _path(node.path)
     for word, (kind, field, _) in LINK_WORDS.items():
         if field and getattr(node, field):
             words.append(f"{word}={_QUANTITIES[kind](getattr(node, field))}")
@@ -190,6 +194,35 @@ def _link(node: ast.LinkStatement) -> list[str]:
     if node.distribution is not None:
         words.append("dist=" + node.distribution)
     return words + _tags(node.tags) + _options(node.options)
+
+
+def _path(terms: ast.PathTerms) -> list[str]:
+    words = _both_ways("abw", _table(terms.abw_up), _table(terms.abw_down))
+    words.append("rtt=" + quantities.latency(terms.rtt_ns))
+    if terms.capacity_bps != DEFAULT_CAPACITY_BPS:
+        words.append("capacity=" + quantities.rate(terms.capacity_bps))
+    if terms.wmax_bytes is not None:
+        words.append("wmax=" + quantities.size(terms.wmax_bytes))
+    queues = (terms.queue_up, terms.queue_down)
+    return words if queues == (None, None) else [*words, *_both_ways("queue", *map(_queue, queues))]
+
+
+def _both_ways(word: str, up: str, down: str) -> list[str]:
+    said = [(word, up)] if up == down else [(f"{word}-up", up), (f"{word}-down", down)]
+    tables = (
+        (word.replace("abw", "abw-flows") if ":" in text else word, text) for word, text in said
+    )
+    return [f"{word}={text}" for word, text in tables]
+
+
+def _table(rows: ast.FlowTable) -> str:
+    if len(rows) == 1:
+        return quantities.rate(rows[0][1])
+    return ";".join(f"{flows}:{quantities.rate(bps)}" for flows, bps in rows)
+
+
+def _queue(size: int | None) -> str:
+    return "auto" if size is None else quantities.size(size)
 
 
 def _end(name: ast.Name, index: int | None) -> str:
@@ -331,9 +364,11 @@ def _assignment(item: ast.Assignment) -> str:
 def _assigned(name: str, item: ast.Assignment) -> str:
     if item.word is not None:
         return item.word
+    if item.rows:
+        return _table(item.rows)
     if item.value is None:
         return "unlimited"
-    return _QUANTITIES[LINK_WORDS[name].kind](item.value)
+    return _QUANTITIES[CHANGEABLE[name].kind](item.value)
 
 
 # --- expectations ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from tdl import ast, link_rules, values
+from tdl import ast, link_rules, quantities, values
 from tdl.bounds import MAX_SEED
 from tdl.builder import (
     WrittenProperty,
@@ -18,6 +18,7 @@ from tdl.running_actions import RunningActions
 from tdl.suggest import did_you_mean
 from tdl.words import (
     BRIDGE_PROPERTIES,
+    CHANGEABLE,
     DISTRIBUTIONS,
     LINK_ALIASES,
     LINK_PROPERTIES,
@@ -129,12 +130,8 @@ class StaticActions(RunningActions):
     def link(
         self, _word: Token, a: Token, dash: Token, b: Token, properties: list[WrittenProperty]
     ) -> _Statements:
-        ends, directed = (self.element(a), self.element(b)), dash.type == "ARROW"
-        if ends[0].name.text == ends[1].name.text and not _may_be_one(*ends, directed=directed):
-            hint = f"{a.text.partition('.')[0]}--{b.text.partition('.')[0]} links all its instances"
-            if a.text == b.text and a.note:
-                hint = "write for i < j in 0..3 {, which takes each pair once"
-            self.error("TS0107", cover(a, b), f"this link goes from '{b.text}' to itself", hint)
+        directed = dash.type == "ARROW"
+        ends = self.link_ends(a, b, directed=directed)
         errors = self.errors
         found = self.collect(properties, "link", LINK_PROPERTIES, LINK_ALIASES, ("symmetric",))
         if directed:
@@ -159,11 +156,21 @@ class StaticActions(RunningActions):
                 b_index=ends[1].index,
                 directed=directed,
                 back=None,
+                path=None,
                 **self._amounts(found),
             ),
         )
 
     link_arrow = link
+
+    def link_ends(self, a: Token, b: Token, *, directed: bool) -> tuple[ast.Element, ast.Element]:
+        ends = self.element(a), self.element(b)
+        if ends[0].name.text == ends[1].name.text and not _may_be_one(*ends, directed=directed):
+            hint = f"{a.text.partition('.')[0]}--{b.text.partition('.')[0]} links all its instances"
+            if a.text == b.text and a.note:
+                hint = "write for i < j in 0..3 {, which takes each pair once"
+            self.error("TS0107", cover(a, b), f"this link goes from '{b.text}' to itself", hint)
+        return ends
 
     def _only_one_way(self, found: dict[str, WrittenProperty], a: Token, b: Token) -> None:
         for word in ("down", "symmetric"):
@@ -284,8 +291,11 @@ class StaticActions(RunningActions):
             pairs[key] = value
         return tuple(pairs.items())
 
-    def _amounts(self, found: dict[str, WrittenProperty]) -> dict[str, int]:
-        """What both directions of a link have, by field of the statement."""
+    def _amounts(
+        self, found: dict[str, WrittenProperty], latency_ns: int | None = None
+    ) -> dict[str, int]:
+        """What both directions of a link have, by field of the statement. `latency_ns` where that
+        is found in another way."""
         amounts: dict[str, int] = {}
         wrong: set[str] = set()
         for word, (_, field, _) in LINK_WORDS.items():
@@ -298,23 +308,24 @@ class StaticActions(RunningActions):
         jitter = found.get("jitter")
         if jitter is None or wrong & {"latency", "jitter"}:
             return amounts
-        if amounts["jitter_ns"] > amounts.get("latency_ns", 0):
+        if amounts["jitter_ns"] > amounts.get("latency_ns", latency_ns or 0):
             hint = "delay cannot be negative: raise the latency or lower the jitter"
             message = f"jitter {jitter.values[0].text} is greater than the latency"
             if "latency" not in found:
-                message += ", which is 0 here"
+                here = quantities.latency(latency_ns) if latency_ns else "0"
+                message += f", which is {here} here"
             self.error("TS0105", jitter.span, message, hint)
         return amounts
 
     def _check_rules(self, found: dict[str, WrittenProperty], amounts: dict[str, int]) -> None:
         rule = link_rules.broken(amounts) or link_rules.idle(amounts)
         if rule is not None:
-            self.error("TS0124", found[rule.word].span, f"{rule.word} {rule.why}", rule.hint)
+            self.error("TS0138", found[rule.word].span, f"{rule.word} {rule.why}", rule.hint)
 
     def _amount(self, prop: WrittenProperty, word: str) -> int:
         """A time or a share that a link is to have."""
         value = self.measured(prop, word)
-        kind, _, verb = LINK_WORDS[word]
+        kind, _, verb = CHANGEABLE[word]
         if kind == "share" and value == values.PPB and prop.values[0].text != "100%":
             hint = "write 1% for one percent, 100% if you mean it"
             self.sink.warning("TS0905", prop.span, f"this {verb} every packet", hint)
@@ -322,7 +333,7 @@ class StaticActions(RunningActions):
 
     def measured(self, prop: WrittenProperty, word: str) -> int:
         """The number that a property has, in its own unit."""
-        match LINK_WORDS[word].kind:
+        match CHANGEABLE[word].kind:
             case "time":
                 return self.measure(prop, values.latency, "a time such as 5ms")
             case "rate":

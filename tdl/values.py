@@ -305,7 +305,7 @@ def packets(text: str) -> int:
     value = _exact(digits, 1000, text, "thousandths of a packet")
     if 0 < value < 1000:
         hint = "burst=0 draws each loss alone, burst=1 is the shortest burst"
-        raise ValueProblem("TS0124", f"a burst of {text} is shorter than a packet", hint)
+        raise ValueProblem("TS0138", f"a burst of {text} is shorter than a packet", hint)
     return _limit(value, MAX_BURST_MILLI, text, f"{MAX_BURST_MILLI // 1000:,}")
 
 

@@ -18,6 +18,7 @@ STATEMENTS = {
     "bridge": "BRIDGE",
     "bridges": "BRIDGES",
     "link": "LINK",
+    "path": "PATH",
     "at": "AT",
     "from": "FROM",
     "let": "LET",
@@ -28,7 +29,7 @@ STATEMENTS = {
     "figure": "FIGURE",
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
-MAYBE_NAMES = ("param", "expect", "figure")
+MAYBE_NAMES = ("param", "expect", "figure", "path")
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -87,7 +88,7 @@ RESERVED = {
 # Properties whose value is bare text rather than a number or a name.
 TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready")
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
-LIST_PROPERTIES = ("files", "mount", "sysctl")
+LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down")
 
 # Other spellings of a property, mostly of the public dialect, by statement.
 SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
@@ -220,7 +221,7 @@ BRIDGE_PROPERTIES = ("tags",)
 class LinkWord(NamedTuple):
     """A property of links."""
 
-    kind: str  # of value: 'time', 'share', 'rate', 'size', 'packets', 'name'
+    kind: str  # of value: 'time', 'share', 'rate', 'size', 'packets', 'name', 'table'
     field: str = ""  # of ast.LinkStatement, where both directions have one value
     verb: str = ""  # what a share does to packets
 
@@ -245,6 +246,23 @@ LINK_WORDS = {
     "reject": LinkWord("share", "reject_ppb", "rejects"),
     "mtu": LinkWord("size", "mtu_bytes"),
 }
+# What only paths have; those without a direction are of both.
+PATH_WORDS = {
+    "abw": LinkWord("rate"),
+    "abw-up": LinkWord("rate"),
+    "abw-down": LinkWord("rate"),
+    "abw-flows": LinkWord("table"),
+    "abw-flows-up": LinkWord("table"),
+    "abw-flows-down": LinkWord("table"),
+    "capacity": LinkWord("rate"),
+    "rtt": LinkWord("time"),
+    "wmax": LinkWord("size"),
+    "queue-up": LinkWord("size"),
+    "queue-down": LinkWord("size"),
+}
+CHANGEABLE = {**LINK_WORDS, **PATH_WORDS}  # by `set`, of links or of paths
+_RATES = ("up", "down", "rate")  # of links; those of paths follow from `abw`
+PATH_PROPERTIES = (*(word for word in LINK_WORDS if word not in _RATES), *PATH_WORDS, "tags")
 SET_PROPERTIES = tuple(LINK_WORDS)
 LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")

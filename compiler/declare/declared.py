@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from compiler import path_queues
 from compiler.declare.common import shares
 from compiler.declare.ends import check_ends
-from compiler.phrases import end_name, link_name
+from compiler.phrases import end_name, link_name, moment
 from compiler.phrases import number as count
-from tdl import ast
+from tdl import ast, quantities
 from tdl.diagnostics import Sink
 from tdl.suggest import Guesses
 
@@ -165,6 +166,8 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
             hint = "leave out `share`, or this link between them"
         sink.error("TS0107", link.span, message, hint)
     elif all(known):
+        if link.path is not None:
+            _check_path(found, link, link.path, sink)
         for names in dict.fromkeys(((a, b), (b, a))):
             found.pairs.setdefault(names, []).append(len(found.links))
             found.at.setdefault(names[0], []).append(len(found.links))
@@ -173,6 +176,34 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
         found.links.append(link)
         return
     found.broken.update(((a, b), (b, a)))
+
+
+def _check_path(found: Declared, link: ast.LinkStatement, terms: ast.PathTerms, sink: Sink) -> None:
+    for end in (link.a, link.b):
+        if end.text in found.bridges:
+            message = f"{end.text!r} is a bridge: a path is measured between services"
+            sink.error("TS0185", end.span, message, "write it as a link, or name a service")
+    try:
+        derived = path_queues.derive(terms)
+    except path_queues.PathProblem as problem:
+        sink.error("TS0186", link.span, f"{problem.what} {problem.why}", problem.hint)
+        return
+    _check_queues(link, terms, derived, sink)
+
+
+def _check_queues(
+    link: ast.LinkStatement, terms: ast.PathTerms, derived: path_queues.DerivedPath, sink: Sink
+) -> None:
+    """Of queues that are stated: what is available cannot be reached behind them."""
+    if terms.queue_up is None and terms.queue_down is None:
+        return
+    delay_ns, spare_ns = path_queues.spare_time(terms, derived)
+    if delay_ns > spare_ns:
+        message = f"full queues delay {moment(delay_ns)}, and windows of"
+        message += (
+            f" {quantities.size(derived.wmax_bytes)} fill the path up to {moment(max(spare_ns, 0))}"
+        )
+        sink.warning("TS0952", link.span, message, "leave queue= out, or write queue=auto")
 
 
 def _known_end(found: Declared, name: ast.Name, index: int | None, sink: Sink) -> bool:

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler import queues
+from compiler import path_queues, queues
 from compiler.declare.declared import Declared
 from compiler.declare.ends import ending
 from compiler.draws import link_seed
@@ -89,13 +89,20 @@ def expand(
         nodes=tuple(nodes),
         links=tuple(links),
         bootstrapper=declared.bootstrapper.image if declared.bootstrapper else "",
-        routing=declared.routing.metric if declared.routing else "delay",
+        routing=_routing(declared),
         network=declared.network.family if declared.network else "dual",
         start_when_ready=declared.start is not None,
         quit_when=ending(declared),
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
     return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs))
+
+
+def _routing(declared: Declared) -> str:
+    """A path is what lies between its ends, whatever else of the file does."""
+    if declared.routing is not None:
+        return declared.routing.metric
+    return "direct" if any(link.path for link in declared.links) else "delay"
 
 
 def _ends(instances: Mapping[str, Sequence[str]], name: str, index: int | None) -> Sequence[str]:
@@ -153,14 +160,23 @@ def _directions(
 ) -> tuple[Link, Link]:
     other = link.back or link
     down = other.up_bps if link.back or link.symmetric else link.down_bps
+    states = _state(link, link.up_bps), _state(other, down)
+    if link.path is not None:
+        states = _path_state(link.path, states[0]), _path_state(link.path, states[1], back=True)
     tags = texts(link.tags)
     there, back = f"{a}->{b}", f"{b}->{a}"
     return (
-        Link(
-            there, node_of[a], node_of[b], link_seed(seed, there), tags, _state(link, link.up_bps)
-        ),
-        Link(back, node_of[b], node_of[a], link_seed(seed, back), tags, _state(other, down)),
+        Link(there, node_of[a], node_of[b], link_seed(seed, there), tags, states[0]),
+        Link(back, node_of[b], node_of[a], link_seed(seed, back), tags, states[1]),
     )
+
+
+def _path_state(terms: ast.PathTerms, own: LinkState, *, back: bool = False) -> LinkState:
+    """What cannot be is reported with the declaration (compiler/declare/declared.py)."""
+    try:
+        return own._replace(**path_queues.direction(terms, back=back))
+    except path_queues.PathProblem:
+        return own
 
 
 def _state(link: ast.LinkStatement, rate_bps: int | None) -> LinkState:

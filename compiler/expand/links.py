@@ -12,7 +12,7 @@ from compiler.expand import property_changes
 from compiler.expand.walk import Walk
 from compiler.expand.world import IntervalClaim, LinkNow
 from compiler.phrases import moment
-from compiler.plan.properties import LinkState
+from compiler.plan.properties import LinkState, least_rate
 from tdl import ast
 
 # --- flap ---------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def new_values(
         for place, direction in enumerate(link):
             try:
                 after[direction] = property_changes.apply(
-                    world.links[direction], action, back=place == 1
+                    world.links[direction], action, back=place == 1, alone=len(link) == 1
                 )
             except property_changes.Illegal as problem:
                 illegal(walk, step, direction, problem, when)
@@ -141,7 +141,8 @@ def _claim(walk: Walk, step: StatementStep, direction: int) -> bool:
     assert isinstance(action, ast.Set)
     link = world.links[direction]
     ends_ramp = False
-    for field in property_changes.fields(action, back=direction in back_directions(step)):
+    back = direction in back_directions(step)
+    for field in property_changes.fields(link, action, back=back):
         ends_ramp |= world.end_ramp(direction, field)
         before = property_changes.remembered(link, field)
         if step.end_ns is None:
@@ -169,8 +170,9 @@ def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
     backs = back_directions(step)
     lost: list[int] = []
     for direction in directions:
-        values: dict[str, int | str] = {}
-        for field in property_changes.fields(action, back=direction in backs):
+        values: dict[str, Any] = {}
+        link = world.links[direction]
+        for field in property_changes.fields(link, action, back=direction in backs):
             claims = world.claims.get((direction, field), [])
             mine = next((i for i, one in enumerate(claims) if one.order == step.order), None)
             if mine is None:
@@ -219,10 +221,9 @@ def background(walk: Walk, step: StatementStep) -> None:
 def _refuse(link: LinkNow, rate_bps: int, step: StatementStep) -> tuple[str, str, str] | None:
     if rate_bps and not link.own.rate_bps:
         return "TS0216", "has no rate that background traffic could take from", "give it a rate"
-    if rate_bps and rate_bps >= link.own.rate_bps:
-        why = (
-            f"has {link.own.rate_bps:,} b/s, of which {rate_bps:,} b/s of background leave nothing"
-        )
+    least = least_rate(link.own)
+    if rate_bps and rate_bps >= least:
+        why = f"has {least:,} b/s, of which {rate_bps:,} b/s of background leave nothing"
         return "TS0216", why, "the background must be below the link's rate"
     busy = link.background_bps and (step.end_ns is not None or link.background_owner >= 0)
     if rate_bps and busy:

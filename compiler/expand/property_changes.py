@@ -6,16 +6,20 @@ The parser has checked what an assignment says by itself; here is what depends o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from compiler import queues
+from compiler import path_queues, queues
 from compiler.declare.topology import FIELDS
+from compiler.expand import path_changes
 from compiler.expand.world import LinkNow
 from compiler.phrases import moment
-from compiler.plan.properties import LinkState
+from compiler.plan.properties import LinkState, least_rate
 from compiler.plan.property_limits import LINK
 from tdl import ast, link_rules
+from tdl.path_actions import AUTO
 from tdl.values import PPB
+from tdl.words import PATH_WORDS
 
 
 class Illegal(Exception):  # noqa: N818 - data for a diagnostic, not a failure
@@ -29,23 +33,65 @@ class Illegal(Exception):  # noqa: N818 - data for a diagnostic, not a failure
         super().__init__(why)
 
 
-def apply(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> LinkNow:
-    """A changed copy. `back`: this is the direction that `down` means, `up` being the other."""
+def apply(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool, alone: bool) -> LinkNow:
+    """A changed copy. `back`: this is the direction that `down` means, `up` being the other;
+    `alone`: only this one is to change."""
     changes: dict[str, Any] = {}
+    terms = link.path
     for assignment in action.assignments:
-        prop, field = assignment.prop.text, FIELDS[assignment.prop.text]
+        prop = assignment.prop.text
+        _check_kind(link, assignment, alone=alone, ramp=isinstance(action, ast.Ramp))
+        if terms is not None and prop in path_changes.WORDS:
+            terms = _changed_terms(terms, assignment, flipped=back != link.path_back)
+            continue
+        field = FIELDS[prop]
         old = getattr(link.own, field)
         if prop == "dist":
             changes[field] = assignment.word or old
         elif prop != ("up" if back else "down"):
             changes[field] = _value(prop, old, assignment)
-    return _changed(link, changes, queue_given=link.queue_given or "queue_bytes" in changes)
+    queue_given = link.queue_given or "queue_bytes" in changes
+    return _changed(link, changes, queue_given=queue_given, terms=terms)
 
 
-def fields(action: ast.Set | ast.Ramp, *, back: bool) -> list[str]:
-    """Of LinkState, those that the action sets in this direction."""
-    props = [assignment.prop.text for assignment in action.assignments]
-    return [FIELDS[prop] for prop in props if prop != ("up" if back else "down")]
+def _check_kind(link: LinkNow, assignment: ast.Assignment, *, alone: bool, ramp: bool) -> None:
+    """Some properties only links have, and some only measured paths. Raises Illegal."""
+    prop = assignment.prop.text
+    if link.path is None:
+        if prop in PATH_WORDS or assignment.word == AUTO:
+            why = "is a property of measured paths, not of links,"
+            raise Illegal(f"the {prop}", why, "links have rate=, queue= and latency=")
+        return
+    if FIELDS.get(prop) == "rate_bps":
+        why = "is no property of a measured path"
+        raise Illegal(f"the {prop}", why, f"write abw{'' if prop == 'rate' else f'-{prop}'}=RATE")
+    if prop not in path_changes.WORDS:
+        return
+    if ramp:
+        raise Illegal(f"the {prop}", "changes at once, as it is of a path,", "write 'at T … set'")
+    if alone:
+        why = "is of both directions of a path, whose queues follow from it,"
+        raise Illegal(f"the {prop}", why, "name the path with --")
+
+
+def _changed_terms(
+    terms: ast.PathTerms, assignment: ast.Assignment, *, flipped: bool
+) -> ast.PathTerms:
+    try:
+        return path_changes.changed(terms, assignment, flipped=flipped)
+    except path_changes.NoChange as problem:
+        raise Illegal(f"the {assignment.prop.text}", problem.why, problem.hint) from problem
+
+
+def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> list[str]:
+    """Of LinkState, or of the terms of a path, those that the action sets in this direction."""
+    found: list[str] = []
+    for prop in (assignment.prop.text for assignment in action.assignments):
+        if link.path is not None and prop in path_changes.WORDS:
+            found += path_changes.fields(prop, flipped=back != link.path_back)
+        elif prop != ("up" if back else "down"):
+            found.append(FIELDS[prop])
+    return found
 
 
 def between(
@@ -60,32 +106,45 @@ def between(
             hint = "give it a rate before, or write 'at T … set'"
             raise Illegal("the rate", "is unlimited at one end: there are no values between", hint)
         changes[field] = first + (2 * (last - first) * part[0] + part[1]) // (2 * part[1])
-    return _changed(now, changes, queue_given=now.queue_given or "queue_bytes" in changes)
+    given = now.queue_given or "queue_bytes" in changes
+    return _changed(now, changes, queue_given=given, terms=now.path)
 
 
-def remembered(link: LinkNow, field: str) -> int | str:
+def remembered(link: LinkNow, field: str) -> Any:
     """What restore() needs: the value, or -1 for a queue that follows the rate."""
+    if link.path is not None and field in ast.PathTerms._fields:
+        return getattr(link.path, field)
     if field == "queue_bytes" and not link.queue_given:
         return -1
-    value: int | str = getattr(link.own, field)
-    return value
+    return getattr(link.own, field)
 
 
-def restore(link: LinkNow, values: Mapping[str, int | str]) -> LinkNow:
+def restore(link: LinkNow, values: Mapping[str, Any]) -> LinkNow:
     """A copy with these properties as they were (see remembered()). Raises Illegal."""
-    given = link.queue_given
-    if "queue_bytes" in values:
+    given, terms = link.queue_given, link.path
+    if terms is not None:
+        terms = terms._replace(**{k: v for k, v in values.items() if k in terms._fields})
+        values = {k: v for k, v in values.items() if k not in terms._fields}
+    elif "queue_bytes" in values:
         given = values["queue_bytes"] != -1
-    return _changed(link, values, queue_given=given)
+    return _changed(link, values, queue_given=given, terms=terms)
 
 
-def _changed(link: LinkNow, changes: Mapping[str, Any], *, queue_given: bool) -> LinkNow:
-    """A copy with these values; a queue that is not given follows the rate. Raises Illegal."""
+def _changed(
+    link: LinkNow, changes: Mapping[str, Any], *, queue_given: bool, terms: ast.PathTerms | None
+) -> LinkNow:
+    """A copy with these values; a queue that is not given follows the rate, and what a path has
+    its terms. Raises Illegal."""
     own = link.own._replace(**changes)
-    if not queue_given:
+    if terms is not None and terms != link.path:
+        try:
+            own = own._replace(**path_queues.direction(terms, back=link.path_back))
+        except path_queues.PathProblem as problem:
+            raise Illegal(f"the {problem.what}", problem.why, problem.hint) from problem
+    elif terms is None and not queue_given:
         own = own._replace(queue_bytes=queues.default_bytes(own.rate_bps))
     _check(own, link.background_bps)
-    return LinkNow(own, queue_given, link.background_bps, link.background_owner)
+    return replace(link, own=own, queue_given=queue_given, path=terms)
 
 
 def _value(prop: str, old: int, assignment: ast.Assignment) -> int:
@@ -123,6 +182,7 @@ def _check(link: LinkState, taken: int) -> None:
     if taken and not link.rate_bps:
         why = f"cannot be unlimited: {taken:,} b/s of background are taken from it"
         raise Illegal("the rate", why, "write `background 0` first", "TS0216")
-    if taken and taken >= link.rate_bps:
-        why = f"would be {link.rate_bps:,} b/s, not above its background of {taken:,} b/s"
+    least = least_rate(link)
+    if taken and taken >= least:
+        why = f"would be {least:,} b/s, not above its background of {taken:,} b/s"
         raise Illegal("the rate", why, "lower the background first", "TS0216")

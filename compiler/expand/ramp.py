@@ -62,7 +62,7 @@ def _slopes(
     found: dict[int, _Slope] = {}
     for direction, target in sorted(after.items()):
         link = walk.world.links[direction]
-        fields = tuple(property_changes.fields(action, back=direction in backs))
+        fields = tuple(property_changes.fields(link, action, back=direction in backs))
         try:
             property_changes.between(link, link.own, target.own, fields, (1, 2))
         except property_changes.Illegal as problem:

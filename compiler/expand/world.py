@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compiler.declare.model import Model
 from compiler.declare.replicas import at_first
 from compiler.plan.properties import LinkState
 from compiler.plan.types import Event
+from tdl import ast
 
 # States of a node; a bridge is UP or GONE. Of one that is paused: UP or CUT, and PAUSED beside it;
 # KILLED beside it where its programs are dead and its host is there.
@@ -63,6 +65,8 @@ class LinkNow:
     queue_given: bool  # else it follows the rate
     background_bps: int = 0
     background_owner: int = -1  # the order of the interval step that put it there
+    path: ast.PathTerms | None = None  # of a measured path; both directions have the same
+    path_back: bool = False  # it is the way from B to A of `path A--B`
 
 
 @dataclass(slots=True)
@@ -70,7 +74,7 @@ class IntervalClaim:
     """An interval has set a property of a link direction, and will set it back."""
 
     order: int  # of the step
-    before: int | str  # what the property was
+    before: Any  # what the property was
 
 
 @dataclass(slots=True)
@@ -243,5 +247,7 @@ def _links(model: Model) -> list[LinkNow]:
         for direction in range(2 * pairs.start, 2 * pairs.stop):
             said = (link.back or link) if direction % 2 else link
             given = said.queue_bytes is not None
-            found.append(LinkNow(model.topology.links[direction].state, given))
+            state = model.topology.links[direction].state
+            back = link.path is not None and direction % 2 == 1
+            found.append(LinkNow(state, given, path=link.path, path_back=back))
     return found

@@ -6,6 +6,7 @@ is out of its range; what spans several records (unique names, order) is checked
 
 from __future__ import annotations
 
+import re
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
@@ -17,6 +18,7 @@ from compiler.plan.properties import (
     RARE,
     LinkState,
     Property,
+    flow_rates,
     has_rare,
     shown,
 )
@@ -24,7 +26,8 @@ from compiler.plan.services import service_from_json, service_to_json
 
 TOPOLOGY_FIELDS = ("bootstrapper", "links", "network", "nodes", "quit_when", "routing", "services",
                    "start_when_ready")  # fmt: skip
-_NOTHING_RARE = {row.field: 0 for row in PROPERTIES if row.rare}
+_NOTHING_RARE = {row.field: "" if row.table else 0 for row in PROPERTIES if row.rare}
+_FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
 
@@ -138,7 +141,19 @@ def _state(values: list[Any], place: Place) -> LinkState:
 def _value(row: Property, value: Any, place: Place) -> int | str:
     if row.words:
         return place.word(value, row.field, row.words)
+    if row.table:
+        return _table(place.text(value, row.field), row, place)
     return place.integer(value, row.field, 0, row.stored)
+
+
+def _table(text: str, row: Property, place: Place) -> str:
+    """Checked: as it is written (FlowRate), ascending."""
+    if text and not all(map(_FLOW_RATES.fullmatch, text.split(";"))):
+        place.fail(f"{row.field} is no table of flows: {text!r:.60}")
+    flows = [found.flows for found in flow_rates(text)]
+    if flows != sorted({*flows} - {1}):
+        place.fail(f"{row.field} does not ascend from 2 flows: {text!r:.60}")
+    return text
 
 
 # --- timeline --------------------------------------------------------------------------------

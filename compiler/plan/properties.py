@@ -7,6 +7,7 @@ rest. Change anything here and bump FORMAT_VERSION in compiler/plan/format.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
@@ -45,7 +46,9 @@ class LinkState(NamedTuple):
     reorder_ns: int = 0  # how much later these come; 0: each draws its own jitter
     reject_ppb: int = 0  # of packets that are refused, with an answer
     mtu_bytes: int = 0  # of IP packets; 0: any
-    capacity_bps: int = 0  # at which packets leave where the background has a part; 0: the rate
+    capacity_bps: int = 0  # at which packets leave where others have a part; 0: the rate
+    wmax_bytes: int = 0  # of a measured path: a flow has no more on its way
+    flow_rates: str = ""  # of a measured path: rate and queue by flows (see FlowRate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Property:
     stored: int = MAX_INT  # the largest number that a plan can hold
     words: tuple[str, ...] = ()  # in place of a number
     rare: bool = False  # 0 of most links: left out of texts and lines where it is
+    table: bool = False  # a text of FlowRates; '' for none
+    told: bool = True  # to datapaths
 
 
 PROPERTIES = (
@@ -76,12 +81,38 @@ PROPERTIES = (
     Property("reject_ppb", "reject", PPB, stored=PPB, rare=True),
     Property("mtu_bytes", "mtu", 65_535, rare=True),
     Property("capacity_bps", "cap", 10**13, rare=True),
+    Property("wmax_bytes", "wmax", 1 << 30, rare=True, told=False),
+    Property("flow_rates", "flows", rare=True, table=True),
 )
 RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end
-NUMBERS = tuple(row for row in PROPERTIES if not row.words)
+NUMBERS = tuple(row for row in PROPERTIES if not row.words and not row.table)
 COMPOSED = tuple(row for row in PROPERTIES if row.along)
 BY_FIELD = {row.field: row for row in PROPERTIES}
 BY_WORD = {row.word: row for row in PROPERTIES}
+
+
+class FlowRate(NamedTuple):
+    """What a path has with so many flows, and as it is written: `2:6000000:844000`, several
+    separated by ';', ascending from 2 flows. Between them, and from what the link has with one
+    flow, rates and queues lie on straight lines; beyond the last one they are as there."""
+
+    flows: int
+    rate_bps: int
+    queue_bytes: int
+
+
+def flow_rates(text: str) -> tuple[FlowRate, ...]:
+    """ValueError if it is not written so."""
+    return tuple(FlowRate(*map(int, row.split(":"))) for row in text.split(";") if text)
+
+
+def flow_rates_text(rows: Iterable[FlowRate]) -> str:
+    return ";".join(":".join(map(str, row)) for row in rows)
+
+
+def least_rate(state: LinkState) -> int:
+    """What it has with as many flows as have least, 0 = unlimited."""
+    return min([state.rate_bps, *(row.rate_bps for row in flow_rates(state.flow_rates))])
 
 
 def has_rare(state: LinkState) -> bool:

@@ -35,6 +35,7 @@ _ONE_BY_ONE = (
     "reject_ppb",
     "mtu_bytes",
     "capacity_bps",  # where it is not carried out, a background takes from the rate alone
+    "wmax_bytes",
 )
 _USER = {
     **LINK,

@@ -14,7 +14,7 @@ from typing import Any
 
 from compiler.plan.event_kinds import DOWN, EVENT_KINDS, INSTANCE, LINK, UP, EventKind
 from compiler.plan.format import TIMELINE, PlanError
-from compiler.plan.properties import LinkState
+from compiler.plan.properties import LinkState, flow_rates, flow_rates_text, least_rate
 from compiler.plan.routes.core import NO_LINK, Core
 from compiler.plan.types import Epoch, Event, Topology
 
@@ -32,8 +32,15 @@ class _Links:
         up = own.up and ends_up
         if up == own.up and not taken:
             return own
-        capacity = own.rate_bps if taken else 0
-        return own._replace(up=up, rate_bps=own.rate_bps - taken, capacity_bps=capacity)
+        if not taken:
+            return own._replace(up=up)
+        rows = flow_rates(own.flow_rates)
+        return own._replace(
+            up=up,
+            rate_bps=own.rate_bps - taken,
+            capacity_bps=own.capacity_bps or own.rate_bps,
+            flow_rates=flow_rates_text(row._replace(rate_bps=row.rate_bps - taken) for row in rows),
+        )
 
 
 class Fold:
@@ -132,7 +139,7 @@ class Fold:
 
     def _check_background(self, event: Event, link: int) -> None:
         taken = self.links.background[link]
-        if taken and taken >= self.links.own[link].rate_bps:
+        if taken and taken >= least_rate(self.links.own[link]):
             _refuse(event, f"leaves no rate beside the background of {taken} b/s")
 
     def _end(self, event: Event) -> None:

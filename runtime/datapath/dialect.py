@@ -15,14 +15,18 @@ def properties(state: LinkState, *, whole: bool = False) -> str:
     it may have been something else (`whole`)."""
     both = zip(PROPERTIES, state[1:], strict=True)
     return " ".join(
-        [f"{row.word}={value}" for row, value in both if value or whole or not row.rare]
+        [
+            f"{row.word}={value or 0}"
+            for row, value in both
+            if row.told and (value or whole or not row.rare)
+        ]
     )
 
 
 def differences(before: LinkState, after: LinkState) -> str:
     """Those that differ."""
     both = zip(PROPERTIES, before[1:], after[1:], strict=True)
-    return " ".join([f"{row.word}={new}" for row, old, new in both if new != old])
+    return " ".join([f"{row.word}={new or 0}" for row, old, new in both if new != old and row.told])
 
 
 def node_line(index: int, ipv4: str, ipv6: str) -> str:

@@ -16,19 +16,17 @@ from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
 from tdl.codes.syntax_codes import SYNTAX
 
-CODES: dict[str, Code] = {
-    c.code: c
-    for c in (
-        *SYNTAX,
-        *DECLARATIONS,
-        *RUNNING,
-        *ACTIONS,
-        *TIMELINE,
-        *EXPECTATIONS,
-        *WARNINGS,
-        *COMMANDS,
-    )
-}
+ALL = (
+    *SYNTAX,
+    *DECLARATIONS,
+    *RUNNING,
+    *ACTIONS,
+    *TIMELINE,
+    *EXPECTATIONS,
+    *WARNINGS,
+    *COMMANDS,
+)
+CODES: dict[str, Code] = {code.code: code for code in ALL}
 
 _HEADINGS = {
     "TS00": "Text and syntax",

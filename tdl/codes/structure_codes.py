@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tdl.codes.code import Code
 from tdl.codes.loop_codes import LOOPS
+from tdl.codes.path_codes import PATHS
 
 DECLARATIONS = (
     Code(
@@ -159,12 +160,13 @@ DECLARATIONS = (
         "service a replicas=2\nbridge s1\nlink a.0--s1",
     ),
     Code(
-        "TS0124",
+        "TS0138",
         "properties of a link that do not go together",
         "What losses in bursts and packets out of order may be, and what they need beside them: "
         "docs/tdl.md, Losses in bursts, and Out of order.",
         "bridges s1 s2\nlink s1--s2 loss=80% burst=2",
     ),
+    *PATHS,
     *LOOPS,
 )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from typing import Any
 
 from hypothesis import strategies as st
 
 from compiler.plan.expectations import PlannedExpectation
-from compiler.plan.properties import PROPERTIES, LinkState
+from compiler.plan.properties import PROPERTIES, FlowRate, LinkState, flow_rates_text
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, Link, Node, Service, Topology
 from compiler.plan.writer import PlanContents
@@ -143,9 +144,16 @@ def _state(rnd: random.Random) -> LinkState:
     )
 
 
-def _rare(rnd: random.Random) -> dict[str, int]:
-    fields = [row.field for row in PROPERTIES if row.rare and row.field != "capacity_bps"]
-    return {field: rnd.randrange(10**9) for field in rnd.sample(fields, rnd.randrange(1, 4))}
+def _rare(rnd: random.Random) -> dict[str, Any]:
+    rows = [row for row in PROPERTIES if row.rare]
+    chosen = rnd.sample(rows, rnd.randrange(1, 4))
+    return {row.field: _table(rnd) if row.table else rnd.randrange(10**9) for row in chosen}
+
+
+def _table(rnd: random.Random) -> str:
+    """None gets less than background traffic takes."""
+    rows = (FlowRate(n, rnd.randrange(10**9, 10**10), 9000 * n) for n in rnd.sample(range(2, 9), 2))
+    return flow_rates_text(sorted(rows))
 
 
 def random_topology(rnd: random.Random, services: int, bridges: int) -> Topology:

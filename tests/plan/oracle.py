@@ -39,9 +39,15 @@ def states_at(
         own = link[item.name]
         ends = [node[topology.nodes[end].name] for end in (item.src, item.dst)]
         taken = background.get(item.name, 0)
-        rate, capacity = own.rate_bps - taken, own.rate_bps if taken else 0
-        up = own.up and ends == ["up", "up"]
-        link[item.name] = own._replace(up=up, rate_bps=rate, capacity_bps=capacity)
+        own = own._replace(up=own.up and ends == ["up", "up"])
+        if taken:
+            rows = [row.split(":") for row in own.flow_rates.split(";") if row]
+            own = own._replace(
+                rate_bps=own.rate_bps - taken,
+                capacity_bps=own.capacity_bps or own.rate_bps,
+                flow_rates=";".join(f"{n}:{int(bps) - taken}:{size}" for n, bps, size in rows),
+            )
+        link[item.name] = own
     return node, link
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.pipeline import compile_source
-from tdl.codes.catalogue import CODES, markdown
+from tdl.codes.catalogue import ALL, CODES, markdown
 from tdl.diagnostics import TdlError
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +57,10 @@ def test_every_code_in_the_sources_is_registered() -> None:
 
 def test_every_registered_code_is_used() -> None:
     assert set(CODES) - used_codes() == set()
+
+
+def test_no_code_means_two_things() -> None:
+    assert sorted(code.code for code in ALL) == sorted(CODES)
 
 
 def test_entries_are_complete() -> None:

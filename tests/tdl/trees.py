@@ -9,7 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tdl import ast, bounds, values
+from tdl.path_actions import MAX_FLOWS
 from tdl.words import (
+    CHANGEABLE,
     DISTRIBUTIONS,
     EXPECTATIONS,
     NETWORKS,
@@ -149,6 +151,34 @@ def links(draw: st.DrawFn) -> ast.LinkStatement:
     )
 
 
+@st.composite
+def flow_tables(draw: st.DrawFn) -> ast.FlowTable:
+    more = draw(st.lists(st.integers(2, MAX_FLOWS), max_size=4, unique=True))
+    return tuple((flows, draw(rates)) for flows in (1, *sorted(more)))
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> ast.LinkStatement:
+    a, b = draw(st.lists(names, min_size=2, max_size=2, unique=True))
+    queue = st.none() | sizes
+    rtt = draw(st.integers(0, bounds.MAX_LATENCY_NS))
+    terms = ast.PathTerms(
+        abw_up=draw(flow_tables()),
+        abw_down=draw(flow_tables()),
+        capacity_bps=draw(rates),
+        wmax_bytes=draw(st.none() | sizes),
+        rtt_ns=rtt,
+        queue_up=draw(queue),
+        queue_down=draw(queue),
+    )
+    jitter = draw(st.integers(0, rtt // 2))
+    loss = draw(shares)
+    chosen, tags = draw(st.none() | st.sampled_from(DISTRIBUTIONS)), draw(tag_lists)
+    return ast.LinkStatement(
+        a, b, NOWHERE, 0, jitter, loss, distribution=chosen, tags=tags, path=terms
+    )
+
+
 bridges = st.builds(
     ast.Bridges,
     st.lists(names, min_size=1, max_size=3, unique=True).map(tuple),
@@ -224,7 +254,13 @@ def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
             shares,
             where,
         )
+    if CHANGEABLE[word].kind == "table":
+        assign = st.just(ast.Op.ASSIGN)
+        return st.builds(ast.Assignment, prop, assign, st.none(), where, rows=flow_tables())
     ranges: dict[str, tuple[st.SearchStrategy[int | None], int]] = {
+        **dict.fromkeys(("abw", "abw-up", "abw-down", "capacity"), (rates, bounds.MAX_RATE_BPS)),
+        **dict.fromkeys(("queue-up", "queue-down", "wmax"), (sizes, bounds.MAX_QUEUE_BYTES)),
+        "rtt": (st.integers(0, bounds.MAX_LATENCY_NS), bounds.MAX_LATENCY_NS),
         "latency": (st.integers(10**6, bounds.MAX_LATENCY_NS), bounds.MAX_LATENCY_NS),
         "jitter": (st.integers(0, 10**6), bounds.MAX_LATENCY_NS),
         "queue": (sizes, bounds.MAX_QUEUE_BYTES),
@@ -235,9 +271,20 @@ def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
     )
 
 
-_chosen = st.sampled_from([("up", "down"), ("rate",), ()]).flatmap(
-    lambda rate_words: st.lists(
-        st.sampled_from(["latency", "jitter", "loss", "queue", "dist", *rate_words]),
+_OF_LINKS = ("latency", "queue")
+_chosen = st.sampled_from(
+    [
+        ("up", "down", *_OF_LINKS),
+        ("rate", *_OF_LINKS),
+        _OF_LINKS,
+        ("abw", "rtt", "queue-up", "queue-down"),
+        ("abw-up", "abw-down", "capacity", "wmax", *_OF_LINKS),
+        ("abw-flows-up", "abw-down"),
+        ("abw-flows", "rtt"),
+    ]
+).flatmap(
+    lambda some_words: st.lists(
+        st.sampled_from(["jitter", "loss", "dist", *some_words]),
         min_size=1,
         unique=True,
     )
@@ -383,5 +430,7 @@ figures = st.builds(
     ast.Figure, **_figure, path=_keys.filter(lambda path: path[0] != "/" and ".." not in path),
     key=_keys
 )  # fmt: skip
-statements = settings | services | bridges | links() | events() | backgrounds | expects | figures
+statements = (
+    settings | services | bridges | links() | paths() | events() | backgrounds | expects | figures
+)
 assert STATEMENTS  # the words above cover all of them; see test_roundtrip

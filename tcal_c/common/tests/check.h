@@ -40,6 +40,7 @@ void test_draws(void);
 void test_queues(void);
 void test_packets(void);
 void test_links(void);
+void test_flows(void);
 void test_impairments(void);
 void test_engine(void);
 void test_protocol(void);

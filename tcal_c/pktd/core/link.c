@@ -153,6 +153,11 @@ uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *p
     return backlog;
 }
 
+static void tell_queue(struct link *link) {
+    counter_set(&link->count.rate_bps, link->queue.rate_bps);
+    counter_set(&link->count.busy_until_ns, link->queue.free_ns);
+}
+
 static void count_accepted(struct link *link, uint64_t packets, uint64_t bytes) {
     counter_add(&link->count.accepted_pkts, packets);
     counter_add(&link->count.accepted_bytes, bytes);
@@ -349,6 +354,10 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
         piece->order = PIECE_IN_ORDER;
         append(t, link, piece, at_ns);
     } else {
+        if (link->flows) {
+            flows_see(link->flows, &link->queue, piece->frame, at_ns);
+            tell_queue(link);
+        }
         offer_segments(t, link, piece, nth, at_ns);
     }
 }
@@ -451,15 +460,35 @@ static void change_impairments(struct link *link, const struct link_config *conf
     link->impairs = link->impair.any;
 }
 
+static void change_queue(struct link *link, const struct link_config *config, uint64_t at_ns) {
+    uint32_t fields = config->fields;
+    struct queue *q = &link->queue;
+    struct flow_rate one = {1, q->rate_bps, q->limit_bytes};
+    one = link->flows ? link->flows->one : one;
+    one.rate_bps = fields & LINK_RATE ? config->rate_bps : one.rate_bps;
+    one.queue_bytes = fields & LINK_QUEUE ? config->queue_bytes : one.queue_bytes;
+    if (fields & LINK_FLOWS && config->flows) {
+        static const struct flow_rates none;
+        link->flows = config->flows;
+        link->flows->more = config->flow_rates ? *config->flow_rates : none;
+    }
+    if (link->flows) {
+        link->flows->one = one;
+        flows_apply(link->flows, q, at_ns);
+        return;
+    }
+    q->limit_bytes = one.queue_bytes;
+    if (fields & LINK_RATE) {
+        queue_set_rate(q, at_ns, one.rate_bps);
+    }
+}
+
 void link_change(struct transit *t, struct link *link, const struct link_config *config,
                  uint64_t at_ns) {
     uint64_t old_bps = queue_pace(&link->queue);
     uint32_t fields = config->fields;
     if (fields & LINK_LOSS) {
         link->loss_ppb = (uint32_t)config->loss_ppb;
-    }
-    if (fields & LINK_QUEUE) {
-        link->queue.limit_bytes = config->queue_bytes;
     }
     link->delay_ns = fields & LINK_DELAY ? config->delay_ns : link->delay_ns;
     link->jitter_ns = fields & LINK_JITTER ? config->jitter_ns : link->jitter_ns;
@@ -472,15 +501,12 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     if (!link->up) {
         flush(t, link, at_ns);
     }
-    if (fields & LINK_RATE) {
-        queue_set_rate(&link->queue, at_ns, config->rate_bps);
-    }
+    change_queue(link, config, at_ns);
     if (fields & LINK_CAP) {
         link->queue.capacity_bps = config->capacity_bps;
     }
     if (fields & (LINK_RATE | LINK_CAP | LINK_DELAY | LINK_JITTER | LINK_DIST)) {
         retime(t, link, old_bps, at_ns);
     }
-    counter_set(&link->count.rate_bps, link->queue.rate_bps);
-    counter_set(&link->count.busy_until_ns, link->queue.free_ns);
+    tell_queue(link);
 }

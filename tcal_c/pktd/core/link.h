@@ -8,6 +8,7 @@
 #include "pktd/core/structures/heap.h"
 #include "pktd/record/ring.h"
 #include "pktd/core/packets/pool.h"
+#include "flows.h"
 #include "queue.h"
 
 enum link_field {
@@ -30,12 +31,15 @@ enum link_field {
     LINK_REJECT = 32768,
     LINK_CAP = 65536,
     LINK_MTU = 131072,
-    LINK_OPTIONAL = 261888 /* 0 where a link does not state them; of links only, not of paths */
+    LINK_FLOWS = 262144,
+    LINK_OPTIONAL = 524032 /* 0 where a link does not state them; of links only, not of paths */
 };
 
 /* Of the protocol, for usages. */
 #define PATH_KEYS "rate delay jitter loss queue dist"
-#define LINK_KEYS PATH_KEYS " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu"
+#define LINK_KEYS                                                                                  \
+    PATH_KEYS                                                                                      \
+    " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu flows"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -48,6 +52,8 @@ struct link_config {
     struct impairments impairments;
     uint64_t capacity_bps;
     uint64_t mtu;
+    const struct flow_rates *flow_rates; /* NULL: none */
+    struct flows *flows;                 /* where the link counts them, if it ever does */
     enum dist dist;
     bool up;
 };
@@ -102,6 +108,7 @@ struct link {
     _Atomic(struct captured *) captured; /* where its packets are recorded; NULL: nowhere */
     uint32_t mtu;                        /* of IP packets; 0: any */
     struct impair impair;
+    struct flows *flows; /* of a measured path that leaves more to several; NULL: nobody counts */
 };
 
 /* Whether links have digests (record/digest.h), and of what. */

@@ -45,7 +45,7 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
 #define LINK_USAGE                                                                                 \
     "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1 "  \
     "[burst=MILLI] [burst-pass=PPB] [gap-loss=PPB] [duplicate=PPB] [corrupt=PPB] [reorder=PPB] "   \
-    "[by=NS] [reject=PPB] [cap=BPS] [mtu=BYTES]"
+    "[by=NS] [reject=PPB] [cap=BPS] [mtu=BYTES] [flows=FLOWS:BPS:BYTES;...]"
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
@@ -119,7 +119,9 @@ bool do_set(struct proto *p, struct words *w, struct refusal *r) {
         if (!value) {
             return syntax(r, SET_USAGE);
         }
-        if (!link_option(&config, word, value, SET_USAGE, r)) {
+        bool good = strcmp(word, "flows") == 0 ? stage_flow_rates(p->stage, value, &config, r)
+                                               : link_option(&config, word, value, SET_USAGE, r);
+        if (!good) {
             return false;
         }
     }
@@ -129,7 +131,7 @@ bool do_set(struct proto *p, struct words *w, struct refusal *r) {
     return stage_set(p->stage, link, &config, r) && done(p);
 }
 
-static bool link_options(struct words *w, struct op_link *op, struct refusal *r) {
+static bool link_options(struct proto *p, struct words *w, struct op_link *op, struct refusal *r) {
     bool seeded = false;
     op->config.fields = LINK_OPTIONAL;
     for (char *word; (word = words_next(w));) {
@@ -141,6 +143,10 @@ static bool link_options(struct words *w, struct op_link *op, struct refusal *r)
             seeded = true;
             if (!word_number(value, UINT64_MAX, &op->seed)) {
                 return refuse(r, "range", "seed '%.32s' is not a 64-bit number", value);
+            }
+        } else if (strcmp(word, "flows") == 0) {
+            if (!stage_flow_rates(p->stage, value, &op->config, r)) {
+                return false;
             }
         } else if (!link_option(&op->config, word, value, LINK_USAGE, r)) {
             return false;
@@ -156,7 +162,7 @@ bool do_link(struct proto *p, struct words *w, struct refusal *r) {
     struct op_link op = {0};
     if (!take_index(w, "link", LINK_LIMIT, &link, LINK_USAGE, r) ||
         !take_index(w, "node", NODE_LIMIT, &source, LINK_USAGE, r) ||
-        !take_index(w, "node", NODE_LIMIT, &dest, LINK_USAGE, r) || !link_options(w, &op, r)) {
+        !take_index(w, "node", NODE_LIMIT, &dest, LINK_USAGE, r) || !link_options(p, w, &op, r)) {
         return false;
     }
     op.source = (uint16_t)source;

@@ -40,6 +40,7 @@ bool stage_init(struct stage *s, struct engine *engine) {
 }
 
 void stage_destroy(struct stage *s) {
+    stage_free_flows(s);
     free(s->node);
     free(s->link);
     free(s->addrs.slot);
@@ -240,11 +241,14 @@ bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct
         return refuse(r, "conflict", "link %u goes from node %u to node %u; its ends cannot change",
                       link, known->source, known->dest);
     }
-    if ((!known->declared && !remember(s, true, link)) || !stage_push_link(s, OP_LINK, link, op)) {
+    struct op_link whole = *op;
+    if (!stage_room_for_flows(s, link, &whole.config) ||
+        (!known->declared && !remember(s, true, link)) ||
+        !stage_push_link(s, OP_LINK, link, &whole)) {
         return stage_no_memory(r);
     }
     s->undo_count += !known->declared;
-    *known = (struct staged_link){true, op->source, op->dest};
+    *known = (struct staged_link){true, op->source, op->dest, known->flows};
     return true;
 }
 
@@ -253,7 +257,8 @@ bool stage_set(struct stage *s, uint32_t link, const struct link_config *config,
     if (!check_link(s, link, r)) {
         return false;
     }
-    return stage_push_link(s, OP_SET, link, &(struct op_link){.config = *config}) ||
+    struct op_link op = {.config = *config};
+    return (stage_room_for_flows(s, link, &op.config) && stage_push_link(s, OP_SET, link, &op)) ||
            stage_no_memory(r);
 }
 
@@ -355,7 +360,7 @@ void stage_abort(struct stage *s) {
     while (s->undo_count) {
         const struct stage_undo *undo = &s->undo[--s->undo_count];
         if (undo->is_link) {
-            s->link[undo->number] = (struct staged_link){0};
+            s->link[undo->number].declared = false; /* what it counts in may be needed again */
         } else {
             set_node(s, undo->number, &undo->node);
         }

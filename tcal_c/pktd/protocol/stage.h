@@ -17,6 +17,13 @@ struct staged_link {
     bool declared;
     uint16_t source;
     uint16_t dest;
+    struct flows *flows; /* counted there; NULL: it never had a table of flows */
+};
+
+/* A table of flows that was declared: kept as long as links may have it. */
+struct staged_table {
+    struct staged_table *next;
+    struct flow_rates rates;
 };
 
 /* A declaration that abort takes back. */
@@ -51,6 +58,7 @@ struct stage {
     uint32_t heap_given; /* capacities the data thread has been given */
     uint32_t slots_given;
     uint64_t commits;
+    struct staged_table *tables;
 };
 
 bool stage_init(struct stage *s, struct engine *engine);
@@ -63,6 +71,10 @@ bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r
 bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r);
 bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct refusal *r);
 bool stage_set(struct stage *s, uint32_t link, const struct link_config *config, struct refusal *r);
+
+/* stage_flows.c: reads the table of flows of a link, and keeps it. */
+bool stage_flow_rates(struct stage *s, const char *text, struct link_config *config,
+                      struct refusal *r);
 
 struct dest_range {
     uint32_t first;
@@ -94,6 +106,12 @@ bool stage_port_is_open(const struct stage *s, uint32_t port);
 
 /* The node bound to the port in the batches that have been applied; NODE_NONE: none. */
 uint32_t stage_port_node(const struct stage *s, uint32_t port);
+
+/* Where the link counts its flows: made for its first table, and its own from then on. False
+ * without memory. */
+bool stage_room_for_flows(struct stage *s, uint32_t link, struct link_config *config);
+
+void stage_free_flows(struct stage *s);
 
 /* For stage_paths.c: one more change of a link, and room for its declaration. */
 bool stage_push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op);

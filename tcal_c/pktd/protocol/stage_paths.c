@@ -55,7 +55,7 @@ bool stage_path(struct stage *s, const struct op_link *op, struct refusal *r) {
     if ((!known && !stage_remember_link(s, link)) || !stage_push_link(s, OP_PATH, link, op)) {
         return stage_no_memory(r);
     }
-    s->link[link] = (struct staged_link){true, op->source, op->dest};
+    s->link[link] = (struct staged_link){.declared = true, .source = op->source, .dest = op->dest};
     return true;
 }
 

@@ -118,6 +118,8 @@ const char *const fuzz_words[] = {
     "if=",
     "kind=",
     "mtu=",
+    "flows=",
+    "2:1:1;3:4:5",
     "10.77.0.",
     "fd77::",
     "-",

@@ -6,15 +6,25 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } suites[] = {{"structures", test_structures}, {"draws", test_draws},
-                  {"queues", test_queues},         {"packets", test_packets},
-                  {"links", test_links},           {"impairments", test_impairments},
-                  {"engine", test_engine},         {"protocol", test_protocol},
-                  {"stages", test_stages},         {"paths", test_paths},
-                  {"ports", test_ports},           {"digests", test_digests},
-                  {"captures", test_captures},     {"arrivals", test_arrivals},
-                  {"io_threads", test_io_threads}, {"load", test_load},
-                  {"waiting", test_waiting},       {"steer", test_steer},
+    } suites[] = {{"structures", test_structures},
+                  {"draws", test_draws},
+                  {"queues", test_queues},
+                  {"packets", test_packets},
+                  {"links", test_links},
+                  {"flows", test_flows},
+                  {"impairments", test_impairments},
+                  {"engine", test_engine},
+                  {"protocol", test_protocol},
+                  {"stages", test_stages},
+                  {"paths", test_paths},
+                  {"ports", test_ports},
+                  {"digests", test_digests},
+                  {"captures", test_captures},
+                  {"arrivals", test_arrivals},
+                  {"io_threads", test_io_threads},
+                  {"load", test_load},
+                  {"waiting", test_waiting},
+                  {"steer", test_steer},
                   {"steering", test_steering}};
     draw_init();
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {

@@ -1,0 +1,226 @@
+/* A flow counts from its second packet with payload within the window until nothing of it has come
+ * for as long, or it says that it ends (FIN, RST). Acknowledgements without payload, ICMP and the
+ * run's own probes are no flows, and neither are fragments, which do not tell their ports.
+ *
+ * Flows stand in one list in order of their last packets, so that only its oldest are looked at.
+ * They are looked at when a packet comes; each end takes effect at the moment at which it was due,
+ * so that the queue has drained as it would have, whenever the next packet comes.
+ */
+#include "flows.h"
+
+#include "pktd/record/xxh64.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS (2 * FLOW_LIMIT)
+#define TCP_HEADER_BYTES 20u
+#define UDP_HEADER_BYTES 8u
+#define TCP_FIN 1
+#define TCP_RST 4
+
+static bool number(const char **text, char end, uint64_t limit, uint64_t *to) {
+    char *rest;
+    if (**text < '0' || **text > '9') {
+        return false;
+    }
+    unsigned long long value = strtoull(*text, &rest, 10);
+    if (*rest != end || value == 0 || value > limit || rest - *text > 20) {
+        return false;
+    }
+    *to = value;
+    *text = rest;
+    return true;
+}
+
+bool flow_rates_parse(const char *text, struct flow_rates *rates) {
+    *rates = (struct flow_rates){0};
+    if (strcmp(text, "0") == 0) {
+        return true;
+    }
+    for (uint64_t before = 1; rates->count < FLOW_ROWS;) {
+        struct flow_rate *row = &rates->row[rates->count++];
+        bool last = !strchr(text, ';');
+        if (!number(&text, ':', UINT16_MAX, &row->flows) || row->flows <= before) {
+            return false;
+        }
+        text++;
+        if (!number(&text, ':', RATE_LIMIT_BPS, &row->rate_bps)) {
+            return false;
+        }
+        text++;
+        if (!number(&text, last ? '\0' : ';', QUEUE_LIMIT_BYTES, &row->queue_bytes)) {
+            return false;
+        }
+        if (last) {
+            return true;
+        }
+        text++;
+        before = row->flows;
+    }
+    return false;
+}
+
+/* Rounded half up. */
+static uint64_t between(uint64_t from, uint64_t to, uint64_t part, uint64_t steps) {
+    bool falls = to < from;
+    uint64_t by = falls ? from - to : to - from;
+    u128 twice = (u128)by * part * 2;
+    uint64_t moved =
+        (uint64_t)(falls ? (twice + steps - 1) / (2 * steps) : (twice + steps) / (2 * steps));
+    return falls ? from - moved : from + moved;
+}
+
+static struct flow_rate at_flows(const struct flows *flows, uint64_t count) {
+    struct flow_rate before = flows->one;
+    for (uint32_t i = 0; i < flows->more.count && count > before.flows; i++) {
+        const struct flow_rate *row = &flows->more.row[i];
+        if (row->flows >= count) {
+            uint64_t part = count - before.flows, steps = row->flows - before.flows;
+            return (struct flow_rate){count, between(before.rate_bps, row->rate_bps, part, steps),
+                                      between(before.queue_bytes, row->queue_bytes, part, steps)};
+        }
+        before = *row;
+    }
+    return before;
+}
+
+void flows_apply(const struct flows *flows, struct queue *q, uint64_t at_ns) {
+    struct flow_rate found = at_flows(flows, flows->active);
+    if (found.rate_bps != q->rate_bps) {
+        queue_set_rate(q, at_ns, found.rate_bps);
+    }
+    q->limit_bytes = found.queue_bytes;
+}
+
+/* --- who there is --------------------------------------------------------------------------- */
+
+static uint16_t *slot_of(struct flows *flows, uint64_t key) {
+    return &flows->slot[key % SLOTS];
+}
+
+static void unlink_age(struct flows *flows, uint16_t who) {
+    struct flow *flow = &flows->flow[who];
+    flows->flow[flow->older].newer = flow->newer;
+    flows->flow[flow->newer].older = flow->older;
+}
+
+static void make_newest(struct flows *flows, uint16_t who) {
+    struct flow *flow = &flows->flow[who];
+    flow->older = flows->flow[0].older;
+    flow->newer = 0;
+    flows->flow[flow->older].newer = who;
+    flows->flow[0].older = who;
+}
+
+/* 0: nobody, and no room. */
+static uint16_t enter(struct flows *flows, uint64_t key) {
+    uint16_t who = flows->free;
+    if (who) {
+        flows->free = flows->flow[who].chained;
+    } else if (flows->used < FLOW_LIMIT) {
+        who = ++flows->used;
+    } else {
+        return 0;
+    }
+    uint16_t *slot = slot_of(flows, key);
+    flows->flow[who] = (struct flow){.key = key, .chained = *slot};
+    *slot = who;
+    return who;
+}
+
+static uint16_t find(struct flows *flows, uint64_t key) {
+    uint16_t who = *slot_of(flows, key);
+    while (who && flows->flow[who].key != key) {
+        who = flows->flow[who].chained;
+    }
+    return who;
+}
+
+static void leave(struct flows *flows, struct queue *q, uint16_t who, uint64_t at_ns) {
+    struct flow *flow = &flows->flow[who];
+    uint16_t *place = slot_of(flows, flow->key);
+    while (*place != who) {
+        place = &flows->flow[*place].chained;
+    }
+    *place = flow->chained;
+    unlink_age(flows, who);
+    flow->chained = flows->free;
+    flows->free = who;
+    if (flow->counts) {
+        flows->active--;
+        flows_apply(flows, q, at_ns);
+    }
+}
+
+static void expire(struct flows *flows, struct queue *q, uint64_t at_ns) {
+    for (uint16_t who; (who = flows->flow[0].newer) != 0;) {
+        uint64_t over_ns = flows->flow[who].last_ns + FLOW_WINDOW_NS;
+        if (over_ns > at_ns) {
+            return;
+        }
+        leave(flows, q, who, over_ns);
+    }
+}
+
+/* --- packets -------------------------------------------------------------------------------- */
+
+struct tuple {
+    uint8_t source[16];
+    uint8_t dest[16];
+    uint8_t ports[4];
+    uint32_t protocol;
+};
+
+/* Whether it is a packet of a flow, of which, and whether the flow ends with it. */
+static bool flow_of(const struct frame *frame, uint64_t *key, bool *ends) {
+    const struct packet_info *info = &frame->info;
+    const uint8_t *l4 = frame_content(frame) + info->l4;
+    bool tcp = info->protocol == IPPROTO_TCP;
+    uint32_t there = info->length > info->l4 ? info->length - info->l4 : 0;
+    if (info->probe || (!tcp && info->protocol != IPPROTO_UDP) ||
+        there < (tcp ? TCP_HEADER_BYTES : UDP_HEADER_BYTES)) {
+        return false;
+    }
+    uint32_t header = tcp ? 4u * (l4[12] >> 4) : UDP_HEADER_BYTES;
+    *ends = tcp && l4[13] & (TCP_FIN | TCP_RST);
+    struct tuple tuple = {.protocol = info->protocol};
+    memcpy(tuple.source, info->source, sizeof tuple.source);
+    memcpy(tuple.dest, info->dest, sizeof tuple.dest);
+    memcpy(tuple.ports, l4, sizeof tuple.ports);
+    *key = xxh64(&tuple, sizeof tuple, 0);
+    return *ends || there > header;
+}
+
+void flows_see(struct flows *flows, struct queue *q, const struct frame *frame, uint64_t at_ns) {
+    uint64_t key;
+    bool ends;
+    expire(flows, q, at_ns);
+    if (!flow_of(frame, &key, &ends)) {
+        return;
+    }
+    uint16_t who = find(flows, key);
+    if (ends) {
+        if (who) {
+            leave(flows, q, who, at_ns);
+        }
+        return;
+    }
+    bool known = who != 0;
+    who = known ? who : enter(flows, key);
+    if (!who) {
+        return;
+    }
+    struct flow *flow = &flows->flow[who];
+    flow->last_ns = at_ns;
+    if (known) {
+        unlink_age(flows, who);
+        if (!flow->counts) {
+            flow->counts = true;
+            flows->active++;
+            flows_apply(flows, q, at_ns);
+        }
+    }
+    make_newest(flows, who);
+}
