@@ -28,7 +28,7 @@ from compiler.plan.expectations import (
 )
 from compiler.plan.format import MAX_INT, PPB
 from compiler.plan.paths import path_properties
-from compiler.plan.properties import Totals
+from compiler.plan.properties import Totals, most_rate
 from tdl.quantities import rate, share
 
 MOST_PAIRS = 200  # of an expectation, evenly spread
@@ -156,9 +156,11 @@ def _within(whole: Sequence[PredictedStretch], from_ns: int, to_ns: int) -> list
 
 
 def _totals(outcome: Outcome) -> Totals[int] | None:
-    return (
-        path_properties.totals(path_properties.of_links(outcome.states)) if outcome.links else None
-    )
+    """With as many flows as have most: how many there are is the programs' choice."""
+    if not outcome.links:
+        return None
+    states = [state._replace(rate_bps=most_rate(state)) for state in outcome.states]
+    return path_properties.totals(path_properties.of_links(states))
 
 
 def _is_open(expectation: PlannedExpectation, one: PredictedStretch) -> bool:

@@ -115,6 +115,15 @@ def least_rate(state: LinkState) -> int:
     return min([state.rate_bps, *(row.rate_bps for row in flow_rates(state.flow_rates))])
 
 
+def most_rate(state: LinkState) -> int:
+    """What it has with as many flows as have most, 0 = unlimited."""
+    return max([state.rate_bps, *(row.rate_bps for row in flow_rates(state.flow_rates))])
+
+
+def most_queue(state: LinkState) -> int:
+    return max([state.queue_bytes, *(row.queue_bytes for row in flow_rates(state.flow_rates))])
+
+
 def has_rare(state: LinkState) -> bool:
     return any(state[-RARE:])
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.plan.properties import LinkState
+from compiler.plan.properties import LinkState, least_rate, most_queue
 from runtime.certify.planned_paths import PlannedStretch, PlannedWay
 from runtime.certify.traffic import Traffic
 from runtime.probing.probe_intervals import HEAVY
@@ -118,14 +118,20 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What may hold a probe up on a link: how long it takes to send a full queue and a packet that
-    is being sent (0: it has no rate). `jitter_ns`: of a link that draws it for each packet."""
+    """What may hold a probe up on a link: how long a full queue and a packet that is being sent take
+    to be gone (0: it has no rate), and how fast what waits leaves, which is more than that where
+    others have a part of the link. `jitter_ns`: of a link that draws it for each packet."""
 
     link: int
-    rate_bps: int
+    pace_bps: int
     queue_bytes: int
     drain_ns: int
     jitter_ns: int
+
+    def held_ns(self, waiting_bytes: int) -> int:
+        """At most, by what waits or a full queue."""
+        most = min(waiting_bytes, self.queue_bytes + PACKET_BYTES)
+        return most * 8 * 10**9 // self.pace_bps
 
 
 def queues(crossed: tuple[PlannedWay, ...], *, draws: bool) -> tuple[Queue, ...]:
@@ -133,13 +139,13 @@ def queues(crossed: tuple[PlannedWay, ...], *, draws: bool) -> tuple[Queue, ...]
     packet, as netem does."""
     found = []
     for link, state in _links(crossed):
-        drain_ns = 0
+        drain_ns, queue_bytes = 0, most_queue(state)
         if state.rate_bps:
-            drain_ns = (state.queue_bytes + PACKET_BYTES) * 8 * 10**9 // state.rate_bps
+            drain_ns = (queue_bytes + PACKET_BYTES) * 8 * 10**9 // least_rate(state)
         jitter_ns = state.jitter_ns if draws else 0
         if state.rate_bps or jitter_ns:
-            rate_bps = state.rate_bps or 0
-            found.append(Queue(link, rate_bps, state.queue_bytes, drain_ns, jitter_ns))
+            pace_bps = state.capacity_bps or state.rate_bps
+            found.append(Queue(link, pace_bps, queue_bytes, drain_ns, jitter_ns))
     return tuple(found)
 
 
@@ -151,10 +157,10 @@ def wait(traffic: Traffic, met: tuple[Queue, ...], sent_ns: int, until_ns: int) 
     most_ns, may_drop, crowded = 0, False, False
     told_ns, within = traffic.told_by(until_ns), traffic.links.within
     for queue in met:
-        if queue.rate_bps:
+        if queue.pace_bps:
             begin_ns = max(sent_ns - min(queue.drain_ns, MOST_LOOK_BACK_NS), 0)
             offered = within(queue.link, begin_ns, told_ns)
-            most_ns += min(offered * 8 * 10**9 // queue.rate_bps, queue.drain_ns)
+            most_ns += queue.held_ns(offered)
             may_drop |= offered > max(queue.queue_bytes, PROBE_BYTES)
         if queue.jitter_ns:
             crowded |= _density(traffic, queue.link, sent_ns) * 4 * queue.jitter_ns > 0.2

@@ -14,7 +14,7 @@ from itertools import accumulate, islice
 from operator import sub
 from typing import Any
 
-from compiler.plan.properties import LinkState
+from compiler.plan.properties import LinkState, most_queue, most_rate
 from runtime.certify import binomial
 from runtime.certify.coverage import Coverage, lack
 from runtime.certify.delay_evidence import (
@@ -333,7 +333,7 @@ def judge_rates(
         for stretch in stretches:
             if stretch.there is None or not stretch.there.totals.rate_bps:
                 continue
-            rate = stretch.there.totals.rate_bps
+            rate = min(filter(None, map(most_rate, stretch.there.states)))
             delay_ns = stretch.there.totals.delay_ns
             begin_ns = traffic.told_by(stretch.begin_ns + delay_ns) + SETTLE_NS
             last_ns = stretch.end_ns - delivered.bucket_ns
@@ -348,9 +348,9 @@ def judge_rates(
 
 
 def _at_once(states: Sequence[LinkState]) -> float:
-    """What more than their rate links carry over RATE_WINDOW_NS, b/s: where a background has a part
-    of a link, what fills its queue leaves at the link's whole capacity."""
-    full = max((state.queue_bytes for state in states if state.capacity_bps), default=0)
+    """What more than their rate links carry over RATE_WINDOW_NS, b/s: where others have a part of a
+    link, what fills its queue leaves at the link's whole capacity."""
+    full = max((most_queue(state) for state in states if state.capacity_bps), default=0)
     return full * 8e9 / RATE_WINDOW_NS
 
 
