@@ -13,7 +13,7 @@ from compiler.plan.properties import (
     Totals,
     shown,
 )
-from tstorm import output, units
+from tstorm import measuredtext, output, units
 
 if TYPE_CHECKING:
     from compiler.analysis.obstacles import Obstacle
@@ -41,6 +41,7 @@ def show(story: Story, statements: Statements) -> None:
     for direction in (there, back):
         write("")
         _direction(direction, statements)
+    measuredtext.show(story)
     write("")
     for text in _changes(story, statements):
         write(text)
@@ -52,7 +53,7 @@ def _direction(direction: Direction, statements: Statements) -> None:
         rate, *others = zip(COMPOSED, _shown(direction.hops[-1].total), strict=True)
         output.line(f"{names}: " + ", ".join([rate[1], *(f"{row.word} {v}" for row, v in others)]))
         columns = [row for row in NUMBERS if not row.rare or _any(direction.hops, row)]
-        head = ("HOP", "LINK", *(row.word.upper() for row in columns), *_TOTALS)
+        head = ("HOP", "LINK", *(row.name.upper() for row in columns), *_TOTALS)
         rows = (_hop(number, hop, columns) for number, hop in enumerate(direction.hops, 1))
         output.emit_table(head, rows, right=(0, *range(2, len(head) - 1)))
         return
@@ -128,6 +129,7 @@ def record(story: Story, statements: Statements) -> dict[str, Any]:
         "rtt_ns": story.rtt_ns,
         "there": _direction_record(story.there, statements),
         "back": _direction_record(story.back, statements),
+        "measured": [_measured_record(path) for path in measuredtext.paths(story)],
         "last_change": _change_record(story.last, statements),
         "next_change": _change_record(story.next, statements),
         "changes": {"until_now": story.number, "all": story.total},
@@ -146,6 +148,10 @@ def _direction_record(direction: Direction, statements: Statements) -> dict[str,
         "hops": [_hop_record(hop) for hop in direction.hops],
         "obstacles": [_obstacle_record(one, statements) for one in direction.obstacles],
     }
+
+
+def _measured_record(path: measuredtext.MeasuredPath) -> dict[str, Any]:
+    return {**path._asdict(), "rows": [row._asdict() for row in path.rows]}
 
 
 def _hop_record(hop: Hop) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from compiler.plan.properties import BY_FIELD
+from compiler.plan.properties import BY_FIELD, flow_rates
 from tdl.quantities import packets, share, time
 from tdl.quantities import rate as _rate
 from tdl.quantities import size as _size
@@ -47,6 +47,9 @@ _BY_UNIT: Mapping[str, Callable[[int], str]] = {
 def shown(field: str, value: int | str) -> str:
     """Of a field with its unit at the end, `delay_ns`; without a unit that is written here, as it
     is."""
+    if field in BY_FIELD and BY_FIELD[field].table:
+        rows = flow_rates(str(value))
+        return ";".join(f"{n}:{rate(bps)}:{size(queue)}" for n, bps, queue in rows) or "none"
     form = _BY_UNIT.get(field.rpartition("_")[2])
     return str(value) if form is None or isinstance(value, str) else form(value)
 
@@ -55,6 +58,6 @@ def word(field: str) -> str:
     """What the language or a datapath calls it: `delay` of `delay_ns`, `by` of `reorder_ns`."""
     row = BY_FIELD.get(field)
     if row is not None and row.rare:
-        return row.word
+        return row.name
     name, _, unit = field.rpartition("_")
     return name if unit in _BY_UNIT else field

@@ -10,6 +10,7 @@ from bench.papers import (
     dynamics,
     filters,
     flows,
+    internet,
     pings,
     rates,
     scalefree,
@@ -28,6 +29,7 @@ class Experiment:
 
 
 KOLLAPS, STORM, EMULATOR = "Kollaps", "Thunderstorm", "Link emulator"
+INTERNET = "Internet paths"
 ALL: Mapping[str, Experiment] = {
     "rates": Experiment(f"{KOLLAPS}, Table 2: rates", rates.table_2),
     "jitter": Experiment(f"{KOLLAPS}, Table 3: jitter between regions", pings.table_3),
@@ -45,5 +47,9 @@ ALL: Mapping[str, Experiment] = {
     "lossy-1G": Experiment(f"{STORM}, Fig. 14: the same at 1 Gb/s", database.figure_14),
     "emulator-rates": Experiment(f"{EMULATOR}, Table 4.1: bandwidth", rates.table_41),
     "emulator-delays": Experiment(f"{EMULATOR}, Table 4.2: delay", pings.table_42),
+    "paths": Experiment(f"{INTERNET}, Table 2: a flow each way", internet.table_2),
+    "paths-trip": Experiment(f"{INTERNET}, Fig. 5: round trips beside a flow", internet.figure_5),
+    "paths-capacity": Experiment(f"{INTERNET}, Fig. 6: capacities", internet.figure_6),
+    "paths-flows": Experiment(f"{INTERNET}, Fig. 8: several flows", internet.figure_8),
     "filters": Experiment("Destinations: 1 to 64 k", filters.measure),
 }

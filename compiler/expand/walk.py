@@ -245,5 +245,5 @@ def _set_to(action: ast.Action) -> tuple[Hashable, Hashable] | None:
             return "background", action.rate_bps
         case ast.Set(assignments=found) if all(one.op is ast.Op.ASSIGN for one in found):
             words = tuple(one.prop.text for one in found)
-            return words, tuple((one.value, one.word) for one in found)
+            return words, tuple((one.value, one.word, one.rows) for one in found)
     return None

@@ -88,7 +88,7 @@ def _misfit(
 ) -> Misfit:
     file, line = place
     unit = field.rpartition("_")[2]
-    what = f"the {BY_FIELD[field].word} of link {link}"
+    what = f"the {BY_FIELD[field].name} of link {link}"
     return Misfit(what, value, limit, _UNITS.get(unit, unit), at_ns, link, line, file)
 
 

@@ -62,6 +62,12 @@ class Property:
     rare: bool = False  # 0 of most links: left out of texts and lines where it is
     table: bool = False  # a text of FlowRates; '' for none
     told: bool = True  # to datapaths
+    called: str = ""  # in messages, where that is not what datapaths call it
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.called or self.word
 
 
 PROPERTIES = (
@@ -80,7 +86,7 @@ PROPERTIES = (
     Property("reorder_ns", "by", _DAY_NS, rare=True),
     Property("reject_ppb", "reject", PPB, stored=PPB, rare=True),
     Property("mtu_bytes", "mtu", 65_535, rare=True),
-    Property("capacity_bps", "cap", 10**13, rare=True),
+    Property("capacity_bps", "cap", 10**13, rare=True, called="capacity"),
     Property("wmax_bytes", "wmax", 1 << 30, rare=True, told=False),
     Property("flow_rates", "flows", rare=True, table=True),
 )

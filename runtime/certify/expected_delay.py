@@ -118,9 +118,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What may hold a probe up on a link: how long a full queue and a packet that is being sent take
-    to be gone (0: it has no rate), and how fast what waits leaves, which is more than that where
-    others have a part of the link. `jitter_ns`: of a link that draws it for each packet."""
+    """What may hold a probe up on a link: how long a full queue and a packet that is being sent
+    take to be gone (0: it has no rate), and how fast what waits leaves, which is more than that
+    where others have a part of the link. `jitter_ns`: of a link that draws it for each packet."""
 
     link: int
     pace_bps: int

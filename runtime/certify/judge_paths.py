@@ -337,21 +337,21 @@ def judge_rates(
             delay_ns = stretch.there.totals.delay_ns
             begin_ns = traffic.told_by(stretch.begin_ns + delay_ns) + SETTLE_NS
             last_ns = stretch.end_ns - delivered.bucket_ns
-            best = windows.busiest(*delivered.between(key, begin_ns, last_ns + 1))
+            at_once = _at_once(stretch.there.states)
+            best = windows.busiest(*delivered.between(key, begin_ns, last_ns + 1), at_once)
             if best is None:
                 continue
-            at_ns, bps = best
+            at_ns, bps, later_bps = best
             subject = f"{name(pair[0])} to {name(pair[1])}"
-            figure = max(0, round((bps / (rate + _at_once(stretch.there.states)) - 1) * 1e6))
+            figure = max(0, round((later_bps / rate - 1) * 1e6))
             text = f"{subject}: {bps / 1e6:.4g} Mb/s went over a path of {rate / 1e6:.4g} Mb/s"
             judge.measure("path_rate", subject, figure, at_ns, text, threshold=bound, invalid=True)
 
 
-def _at_once(states: Sequence[LinkState]) -> float:
-    """What more than their rate links carry over RATE_WINDOW_NS, b/s: where others have a part of a
-    link, what fills its queue leaves at the link's whole capacity."""
-    full = max((most_queue(state) for state in states if state.capacity_bps), default=0)
-    return full * 8e9 / RATE_WINDOW_NS
+def _at_once(states: Sequence[LinkState]) -> int:
+    """What links carry beside their rate, bytes: where others have a part of a link, what fills its
+    queue leaves at the link's whole capacity."""
+    return max((most_queue(state) for state in states if state.capacity_bps), default=0)
 
 
 class _Windows:
@@ -366,8 +366,11 @@ class _Windows:
         self._firsts: list[int] = []  # of the window that ends with each bucket, its first one
         self._spans_ns: list[int] = []
 
-    def busiest(self, begins: Sequence[int], counts: Sequence[int]) -> tuple[int, float] | None:
-        """When the most was delivered within a window, and at least at which rate."""
+    def busiest(
+        self, begins: Sequence[int], counts: Sequence[int], at_once: int
+    ) -> tuple[int, float, float] | None:
+        """When the most was delivered within a window, and at least at which rate; and at which
+        rate all of it but `at_once` bytes. The first windows are shorter than the others."""
         if not begins or begins[-1] + self._bucket_ns - begins[0] < self._span_ns:
             return None
         if begins != self._begins:
@@ -375,9 +378,11 @@ class _Windows:
         until = [0, *accumulate(counts)]
         before = map(until.__getitem__, self._firsts)
         totals = map(sub, islice(until, 1, None), before)
-        rates = [total * 8e9 / ns for total, ns in zip(totals, self._spans_ns, strict=True)]
-        bps = max(rates)
-        return begins[self._firsts[rates.index(bps)]], bps
+        found = list(zip(totals, self._spans_ns, strict=True))
+        rates = [(total - at_once) * 8e9 / ns for total, ns in found]
+        later_bps = max(rates)
+        at = rates.index(later_bps)
+        return begins[self._firsts[at]], found[at][0] * 8e9 / found[at][1], later_bps
 
     def _lay(self, begins: Sequence[int]) -> None:
         self._begins, self._firsts, self._spans_ns = begins, [], []

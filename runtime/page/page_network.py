@@ -9,14 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from compiler.plan.properties import NUMBERS, RARE, LinkState, has_rare
+from compiler.plan.properties import NUMBERS, LinkState, has_rare
 from compiler.plan.reader import Plan, read_plan
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PLAN
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
-# Of the state of a link, in this order; RARE ones at the end are left out where all are 0.
+# Of the state of a link, in this order; rare ones at the end are left out where all are 0.
 FIELDS = ("up", *(row.field for row in NUMBERS))
+_RARE = sum(row.rare for row in NUMBERS)
 
 
 def read(directory: HeldDirectory) -> Plan:
@@ -71,4 +72,4 @@ def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, 
 
 def _numbers(state: LinkState) -> list[int]:
     found = [int(getattr(state, name)) for name in FIELDS]
-    return found if has_rare(state) else found[:-RARE]
+    return found if has_rare(state) else found[:-_RARE]

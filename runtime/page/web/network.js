@@ -274,7 +274,8 @@ const RARE = [
   ["reorder_ns", (n) => `by ${span(n)}`],
   ["reject_ppb", (n) => `rejects ${percent(n / 1e9)}`],
   ["mtu_bytes", (n) => `packets of up to ${bytes(n)}`],
-  ["capacity_bps", (n) => `capacity ${rate(n)}, shared with a background`],
+  ["capacity_bps", (n) => `capacity ${rate(n)}, shared with others`],
+  ["wmax_bytes", (n) => `windows of ${bytes(n)}`],
 ];
 
 function linkWords(name, now) {

@@ -1,0 +1,56 @@
+"""What commands say of measured paths."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import tstorm
+
+pytestmark = pytest.mark.e2e
+
+TEXT = """\
+service a
+service b
+path a--b abw-flows-up=1:4Mb;4:8Mb abw-down=2Mb rtt=24ms
+at 2s a--b set capacity=50Mb
+at 5s quit
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "exp.tdl").write_text(TEXT)
+    return tmp_path
+
+
+def test_explain_prints_the_bounds(place: Path) -> None:
+    said = tstorm(place, "explain", "exp.tdl", "--from", "a", "--to", "b").stdout
+    assert "a.0->b.0 is a measured path: round trip 24ms, capacity 100Mb, windows of 125KiB" in said
+    rows = [line.split() for line in said.splitlines() if line.strip().startswith(("1 4Mb", "1  "))]
+    assert ["4Mb", "2Mb", "1450KB", "1450KB", "256ms", "256ms", "12KB", "6KB", "2900KB"] in [
+        row[1:] for row in rows
+    ]
+    words = ("--from", "b", "--to", "a", "--at", "3s", "--format", "json")
+    [path] = json.loads(tstorm(place, "explain", "exp.tdl", *words).stdout)["measured"]
+    assert path["links"] == ["b.0->a.0", "a.0->b.0"]
+    assert (path["capacity_bps"], path["rtt_ns"]) == (50_000_000, 24_000_000)
+    first, second = path["rows"]
+    assert (first["flows"], second["flows"]) == (1, 4)
+    assert first["rate_bps"] == [2_000_000, 4_000_000]
+    assert first["most_bytes"] == sum(first["queue_bytes"]) == 1_450_000
+    assert first["full_ns"] == first["filled_ns"] == 256_000_000
+    assert second["least_bytes"] == [6000, 24_000]
+
+
+@pytest.mark.parametrize("words", [("--hosts", "2"), ("--datapath", "kernel", "--hosts", "2")])
+def test_over_hosts_they_are_refused_with_the_line(place: Path, words: tuple[str, ...]) -> None:
+    done = tstorm(place, "run", "exp.tdl", *words, "--out", "run", code=1)
+    assert "exp.tdl:3: the capacity of link a.0->b.0 is not possible with" in done.stderr
+    assert not (place / "run").exists()
+
+
+def test_events_name_what_changes_in_the_languages_words(place: Path) -> None:
+    assert "capacity=50Mb" in tstorm(place, "events", "exp.tdl").stdout

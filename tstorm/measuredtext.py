@@ -1,0 +1,109 @@
+"""What `tstorm explain` adds for measured paths: what is available by the number of flows, what the
+queues are, and the bounds between which they have to be (compiler/path_queues.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from compiler import path_queues
+from compiler.plan.properties import FlowRate, LinkState, flow_rates
+from tstorm import output, units
+
+if TYPE_CHECKING:
+    from compiler.analysis.path_explanation import Story
+
+_HEAD = ("FLOWS", "UP", "DOWN", "QUEUE UP", "QUEUE DOWN", "FULL", "FILLED UP TO", "LEAST UP",
+         "LEAST DOWN", "MOST TOGETHER")  # fmt: skip
+
+
+class MeasuredRow(NamedTuple):
+    """With so many flows; pairs are of both directions. `full_ns`: a round trip while both queues
+    are full (equation 1); `filled_ns`: up to that round trip flows get all that is available
+    (equation 3); `least_bytes` and `most_bytes` are the bounds of the queues, of both together."""
+
+    flows: int
+    rate_bps: tuple[int, int]
+    queue_bytes: tuple[int, int]
+    full_ns: int
+    filled_ns: int
+    least_bytes: tuple[int, int]
+    most_bytes: int
+
+
+class MeasuredPath(NamedTuple):
+    """Of a path that has both directions now. `links` are its two."""
+
+    links: tuple[str, str]
+    rtt_ns: int
+    capacity_bps: int
+    wmax_bytes: int
+    rows: tuple[MeasuredRow, ...]
+
+
+def paths(story: Story) -> Iterator[MeasuredPath]:
+    """Of a story's links those that are measured paths, both ways."""
+    back = {hop.link: hop.state for hop in story.back.hops}
+    for hop in story.there.hops:
+        source, dest = hop.link.split("->")
+        other = back.get(f"{dest}->{source}")
+        if hop.state.wmax_bytes and other is not None:
+            yield _measured((hop.link, f"{dest}->{source}"), hop.state, other)
+
+
+def _measured(links: tuple[str, str], up: LinkState, down: LinkState) -> MeasuredPath:
+    tables = [_table(state) for state in (up, down)]
+    flows = sorted({row.flows for table in tables for row in table})
+    rtt_ns = up.delay_ns + down.delay_ns
+    rows = tuple(_row(n, [_at(table, n) for table in tables], up, rtt_ns) for n in flows)
+    return MeasuredPath(links, rtt_ns, up.capacity_bps, up.wmax_bytes, rows)
+
+
+def _table(state: LinkState) -> list[FlowRate]:
+    return [FlowRate(1, state.rate_bps, state.queue_bytes), *flow_rates(state.flow_rates)]
+
+
+def _at(table: list[FlowRate], flows: int) -> FlowRate:
+    rates = tuple((row.flows, row.rate_bps) for row in table)
+    queues = tuple((row.flows, row.queue_bytes) for row in table)
+    return FlowRate(flows, path_queues.at_flows(rates, flows), path_queues.at_flows(queues, flows))
+
+
+def _row(flows: int, both: list[FlowRate], up: LinkState, rtt_ns: int) -> MeasuredRow:
+    most_bps = max(one.rate_bps for one in both)
+    spare_ns = path_queues.spare_ns(flows, up.wmax_bytes, most_bps, rtt_ns)
+    least = [path_queues.least_queue(flows, up.wmax_bytes, one.rate_bps, rtt_ns) for one in both]
+    bits_ns = 8 * 10**9
+    return MeasuredRow(
+        flows,
+        (both[0].rate_bps, both[1].rate_bps),
+        (both[0].queue_bytes, both[1].queue_bytes),
+        rtt_ns + sum(one.queue_bytes for one in both) * bits_ns // up.capacity_bps,
+        rtt_ns + spare_ns,
+        (least[0], least[1]),
+        max(spare_ns, 0) * up.capacity_bps // bits_ns,
+    )
+
+
+def show(story: Story) -> None:
+    for path in paths(story):
+        output.line("")
+        output.line(
+            f"{path.links[0]} is a measured path: round trip {units.duration(path.rtt_ns)},"
+            f" capacity {units.rate(path.capacity_bps)}, windows of {units.size(path.wmax_bytes)}"
+        )
+        rows = (_cells(row) for row in path.rows)
+        output.emit_table(_HEAD, rows, right=range(len(_HEAD)))
+
+
+def _cells(row: MeasuredRow) -> tuple[str, ...]:
+    """Round trips to 10 us: they are bounds."""
+    times = (units.duration(round(ns, -4)) for ns in (row.full_ns, row.filled_ns))
+    return (
+        str(row.flows),
+        *map(units.rate, row.rate_bps),
+        *map(units.size, row.queue_bytes),
+        *times,
+        *map(units.size, row.least_bytes),
+        units.size(row.most_bytes),
+    )
