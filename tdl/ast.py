@@ -413,8 +413,12 @@ class Heal:
 
 @dataclass(frozen=True, slots=True)
 class Background:
+    """`flows`: so many flows make it, which give way to those of programs; 0: it takes its rate
+    whatever happens."""
+
     rate_bps: int
     span: Span
+    flows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

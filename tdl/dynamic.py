@@ -13,7 +13,7 @@ from tdl.builder import (
 from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
 from tdl.member_actions import Clause, MemberActions
-from tdl.path_actions import AUTO, PathActions
+from tdl.path_actions import AUTO, MAX_FLOWS, PathActions
 from tdl.suggest import did_you_mean
 from tdl.words import (
     CHANGEABLE,
@@ -25,6 +25,7 @@ from tdl.words import (
     SET_PROPERTIES,
 )
 
+Reaction = WrittenProperty | list[WrittenProperty]  # none of it is an empty list
 _Statements = tuple[ast.Statement, ...]
 _OPEN_ENDED = (ast.Churn, ast.Flap)
 _PERIOD_ONLY = (*_OPEN_ENDED, ast.Ramp)
@@ -171,17 +172,37 @@ class Actions(MemberActions, FigureActions, PathActions):
             self.error("TS0210", period.span, "a flap needs a period greater than zero")
         return self.clause(selectors, ast.Flap(length, cover(verb, period)), verb)
 
-    def background_all(self, verb: Token, rate: Token) -> Clause:
-        return self.background((), verb, rate)
+    def background_all(self, verb: Token, rate: Token, reaction: Reaction) -> Clause:
+        return self.background((), verb, rate, reaction)
 
     def background_verb(
-        self, verb: Token, selectors: tuple[ast.Selector, ...], rate: Token
+        self, verb: Token, selectors: tuple[ast.Selector, ...], rate: Token, reaction: Reaction
     ) -> Clause:
-        return self.background(selectors, verb, rate)
+        return self.background(selectors, verb, rate, reaction)
 
-    def background(self, selectors: tuple[ast.Selector, ...], verb: Token, rate: Token) -> Clause:
+    def background(
+        self, selectors: tuple[ast.Selector, ...], verb: Token, rate: Token, reaction: Reaction
+    ) -> Clause:
         number = self.number(rate, values.rate)
-        return self.clause(selectors, ast.Background(number, cover(verb, rate)), verb)
+        span, flows = cover(verb, rate), 0
+        if isinstance(reaction, WrittenProperty):
+            span = join_spans([span, reaction.span])
+            flows = self._reaction(reaction)
+        return self.clause(selectors, ast.Background(number, span, flows), verb)
+
+    def _reaction(self, prop: WrittenProperty) -> int:
+        """How many flows make the background."""
+        if (prop.name, prop.op) != ("flows", "="):
+            hint = "background 8Mb flows=3: three flows, which give way"
+            self.error("TS0012", prop.name_span, f"background does not know '{prop.name}'", hint)
+            return 0
+        flows = self.measure(prop, values.whole, "a number of flows", 1)
+        if not 1 <= flows <= MAX_FLOWS:
+            message = f"from 1 to {MAX_FLOWS:,} flows make a background"
+            self.error(
+                "TS0243", prop.span, message, "leave flows= out for one that never gives way"
+            )
+        return flows
 
     def solo(self, verb: Token) -> Clause:
         action = ast.Quit(verb.span) if verb.text == "quit" else ast.Heal(verb.span)

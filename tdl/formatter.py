@@ -338,7 +338,8 @@ def _action(action: ast.Action) -> list[str]:
         case ast.Heal():
             return ["heal"]
         case ast.Background():
-            return ["background", quantities.rate(action.rate_bps)]
+            flows = [f"flows={action.flows}"] if action.flows else []
+            return ["background", quantities.rate(action.rate_bps), *flows]
         case ast.Quit():
             return ["quit"]
         case _:

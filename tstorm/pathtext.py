@@ -70,7 +70,7 @@ def _any(hops: Sequence[Hop], row: Property) -> bool:
 
 
 def _hop(number: int, hop: Hop, rows: Sequence[Property]) -> tuple[str, ...]:
-    own = {row.field: units.shown(row.field, getattr(hop.state, row.field)) for row in rows}
+    own = {row.field: _cell(row, getattr(hop.state, row.field)) for row in rows}
     if not hop.state.rate_bps:
         own["queue_bytes"] = "-"
     return (
@@ -80,6 +80,10 @@ def _hop(number: int, hop: Hop, rows: Sequence[Property]) -> tuple[str, ...]:
         *_shown(hop.total),
         "bottleneck" if hop.bottleneck else "",
     )
+
+
+def _cell(row: Property, value: int) -> str:
+    return units.shown(row.field, value) if value or not row.rare else "-"
 
 
 def _shown(total: Totals[int]) -> list[str]:

@@ -148,13 +148,21 @@ def _run(context: Context, place: str, text: str) -> Path:
 
 def _rate(run: Path, ends: Ends) -> float:
     """Of IP packets, once windows are open."""
-    last = json.loads(log(run, "a.0"))["seconds"] + JOINED_S
+    last = _said(run, "a.0")["seconds"] + JOINED_S
     return Delivered(run).slope_bps(ends, JOINED_S + OPEN_S, last - 0.5)
+
+
+def _said(run: Path, instance: str) -> Record:
+    """The line of a stream among those of other programs."""
+    found: Record = json.loads(
+        next(line for line in log(run, instance).splitlines() if line.startswith("{"))
+    )
+    return found
 
 
 def _payload_error(run: Path, ends: Ends, one: Measured) -> float:
     """How much the payload of a flow is below what is available, in percent."""
-    said = json.loads(log(run, ends[1]))
+    said = _said(run, ends[1])
     wanted = _kbps(one)[ends == DOWN]
     return 100 * (1 - said["bytes"] * 8 / said["seconds"] / wanted)
 

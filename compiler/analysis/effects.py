@@ -87,6 +87,7 @@ def _own_state(fold: Fold, target: str) -> Mapping[str, int | str]:
         "state": "up" if own.up else "down",
         **shown(own),
         "background_bps": fold.links.background[link],
+        **({"background_flows": fold.links.reacting[link]} if link in fold.links.reacting else {}),
     }
 
 

@@ -204,13 +204,13 @@ def background(walk: Walk, step: StatementStep) -> None:
     assert isinstance(action, ast.Background)
     directions = sorted(direction for link in step.chosen.links for direction in link)
     for direction in directions:
-        problem = _refuse(world.links[direction], action.rate_bps, step)
+        problem = _refuse(world.links[direction], action, step)
         if problem is not None:
             code, why, hint = problem
             name, now = world.link_names[direction], moment(world.now)
             walk.error(step, code, f"{name!r} {why} at {now}", hint)
             return
-    changed = [_load(walk, d, action.rate_bps, step) for d in directions]
+    changed = [_load(walk, d, action.rate_bps, step, action.flows) for d in directions]
     if not any(changed) and step.order not in walk.traced:
         message = f"nothing changes: this is the background at {moment(world.now)} already"
         walk.warning(step, "TS0911", message)
@@ -218,7 +218,13 @@ def background(walk: Walk, step: StatementStep) -> None:
         walk.later(step.end_ns, step, lambda: _free(walk, step, directions), closing=True)
 
 
-def _refuse(link: LinkNow, rate_bps: int, step: StatementStep) -> tuple[str, str, str] | None:
+def _refuse(
+    link: LinkNow, action: ast.Background, step: StatementStep
+) -> tuple[str, str, str] | None:
+    rate_bps = action.rate_bps
+    if action.flows and link.path is not None:
+        hint = "write abw-flows=, or a background without flows="
+        return "TS0243", "is a measured path, whose table says what flows get", hint
     if rate_bps and not link.own.rate_bps:
         return "TS0216", "has no rate that background traffic could take from", "give it a rate"
     least = least_rate(link.own)
@@ -232,14 +238,16 @@ def _refuse(link: LinkNow, rate_bps: int, step: StatementStep) -> tuple[str, str
     return None
 
 
-def _load(walk: Walk, direction: int, rate_bps: int, step: StatementStep) -> bool:
+def _load(walk: Walk, direction: int, rate_bps: int, step: StatementStep, flows: int = 0) -> bool:
     world = walk.world
     link = world.links[direction]
     link.background_owner = step.order if step.end_ns is not None and rate_bps else -1
-    if link.background_bps == rate_bps:
+    flows = flows if rate_bps else 0
+    if (link.background_bps, link.background_flows) == (rate_bps, flows):
         return False
-    link.background_bps = rate_bps
-    world.emit("background", world.link_names[direction], {"rate_bps": rate_bps})
+    link.background_bps, link.background_flows = rate_bps, flows
+    args = {"rate_bps": rate_bps, "flows": flows} if flows else {"rate_bps": rate_bps}
+    world.emit("background", world.link_names[direction], args)
     return True
 
 

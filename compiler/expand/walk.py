@@ -242,7 +242,7 @@ def _set_to(action: ast.Action) -> tuple[Hashable, Hashable] | None:
     """What is set, and to which value; None where it depends on the one before."""
     match action:
         case ast.Background():
-            return "background", action.rate_bps
+            return "background", (action.rate_bps, action.flows)
         case ast.Set(assignments=found) if all(one.op is ast.Op.ASSIGN for one in found):
             words = tuple(one.prop.text for one in found)
             return words, tuple((one.value, one.word, one.rows) for one in found)

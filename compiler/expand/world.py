@@ -64,6 +64,7 @@ class LinkNow:
     own: LinkState  # its properties, background not taken off; `up` tells nothing
     queue_given: bool  # else it follows the rate
     background_bps: int = 0
+    background_flows: int = 0  # that make it, and give way; 0: it does not
     background_owner: int = -1  # the order of the interval step that put it there
     path: ast.PathTerms | None = None  # of a measured path; both directions have the same
     path_back: bool = False  # it is the way from B to A of `path A--B`

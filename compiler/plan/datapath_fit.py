@@ -74,6 +74,9 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
             if value > limit:
                 return _misfit(field, value, limit, 0, link.name, ("", 0))
     for event in plan.events:
+        if event.kind == "background" and event.args.get("flows") and not limits["capacity_bps"]:
+            what = f"a background of flows (flows=) on link {event.target}"
+            return Misfit(what, 1, 0, "", event.at_ns, event.target, event.line, event.file)
         if event.kind != "set":
             continue
         for field, limit in limits.items():

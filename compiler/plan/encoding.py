@@ -14,6 +14,7 @@ from compiler.plan import event_kinds, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
 from compiler.plan.properties import (
     BY_FIELD,
+    MAX_FLOWS,
     PROPERTIES,
     RARE,
     LinkState,
@@ -191,6 +192,10 @@ def event_from_json(value: Any, place: Place) -> types.Event:
 
 def _args(value: Any, kind: str, place: Place) -> dict[str, int | str]:
     if kind == "background":
+        if type(value) is dict and "flows" in value:
+            flows, rate = place.fields(value, "flows", "rate_bps")
+            args = {"flows": place.integer(flows, "flows", 1, MAX_FLOWS)}
+            return {**args, "rate_bps": place.integer(rate, "rate_bps")}
         [rate] = place.fields(value, "rate_bps")
         return {"rate_bps": place.integer(rate, "rate_bps")}
     if kind != "set":

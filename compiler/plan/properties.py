@@ -97,6 +97,9 @@ BY_FIELD = {row.field: row for row in PROPERTIES}
 BY_WORD = {row.word: row for row in PROPERTIES}
 
 
+MAX_FLOWS = 10_000  # that a table, or a background, tells apart
+
+
 class FlowRate(NamedTuple):
     """What a path has with so many flows, and as it is written: `2:6000000:844000`, several
     separated by ';', ascending from 2 flows. Between them, and from what the link has with one
@@ -114,6 +117,22 @@ def flow_rates(text: str) -> tuple[FlowRate, ...]:
 
 def flow_rates_text(rows: Iterable[FlowRate]) -> str:
     return ";".join(":".join(map(str, row)) for row in rows)
+
+
+# Enough rows for straight lines between them to be within 3 % of a hyperbola.
+_REACTIVE_ROWS = (*range(2, 17), 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512, 1024)
+
+
+def beside_flows(state: LinkState, taken_bps: int, flows: int) -> LinkState:
+    """What a background that so many flows make leaves: to n flows of programs n parts of as many
+    as there are flows, and no less than what it does not take. Source: docs/tdl.md, background."""
+    whole = state.rate_bps
+
+    def left(count: int) -> int:
+        return max(whole - taken_bps, whole * count // (count + flows))
+
+    rows = (FlowRate(count, left(count), state.queue_bytes) for count in _REACTIVE_ROWS)
+    return state._replace(rate_bps=left(1), capacity_bps=whole, flow_rates=flow_rates_text(rows))
 
 
 def least_rate(state: LinkState) -> int:

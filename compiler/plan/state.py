@@ -14,7 +14,13 @@ from typing import Any
 
 from compiler.plan.event_kinds import DOWN, EVENT_KINDS, INSTANCE, LINK, UP, EventKind
 from compiler.plan.format import TIMELINE, PlanError
-from compiler.plan.properties import LinkState, flow_rates, flow_rates_text, least_rate
+from compiler.plan.properties import (
+    LinkState,
+    beside_flows,
+    flow_rates,
+    flow_rates_text,
+    least_rate,
+)
 from compiler.plan.routes.core import NO_LINK, Core
 from compiler.plan.types import Epoch, Event, Topology
 
@@ -26,6 +32,7 @@ class _Links:
         self.index = index
         self.own = [link.state for link in topology.links]  # rate as declared or set
         self.background = [0] * len(topology.links)
+        self.reacting: dict[int, int] = {}  # flows that make the background, where they give way
 
     def view(self, link: int, ends_up: bool) -> LinkState:
         own, taken = self.own[link], self.background[link]
@@ -34,6 +41,8 @@ class _Links:
             return own
         if not taken:
             return own._replace(up=up)
+        if link in self.reacting:
+            return beside_flows(own._replace(up=up), taken, self.reacting[link])
         rows = flow_rates(own.flow_rates)
         return own._replace(
             up=up,
@@ -135,6 +144,9 @@ class Fold:
     def _background(self, event: Event) -> None:
         link = self._link(event)
         self.links.background[link] = int(event.args["rate_bps"])
+        self.links.reacting.pop(link, None)
+        if event.args.get("flows"):
+            self.links.reacting[link] = int(event.args["flows"])
         self._check_background(event, link)
 
     def _check_background(self, event: Event, link: int) -> None:

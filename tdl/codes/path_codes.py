@@ -36,6 +36,13 @@ PATHS = (
         _ENDS + "path a--b abw=80Mb rtt=200ms wmax=64KB",
     ),
     Code(
+        "TS0243",
+        "background that cannot give way so",
+        "`flows=` says how many flows make a background, from 1 to 10,000. What flows of programs "
+        "get beside it follows from that; of a measured path its table says it.",
+        _ENDS + "path a--b abw=4Mb rtt=20ms\nat 1s a--b background 1Mb flows=3",
+    ),
+    Code(
         "TS0951",
         "more flows get less",
         "A row of a table says that more flows together get less than half of what fewer get. "

@@ -52,5 +52,16 @@ def test_over_hosts_they_are_refused_with_the_line(place: Path, words: tuple[str
     assert not (place / "run").exists()
 
 
+def test_a_background_that_gives_way_is_refused_there_too(place: Path) -> None:
+    text = TEXT.replace("path a--b abw-flows-up=1:4Mb;4:8Mb abw-down=2Mb", "link a--b rate=9Mb")
+    text = text.replace("rtt=24ms", "latency=9ms").replace(
+        "set capacity=50Mb", "background 1Mb flows=2"
+    )
+    (place / "exp.tdl").write_text(text)
+    done = tstorm(place, "run", "exp.tdl", "--hosts", "2", "--out", "run", code=1)
+    assert "exp.tdl:4: a background of flows (flows=) on link a.0->b.0 is not" in done.stderr
+    assert not (place / "run").exists()
+
+
 def test_events_name_what_changes_in_the_languages_words(place: Path) -> None:
     assert "capacity=50Mb" in tstorm(place, "events", "exp.tdl").stdout

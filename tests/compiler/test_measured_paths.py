@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from compiler import path_queues
 from compiler.path_queues import PathProblem, at_flows, derive, least_queue, spare_ns
 from compiler.pipeline import compile_source
-from compiler.plan.properties import LinkState, flow_rates
+from compiler.plan.properties import LinkState, beside_flows, flow_rates
 from tdl.ast import PathTerms
 
 MB, MS = 10**6, 10**6
@@ -170,3 +170,29 @@ def test_background_takes_of_what_is_available() -> None:
     assert (one.rate_bps, one.capacity_bps) == (5_436_000, 100 * MB)
     assert one.queue_bytes == state(text, 0).queue_bytes
     assert (several.rate_bps, flow_rates(several.flow_rates)[0].rate_bps) == (2 * MB, 8 * MB)
+
+
+def test_a_background_of_flows_gives_way() -> None:
+    text = (
+        "service a\nbridge s\nlink a--s rate=10Mb\nlink s--a2 latency=1\nservice a2\n"
+        "from 1s to 4s a--s background 8Mb flows=3\nat 2s a--s set rate=20Mb\n"
+        "at 6s a--s background 2Mb\nat 20s quit\n"
+    )
+    one, faster, gone, whole = (state(text, s) for s in (1, 2, 5, 6))
+    assert (one.rate_bps, one.capacity_bps) == (2_500_000, 10_000_000)
+    table = {row.flows: row.rate_bps for row in flow_rates(one.flow_rates)}
+    assert (table[2], table[3], table[16]) == (4_000_000, 5_000_000, 10**8 * 16 // 19 // 10)
+    assert {row.queue_bytes for row in flow_rates(one.flow_rates)} == {one.queue_bytes}
+    assert faster.rate_bps == 12_000_000  # what 8 of 20 leave is more than a quarter
+    assert (gone.rate_bps, gone.flow_rates, gone.capacity_bps) == (20_000_000, "", 0)
+    assert (whole.rate_bps, whole.flow_rates) == (18_000_000, "")
+
+
+@given(st.integers(1, 10_000), st.integers(1, 10**6), st.integers(0, 999))
+def test_rows_of_a_background_are_near_the_hyperbola(flows: int, kbps: int, taken: int) -> None:
+    own = LinkState(True, 1000 * kbps, 0, 0, 0, 9000, "normal")
+    found = beside_flows(own, kbps * taken, flows)
+    table = [(1, found.rate_bps), *((r.flows, r.rate_bps) for r in flow_rates(found.flow_rates))]
+    for count in (1, 2, 5, 18, 30, 70, 250, 900):
+        wanted = max(own.rate_bps - kbps * taken, own.rate_bps * count / (count + flows))
+        assert abs(at_flows(tuple(table), count) - wanted) <= 0.03 * wanted + 1

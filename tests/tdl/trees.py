@@ -365,7 +365,12 @@ backgrounds = st.builds(
     times,
     st.none(),
     selectors,
-    st.builds(ast.Background, st.integers(0, bounds.MAX_RATE_BPS), st.just(NOWHERE)),
+    st.builds(
+        ast.Background,
+        st.integers(0, bounds.MAX_RATE_BPS),
+        st.just(NOWHERE),
+        st.just(0) | st.integers(1, MAX_FLOWS),
+    ),
     st.just(NOWHERE),
 )
 _subjects = elements | st.just(ast.Everyone(NOWHERE))

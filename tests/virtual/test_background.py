@@ -4,14 +4,17 @@ real one does."""
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.cli.process import tstorm
+from tests.runs.delivered import Delivered
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
+STREAM = Path(__file__).resolve().parents[2] / "bench/papers/scenes/stream.py"
 EXPERIMENT = """\
 service sender exec="./send.py"
 service receiver exec="./receive.py"
@@ -49,6 +52,32 @@ while True:
 print(json.dumps({"count": len(delays), "least": min(delays), "most": max(delays)}), flush=True)
 time.sleep(100)
 """
+
+
+FLOWS = """\
+network ipv4
+quit when a;b exit
+service a files=stream.py exec="./stream.py b.0 2 20"
+service b files=stream.py exec="./stream.py - 0 22"
+bridge s
+link a--s latency=5ms rate=10Mb
+link b--s latency=5ms
+at 0s a--s background 8Mb flows=3
+at 12s a--s background 8Mb
+at 60s quit
+"""
+
+
+def test_flows_of_others_give_way(tmp_path: Path) -> None:
+    """Two flows beside three get two fifths; beside a background that stays, what it leaves."""
+    (tmp_path / "exp.tdl").write_text(FLOWS)
+    shutil.copy(STREAM, tmp_path)
+    tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
+    delivered = Delivered(tmp_path / "run")
+    assert abs(delivered.slope_bps(("a.0", "b.0"), 4, 12) / 4e6 - 1) < 0.02
+    assert abs(delivered.slope_bps(("a.0", "b.0"), 14, 20) / 2e6 - 1) < 0.02
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert summary["verdict"]["state"] == "valid", summary["verdict"]
 
 
 def test_a_full_queue_delays_by_its_capacity(tmp_path: Path) -> None:
