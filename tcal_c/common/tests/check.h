@@ -42,6 +42,8 @@ void test_packets(void);
 void test_links(void);
 void test_flows(void);
 void test_impairments(void);
+void test_hops(void);
+void test_many(void);
 void test_engine(void);
 void test_protocol(void);
 void test_stages(void);

@@ -25,6 +25,7 @@ struct op {
 struct op_node {
     struct addr addr4;
     struct addr addr6;
+    bool hop;
 };
 
 struct op_link {

@@ -8,6 +8,7 @@
 #include "engine.h"
 
 #include "batch.h"
+#include "many.h"
 #include "obstruct.h"
 
 #include <assert.h>
@@ -26,6 +27,7 @@ struct engine *engine_new(uint64_t pool_limit_bytes, engine_deliver *deliver, vo
     pool_init(&e->transit.pool, pool_limit_bytes);
     e->deliver = deliver;
     e->deliver_context = context;
+    e->to_many.pair[0].page = &e->to_many;
     return e;
 }
 
@@ -81,6 +83,9 @@ static void count_left(struct engine *e, const struct leaving *l, int error) {
         return;
     }
     struct pair *pair = l->frame->pair;
+    if (pair == &e->to_many.pair[0]) {
+        counter_add(&e->count.group_delivered, l->count);
+    }
     counter_add(&pair->delivered_pkts, l->count);
     counter_add(&pair->delivered_bytes, l->bytes);
     pair_touch(pair);
@@ -112,6 +117,11 @@ static void deliver(struct engine *e, struct piece *piece, uint64_t at_ns) {
     struct packet_piece cut;
     uint8_t *bytes = frame_bytes(frame);
     packet_cut(&frame->info, bytes, piece->first, piece->count, &cut);
+    if (cut.header_bytes == 0 && frame->references == 1) { /* nobody else will look at it */
+        packet_age(bytes, piece->aged);
+    } else {
+        piece_age(piece, &cut);
+    }
     struct iovec io[3] = {{&cut.vnet, sizeof cut.vnet},
                           {cut.header, cut.header_bytes},
                           {bytes + cut.payload_offset, cut.payload_bytes}};
@@ -131,12 +141,20 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
+    if (piece->frame->audience) {
+        many_arrive(e, node, piece, at_ns);
+        return;
+    }
     if (node == piece->frame->dest) {
         deliver(e, piece, at_ns);
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    uint32_t next = fib_get(&e->fib, node, piece->frame->dest);
+    engine_forward(e, node, fib_get(&e->fib, node, piece->frame->dest), piece, at_ns);
+}
+
+void engine_forward(struct engine *e, uint32_t node, uint32_t next, struct piece *piece,
+                    uint64_t at_ns) {
     struct link *link = next == LINK_NONE ? NULL : engine_link(e, next);
     if (!link || piece->hops++ >= HOP_LIMIT) {
         pair_drop(piece->frame->pair, DROP_ROUTE, piece->count);
@@ -150,7 +168,7 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
 
 enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN, VERDICT_SPOOFED };
 
-static bool is_own_source(const struct node *node, const struct packet_info *info) {
+bool engine_is_own_source(const struct node *node, const struct packet_info *info) {
     const struct addr *own = info->version == 4 ? &node->addr4 : &node->addr6;
     return own->version && memcmp(own->bytes, info->source, info->version == 4 ? 4 : 16) == 0;
 }
@@ -169,7 +187,7 @@ static enum verdict classify(const struct engine *e, uint32_t port, struct frame
         return VERDICT_UNKNOWN;
     }
     /* Path by path, whoever made the interface sees to that: docs/pktd.md, Path mode. */
-    if (!e->paths && !e->any_source && !is_own_source(&e->node[source - 1], &frame->info)) {
+    if (!e->paths && !e->any_source && !engine_is_own_source(&e->node[source - 1], &frame->info)) {
         return VERDICT_SPOOFED;
     }
     frame->source = (uint16_t)(source - 1);
@@ -228,6 +246,9 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
         pass(e, port, frame, at_ns);
         break;
     case VERDICT_UNKNOWN:
+        if (error == PACKET_OK && many_take(e, port, frame, at_ns)) {
+            break;
+        }
         counter_add(&e->count.drop_unknown, frame->info.segments);
         if (error == PACKET_OK && packet_is_for_many(&frame->info, frame_bytes(frame))) {
             counter_add(&e->port[port].group, frame->info.segments);
@@ -253,7 +274,9 @@ void engine_step(struct engine *e) {
     /* `waiting` is the first member of a link. */
     struct link *link = (struct link *)(void *)heap_top(&e->transit.heap)->node;
     struct piece *piece = link_take(&e->transit, link);
-    engine_arrive(e, link->dest, piece, piece->due_ns);
+    if (!e->node[link->dest].hop || !expire(e, link->dest, piece, piece->due_ns)) {
+        engine_arrive(e, link->dest, piece, piece->due_ns);
+    }
 }
 
 void engine_run(struct engine *e, uint64_t until_ns) {
@@ -264,18 +287,19 @@ void engine_run(struct engine *e, uint64_t until_ns) {
 
 static void apply_node(struct engine *e, uint32_t node, const struct op_node *op) {
     struct node *n = &e->node[node];
-    if (n->addr4.version) {
+    if (n->addr4.version && !n->hop) {
         addr_drop(&e->addrs, &n->addr4, node);
     }
-    if (n->addr6.version) {
+    if (n->addr6.version && !n->hop) {
         addr_drop(&e->addrs, &n->addr6, node);
     }
     n->addr4 = op->addr4;
     n->addr6 = op->addr6;
-    if (n->addr4.version) {
+    n->hop = op->hop;
+    if (n->addr4.version && !n->hop) { /* a hop answers, and is no destination */
         addr_put(&e->addrs, &n->addr4, node);
     }
-    if (n->addr6.version) {
+    if (n->addr6.version && !n->hop) {
         addr_put(&e->addrs, &n->addr6, node);
     }
 }
@@ -284,6 +308,7 @@ static void unbind(struct engine *e, uint32_t node) {
     if (e->node[node].port) {
         e->port_node[e->node[node].port - 1] = 0;
         e->node[node].port = 0;
+        groups_forget(&e->groups, node);
     }
 }
 
@@ -294,8 +319,12 @@ void engine_close_port(struct engine *e, uint32_t port) {
 }
 
 static void bind(struct engine *e, uint32_t node, uint32_t port) {
+    if (e->node[node].port == port + 1) {
+        return; /* as it is: it listens to what it does */
+    }
     unbind(e, node);
     engine_close_port(e, port);
+    e->port_end = port + 1 > e->port_end ? port + 1 : e->port_end;
     e->node[node].port = port + 1;
     e->port_node[port] = node + 1;
 }

@@ -5,6 +5,7 @@
 #include "common/addr.h"
 #include "pktd/core/structures/counter.h"
 #include "pktd/core/structures/fib.h"
+#include "groups.h"
 #include "link.h"
 #include "pairs.h"
 
@@ -17,6 +18,7 @@ struct node {
     uint32_t port; /* port + 1; 0 = none */
     struct addr addr4;
     struct addr addr6;
+    bool hop; /* takes from the TTL of what passes, and answers where nothing is left */
 };
 
 struct link_page {
@@ -32,7 +34,13 @@ struct engine_counters {
     counter drop_malformed;
     counter drop_write;
     counter drop_spoofed;
-    counter passed; /* segments to addresses that no node has */
+    counter expired;         /* segments whose TTL had no more for a hop */
+    counter withheld;        /* answers to them, of which there were too many */
+    counter group_sent;      /* segments that somebody hears, of those to groups and to all */
+    counter group_delivered; /* copies of them */
+    counter group_unwanted;  /* segments that nobody hears; they are unknown, too */
+    counter group_refused;   /* joins for which there was no room */
+    counter passed;          /* segments to addresses that no node has */
     counter commits;
 };
 
@@ -67,8 +75,10 @@ struct engine {
     struct addr_table addrs;
     struct pairs pairs;
     struct fib fib;
-    bool paths;      /* what has passed its link leaves by the port of its source */
-    bool closed;     /* no path lets anything through */
+    struct groups groups;
+    struct pair_page to_many; /* its first pair is that of packets for many, which is not told */
+    bool paths;               /* what has passed its link leaves by the port of its source */
+    bool closed;              /* no path lets anything through */
     bool any_source; /* hop by hop: packets may come from addresses that their node does not have */
     struct engine_counters count;
     engine_deliver *deliver;
@@ -76,6 +86,7 @@ struct engine {
     void *deliver_context;
     struct node node[NODE_LIMIT];
     uint32_t port_node[PORT_LIMIT]; /* node + 1; 0 = none */
+    uint32_t port_end;              /* one more than the highest that was ever bound */
     struct port_counters port[PORT_LIMIT];
     _Atomic(struct link_page *) link_page[LINK_LIMIT / LINK_FAN + 1];
 };
@@ -121,6 +132,13 @@ static inline uint64_t engine_next(const struct engine *e) {
 /* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. Takes it over. */
 void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns);
 
+/* The piece leaves `node` by this link, or is dropped without one. Takes it over. */
+void engine_forward(struct engine *e, uint32_t node, uint32_t link, struct piece *piece,
+                    uint64_t at_ns);
+
+/* Whether the packet is from the node's own address. */
+bool engine_is_own_source(const struct node *node, const struct packet_info *info);
+
 /* Moves the piece that is due next one hop. There must be one. */
 void engine_step(struct engine *e);
 
@@ -142,7 +160,7 @@ void engine_take_any_source(struct engine *e);
 
 void engine_close_port(struct engine *e, uint32_t port);
 
-static inline struct link *engine_link(struct engine *e, uint32_t link) {
+static inline struct link *engine_link(const struct engine *e, uint32_t link) {
     struct link_page *page =
         atomic_load_explicit(&e->link_page[link / LINK_FAN], memory_order_acquire);
     return page ? &page->link[link % LINK_FAN] : NULL;

@@ -76,6 +76,7 @@ static void capture(const struct transit *t, struct captured *to, const struct p
     struct packet_piece cut;
     uint8_t *bytes = frame_bytes(part->frame);
     packet_cut(&part->frame->info, bytes, part->first, part->count, &cut);
+    piece_age(part, &cut);
     const struct ring_entry entry = {.to = to,
                                      .at_ns = at_ns,
                                      .span_ns = part->span_ns,
@@ -101,9 +102,10 @@ static void record(const struct transit *t, struct link *link, const struct piec
     }
 }
 
-static void record_segment(const struct transit *t, struct link *link, struct frame *frame,
+static void record_segment(const struct transit *t, struct link *link, const struct piece *origin,
                            uint32_t segment, enum fate fate, uint64_t at_ns) {
-    const struct piece part = {.frame = frame, .first = (uint16_t)segment, .count = 1};
+    const struct piece part = {
+        .frame = origin->frame, .first = (uint16_t)segment, .count = 1, .aged = origin->aged};
     record(t, link, &part, fate, at_ns);
 }
 
@@ -137,6 +139,7 @@ static void close_run(struct transit *t, struct link *link, struct piece *origin
     piece->first = (uint16_t)run->first;
     piece->count = (uint16_t)run->count;
     piece->hops = origin->hops;
+    piece->aged = origin->aged;
     piece->served_ns = run->last_ns;
     uint64_t through = max_u64(run->last_ns, at_ns);
     piece->span_ns = (uint32_t)min_u64(through - min_u64(run->first_ns, through), UINT32_MAX);
@@ -164,14 +167,14 @@ static void count_accepted(struct link *link, uint64_t packets, uint64_t bytes) 
 }
 
 /* Whether there is room for it. */
-static bool queue_segment(struct transit *t, struct link *link, struct frame *frame,
+static bool queue_segment(struct transit *t, struct link *link, const struct piece *origin,
                           uint32_t segment, uint32_t bytes, uint64_t at_ns,
                           struct service *service) {
     bool idle = link->queue.free_ns <= at_ns;
     if (!queue_offer(&link->queue, at_ns, bytes, service)) {
-        record_segment(t, link, frame, segment, FATE_QUEUE, at_ns);
+        record_segment(t, link, origin, segment, FATE_QUEUE, at_ns);
         counter_add(&link->count.drop_queue, 1);
-        pair_drop(frame->pair, DROP_QUEUE, 1);
+        pair_drop(origin->frame->pair, DROP_QUEUE, 1);
         return false;
     }
     if (link->queue.rate_bps) {
@@ -185,18 +188,19 @@ static bool queue_segment(struct transit *t, struct link *link, struct frame *fr
 }
 
 /* Draws and queues one segment, the nth of its kind; true when it goes on. */
-static bool offer_segment(struct transit *t, struct link *link, struct frame *frame,
+static bool offer_segment(struct transit *t, struct link *link, const struct piece *origin,
                           uint32_t segment, uint64_t nth, uint64_t at_ns, struct service *service) {
+    const struct frame *frame = origin->frame;
     uint32_t bytes = packet_segment_bytes(&frame->info, segment);
     bool probe = frame->info.probe;
     if (link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, link->loss_ppb)
                       : draw_lost(link->seed, probe, nth, link->loss_ppb)) {
-        record_segment(t, link, frame, segment, FATE_LOSS, at_ns);
+        record_segment(t, link, origin, segment, FATE_LOSS, at_ns);
         counter_add(&link->count.drop_loss, 1);
         pair_drop(frame->pair, DROP_LOSS, 1);
         return false;
     }
-    return queue_segment(t, link, frame, segment, bytes, at_ns, service);
+    return queue_segment(t, link, origin, segment, bytes, at_ns, service);
 }
 
 /* When segment `i` of the piece arrived, if the piece arrived at `at_ns`. */
@@ -258,6 +262,7 @@ static void send_alone(struct transit *t, struct link *link, struct piece *origi
     piece->first = (uint16_t)(damages ? 0 : segment);
     piece->count = 1;
     piece->hops = origin->hops;
+    piece->aged = origin->aged;
     piece->served_ns = service->end_ns;
     if (fate & IMPAIR_STRAY) {
         bool alone = link->impair.is.reorder_ns == 0;
@@ -284,7 +289,7 @@ static void impair_segment(struct transit *t, struct link *link, struct piece *o
         close_run(t, link, origin, run, at_ns);
         counter_add(&t->duplicated, 1);
         uint32_t bytes = packet_segment_bytes(&frame->info, segment);
-        if (queue_segment(t, link, frame, segment, bytes, at_ns, service)) {
+        if (queue_segment(t, link, origin, segment, bytes, at_ns, service)) {
             add_to_run(t, link, origin, run, segment, service, at_ns);
         }
     }
@@ -296,8 +301,7 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
     for (uint32_t i = 0; i < piece->count; i++) {
         struct service service;
         uint32_t segment = piece->first + i;
-        if (!offer_segment(t, link, piece->frame, segment, nth + i, arrival(piece, i, at_ns),
-                           &service)) {
+        if (!offer_segment(t, link, piece, segment, nth + i, arrival(piece, i, at_ns), &service)) {
             close_run(t, link, piece, &run, at_ns);
         } else if (link->impairs) {
             impair_segment(t, link, piece, &run, segment, nth + i, &service, at_ns);

@@ -1,4 +1,5 @@
-/* What becomes of a packet that a link refuses, or that is too large for it. */
+/* What becomes of a packet that a link refuses, that is too large for it, or whose TTL is used up.
+ */
 #ifndef PKTD_OBSTRUCT_H
 #define PKTD_OBSTRUCT_H
 
@@ -8,5 +9,9 @@
  * was cut into fragments, or dropped and answered; it is taken over. */
 bool obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
               uint64_t at_ns);
+
+/* The piece has come over a link to `node`, a hop that it passes, which takes one from its TTL.
+ * True: it had no more, and was dropped and answered; it is taken over. */
+bool expire(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns);
 
 #endif

@@ -16,6 +16,7 @@ struct pair {
     counter drop_loss;
     counter drop_down;
     counter drop_route;
+    uint64_t answers_ns; /* source is a hop: until when its answers use up what it may send */
     struct pair_page *page;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
 };

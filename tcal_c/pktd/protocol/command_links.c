@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODE_USAGE "node NODE [ip=A.B.C.D] [ip6=ADDR]"
+#define NODE_USAGE "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1]"
 
 bool do_node(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t node;
-    struct addr addr4 = {0};
-    struct addr addr6 = {0};
+    struct op_node op = {0};
     if (!take_index(w, "node", NODE_LIMIT, &node, NODE_USAGE, r)) {
         return false;
     }
@@ -17,14 +16,18 @@ bool do_node(struct proto *p, struct words *w, struct refusal *r) {
         char *value = word_value(word);
         bool is4 = value && strcmp(word, "ip") == 0;
         bool is6 = value && strcmp(word, "ip6") == 0;
+        if (value && strcmp(word, "hop") == 0 && (*value == '0' || *value == '1') && !value[1]) {
+            op.hop = *value == '1';
+            continue;
+        }
         if (!is4 && !is6) {
             return syntax(r, NODE_USAGE);
         }
-        if (is4 ? !word_ipv4(value, &addr4) : !word_ipv6(value, &addr6)) {
+        if (is4 ? !word_ipv4(value, &op.addr4) : !word_ipv6(value, &op.addr6)) {
             return refuse(r, "range", "'%.64s' is no IPv%d address", value, is4 ? 4 : 6);
         }
     }
-    return stage_node(p->stage, node, &addr4, &addr6, r) && done(p);
+    return stage_node(p->stage, node, &op, r) && done(p);
 }
 
 bool do_bind(struct proto *p, struct words *w, struct refusal *r) {

@@ -149,9 +149,8 @@ static void set_node(struct stage *s, uint32_t node, const struct staged_node *t
     *n = *to;
 }
 
-bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const struct addr *addr6,
-                struct refusal *r) {
-    if (!check_addr(s, node, addr4, r) || !check_addr(s, node, addr6, r)) {
+bool stage_node(struct stage *s, uint32_t node, const struct op_node *op, struct refusal *r) {
+    if (!check_addr(s, node, &op->addr4, r) || !check_addr(s, node, &op->addr6, r)) {
         return false;
     }
     struct batch *b = s->batch;
@@ -161,9 +160,9 @@ bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const 
         return stage_no_memory(r);
     }
     s->undo_count++;
-    set_node(s, node, &(struct staged_node){true, *addr4, *addr6});
+    set_node(s, node, &(struct staged_node){true, op->addr4, op->addr6});
     s->node_end = node + 1 > s->node_end ? node + 1 : s->node_end;
-    b->node[b->node_count] = (struct op_node){*addr4, *addr6};
+    b->node[b->node_count] = *op;
     b->op[b->op_count++] =
         (struct op){.kind = OP_NODE, .node = (uint16_t)node, .index = (uint32_t)b->node_count++};
     return true;

@@ -65,8 +65,7 @@ bool stage_init(struct stage *s, struct engine *engine);
 void stage_destroy(struct stage *s);
 
 /* Each stages one change, or refuses and stages nothing. False: refused, see `r`. */
-bool stage_node(struct stage *s, uint32_t node, const struct addr *addr4, const struct addr *addr6,
-                struct refusal *r);
+bool stage_node(struct stage *s, uint32_t node, const struct op_node *op, struct refusal *r);
 bool stage_bind(struct stage *s, uint32_t node, uint32_t port, struct refusal *r);
 bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r);
 bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct refusal *r);

@@ -13,6 +13,8 @@ int main(void) {
                   {"links", test_links},
                   {"flows", test_flows},
                   {"impairments", test_impairments},
+                  {"hops", test_hops},
+                  {"many", test_many},
                   {"engine", test_engine},
                   {"protocol", test_protocol},
                   {"stages", test_stages},

@@ -38,6 +38,7 @@ static enum packet_error parse_ipv4(struct packet_info *info, const uint8_t *ip,
     }
     info->version = 4;
     info->length = (uint32_t)(ETH_BYTES + total);
+    info->ttl = ip[8];
     memcpy(info->source, ip + 12, 4);
     memcpy(info->dest, ip + 16, 4);
     bool fragment = (get16(ip + 6) & 0x3FFF) != 0;
@@ -57,6 +58,7 @@ static enum packet_error parse_ipv6(struct packet_info *info, const uint8_t *ip,
     }
     info->version = 6;
     info->length = (uint32_t)(ETH_BYTES + total);
+    info->ttl = ip[7];
     memcpy(info->source, ip + 8, 16);
     memcpy(info->dest, ip + 24, 16);
     uint8_t next = ip[6];
@@ -257,6 +259,18 @@ void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t f
     rewrite_vnet(info, &piece->vnet, first, count);
     rewrite_ip(info, piece->header + ETH_BYTES, first, info->header - ETH_BYTES + payload);
     rewrite_transport(info, piece->header, first, count, info->header - info->l4 + payload);
+}
+
+void packet_age(uint8_t *frame, uint32_t hops) {
+    uint8_t *ip = frame + ETH_BYTES;
+    if (ip[0] >> 4 == 6) {
+        ip[7] = (uint8_t)(ip[7] - hops);
+        return;
+    }
+    /* The checksum by its difference alone (RFC 1624, equation 3). */
+    uint32_t sum = (~(uint32_t)get16(ip + 10) & 0xFFFF) + (~(uint32_t)get16(ip + 8) & 0xFFFF);
+    ip[8] = (uint8_t)(ip[8] - hops);
+    put16(ip + 10, (uint16_t)~fold(sum + get16(ip + 8)));
 }
 
 bool packet_is_for_many(const struct packet_info *info, const uint8_t *frame) {

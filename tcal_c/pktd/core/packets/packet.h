@@ -27,6 +27,7 @@ struct packet_info {
     uint8_t split;    /* enum packet_split */
     bool probe;       /* of the run itself, no program's */
     uint8_t protocol; /* above IP; IPPROTO_NONE of a fragment of IPv4 */
+    uint8_t ttl;      /* hop limit of IPv6 */
     uint16_t l4;      /* offset of the transport header in the frame */
     uint16_t header;  /* bytes before the payload that every segment repeats (split packets only) */
     uint16_t segment_payload;
@@ -63,6 +64,9 @@ uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t c
 /* Cuts segments [first, first + count) out of a frame; the payload stays where it is. */
 void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first,
                 uint32_t count, struct packet_piece *piece);
+
+/* Takes `hops`, at most its TTL, from the TTL or hop limit of a frame whose IP header is whole. */
+void packet_age(uint8_t *frame, uint32_t hops);
 
 /* Copies one segment to `to`, which has room for ETH_BYTES and packet_segment_bytes: a packet of
  * its own, nothing of which is left to a device. `copy` becomes what is known of it. */

@@ -7,6 +7,7 @@
  */
 #include "pool.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #define SLAB_BYTES (2u << 20)
@@ -71,14 +72,28 @@ struct frame *pool_frame(struct pool *pool, size_t frame_bytes) {
         }
     }
     frame->references = 1;
+    frame->audience = NULL;
     frame->size_class = (uint8_t) class;
     return frame;
 }
 
 void pool_release(struct pool *pool, struct frame *frame) {
     if (--frame->references == 0) {
+        if (frame->audience) {
+            pool_release(pool, frame->audience);
+        }
         frame->next = pool->frames[frame->size_class];
         pool->frames[frame->size_class] = frame;
+    }
+}
+
+void frame_send_as(struct frame *frame, const struct frame *other) {
+    frame->pair = other->pair;
+    frame->source = other->source;
+    frame->dest = other->dest;
+    frame->audience = other->audience;
+    if (frame->audience) {
+        frame->audience->references++;
     }
 }
 
@@ -86,9 +101,7 @@ struct frame *pool_segment(struct pool *pool, const struct frame *frame, uint32_
     struct frame *copy = pool_frame(pool, ETH_BYTES + packet_segment_bytes(&frame->info, segment));
     if (copy) {
         packet_copy(&frame->info, frame_content(frame), segment, frame_bytes(copy), &copy->info);
-        copy->pair = frame->pair;
-        copy->source = frame->source;
-        copy->dest = frame->dest;
+        frame_send_as(copy, frame);
     }
     return copy;
 }
@@ -106,6 +119,20 @@ struct piece *pool_piece(struct pool *pool, struct frame *frame) {
     *piece = (struct piece){.frame = frame};
     frame->references++;
     return piece;
+}
+
+void piece_age(const struct piece *piece, struct packet_piece *cut) {
+    const struct frame *frame = piece->frame;
+    if (piece->aged == 0) {
+        return;
+    }
+    if (cut->header_bytes == 0) {
+        cut->header_bytes = ETH_BYTES + (frame->info.version == 4 ? 20 : 40);
+        memcpy(cut->header, frame_content(frame), cut->header_bytes);
+        cut->payload_offset = cut->header_bytes;
+        cut->payload_bytes -= cut->header_bytes;
+    }
+    packet_age(cut->header, piece->aged);
 }
 
 void pool_piece_release(struct pool *pool, struct piece *piece) {

@@ -13,6 +13,7 @@ struct pair;
 struct frame {
     struct frame *next; /* of those that are free, or on the same line */
     struct pair *pair;
+    struct frame *audience; /* whose bytes list whom it is for (core/many.c); NULL: `dest` */
     uint32_t references;
     uint16_t source; /* node */
     uint16_t dest;   /* node */
@@ -36,8 +37,9 @@ struct piece {
     uint16_t count;
     uint32_t span_ns;  /* how long before due_ns the first segment was through */
     int32_t deviation; /* PIECE_ALONE: draw_alone */
-    uint8_t hops;
-    uint8_t order; /* enum piece_order, on the present link */
+    uint8_t hops;      /* links passed */
+    uint8_t aged;      /* what bridges have taken from its TTL; the frame's header has all of it */
+    uint8_t order;     /* enum piece_order, on the present link */
 };
 
 enum piece_order { PIECE_IN_ORDER, PIECE_LATER, PIECE_ALONE };
@@ -61,12 +63,18 @@ void pool_destroy(struct pool *pool);
 struct frame *pool_frame(struct pool *pool, size_t frame_bytes);
 void pool_release(struct pool *pool, struct frame *frame);
 
+/* It is for those that the other one is for. */
+void frame_send_as(struct frame *frame, const struct frame *other);
+
 /* One segment of a frame as a frame of its own, whole (packet_copy), on the same way; NULL as
  * above. What it hashes to is the caller's. */
 struct frame *pool_segment(struct pool *pool, const struct frame *frame, uint32_t segment);
 
 struct piece *pool_piece(struct pool *pool, struct frame *frame); /* takes a reference */
 void pool_piece_release(struct pool *pool, struct piece *piece);
+
+/* What was cut of the piece's frame loses what bridges have taken from its TTL. */
+void piece_age(const struct piece *piece, struct packet_piece *cut);
 
 static inline const uint8_t *frame_content(const struct frame *frame) {
     return frame->data + VNET_BYTES;

@@ -1,5 +1,5 @@
-/* Answers as a firewall that rejects gives them: RFC 9293 section 3.10.7.1 for TCP, RFC 1122
- * section 3.2.2 and RFC 4443 section 2.4 for what is never answered. */
+/* Answers as firewalls and routers give them: RFC 9293 section 3.10.7.1 for TCP, RFC 792 and RFC
+ * 4443 for errors, RFC 1122 section 3.2.2 and RFC 4443 section 2.4 for what is never answered. */
 #include "refusal.h"
 
 #include "pktd/core/structures/octets.h"
@@ -35,9 +35,47 @@ static bool has_answer(const struct packet_info *info, const uint8_t *l4, uint32
     }
 }
 
-/* Headers up to IP, from the packet's destination to its source. */
-static uint8_t *begin(const struct packet_info *info, const uint8_t *frame, uint8_t *to,
-                      uint8_t protocol, uint32_t bytes) {
+/* An error, or what may be one some day: nothing that asks or answers. */
+static bool is_error(uint8_t version, uint8_t type) {
+    if (version == 4) {
+        return (type >= 3 && type <= 5) || type == 11 || type == 12 || type > 18;
+    }
+    return type < 128 || type == 137; /* 137: a redirect */
+}
+
+static bool is_for_one(const struct packet_info *info) {
+    const uint8_t *to = info->dest, *from = info->source;
+    if (info->version == 4) {
+        return to[0] < 224 && from[0] != 0 && from[0] < 224; /* above are groups, and all */
+    }
+    static const uint8_t nobody[16];
+    return to[0] != 0xff && from[0] != 0xff && memcmp(from, nobody, sizeof nobody) != 0;
+}
+
+/* Whether a router may tell the sender of an error. */
+static bool may_hear(const struct packet_info *info, const uint8_t *frame) {
+    const uint8_t *ip = frame + ETH_BYTES;
+    uint8_t protocol = info->version == 4 ? ip[9] : info->protocol;
+    uint32_t l4 = info->l4;
+    if (info->version == 4 && get16(ip + 6) & 0x1FFF) {
+        return false; /* not the first fragment */
+    }
+    if (protocol == IPPROTO_FRAGMENT) {
+        if (l4 + 8 > info->length || get16(frame + l4 + 2) & 0xFFF8) {
+            return false;
+        }
+        protocol = frame[l4];
+        l4 += 8;
+    }
+    if (protocol == (info->version == 4 ? IPPROTO_ICMP : IPPROTO_ICMPV6)) {
+        return l4 < info->length && !is_error(info->version, frame[l4]) && is_for_one(info);
+    }
+    return is_for_one(info);
+}
+
+/* Headers up to IP, to the packet's source. */
+static uint8_t *begin(const struct packet_info *info, const uint8_t *frame, const uint8_t *from,
+                      uint8_t *to, uint8_t protocol, uint32_t bytes) {
     memcpy(to, frame + 6, 6);
     memcpy(to + 6, frame, 6);
     memcpy(to + 12, frame + 12, 2);
@@ -48,7 +86,7 @@ static uint8_t *begin(const struct packet_info *info, const uint8_t *frame, uint
         put16(ip + 4, bytes);
         ip[6] = protocol;
         ip[7] = TTL;
-        memcpy(ip + 8, info->dest, 16);
+        memcpy(ip + 8, from, 16);
         memcpy(ip + 24, info->source, 16);
         return ip + V6;
     }
@@ -57,7 +95,7 @@ static uint8_t *begin(const struct packet_info *info, const uint8_t *frame, uint
     put16(ip + 2, V4 + bytes);
     ip[8] = TTL;
     ip[9] = protocol;
-    memcpy(ip + 12, info->dest, 4);
+    memcpy(ip + 12, from, 4);
     memcpy(ip + 16, info->source, 4);
     put16(ip + 10, (uint16_t)~fold(sum16(ip, V4, 0)));
     return ip + V4;
@@ -73,7 +111,7 @@ static uint16_t checksum(const struct packet_info *info, const uint8_t *to, cons
 
 static size_t reset(const struct packet_info *info, const uint8_t *frame, uint8_t *to) {
     const uint8_t *from = frame + info->l4;
-    uint8_t *tcp = begin(info, frame, to, IPPROTO_TCP, TCP);
+    uint8_t *tcp = begin(info, frame, info->dest, to, IPPROTO_TCP, TCP);
     uint32_t header = (from[12] >> 4) * 4u, left = info->length - info->l4;
     uint32_t length = left > header ? left - header : 0;
     memset(tcp, 0, TCP);
@@ -92,22 +130,22 @@ static size_t reset(const struct packet_info *info, const uint8_t *frame, uint8_
     return (size_t)(tcp + TCP - to);
 }
 
-static size_t unreachable(const struct packet_info *info, const uint8_t *frame, uint32_t mtu,
-                          uint8_t *to) {
+/* Type and code, of IPv4 and of IPv6. */
+static const uint8_t words[][2][2] = {[REFUSED_RULE] = {{3, 3}, {1, 4}},
+                                      [REFUSED_SIZE] = {{3, 4}, {2, 0}},
+                                      [REFUSED_TTL] = {{11, 0}, {3, 0}}};
+
+static size_t error(const struct packet_info *info, const uint8_t *frame,
+                    const struct refused_packet *refused, uint8_t *to) {
     bool v4 = info->version == 4;
     uint8_t protocol = v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
     uint32_t most = v4 ? QUOTED4 : QUOTED6, packet = info->length - ETH_BYTES;
     uint32_t quoted = packet < most ? packet : most;
-    uint8_t *icmp = begin(info, frame, to, protocol, ICMP + quoted);
+    const uint8_t *from = refused->from ? refused->from : info->dest;
+    uint8_t *icmp = begin(info, frame, from, to, protocol, ICMP + quoted);
     memset(icmp, 0, ICMP);
-    if (mtu) {
-        icmp[0] = v4 ? 3 : 2; /* fragmentation needed; packet too big */
-        icmp[1] = v4 ? 4 : 0;
-        put32(icmp + 4, mtu);
-    } else {
-        icmp[0] = v4 ? 3 : 1; /* unreachable: the port */
-        icmp[1] = v4 ? 3 : 4;
-    }
+    memcpy(icmp, words[refused->why][!v4], 2);
+    put32(icmp + 4, refused->mtu);
     memcpy(icmp + ICMP, frame + ETH_BYTES, quoted);
     uint16_t sum = v4 ? (uint16_t)~fold(sum16(icmp, ICMP + quoted, 0))
                       : checksum(info, to, icmp, protocol, ICMP + quoted);
@@ -115,11 +153,16 @@ static size_t unreachable(const struct packet_info *info, const uint8_t *frame, 
     return (size_t)(icmp + ICMP + quoted - to);
 }
 
-size_t refusal_make(const struct packet_info *info, const uint8_t *frame, uint32_t mtu,
-                    uint8_t *to) {
-    if (info->l4 > info->length || !has_answer(info, frame + info->l4, info->length - info->l4)) {
+size_t refusal_make(const struct packet_info *info, const uint8_t *frame,
+                    const struct refused_packet *refused, uint8_t *to) {
+    if (info->l4 > info->length) {
         return 0;
     }
-    bool tcp = info->protocol == IPPROTO_TCP && mtu == 0;
-    return tcp ? reset(info, frame, to) : unreachable(info, frame, mtu, to);
+    if (refused->why != REFUSED_RULE) {
+        return may_hear(info, frame) ? error(info, frame, refused, to) : 0;
+    }
+    if (!is_for_one(info) || !has_answer(info, frame + info->l4, info->length - info->l4)) {
+        return 0;
+    }
+    return info->protocol == IPPROTO_TCP ? reset(info, frame, to) : error(info, frame, refused, to);
 }

@@ -37,10 +37,10 @@ static void strangers_are_counted(void) {
     sim_free(sim);
 }
 
-/* They are unknown like all that no node has, and told apart from it. What kernels send by
- * themselves is not. */
+/* Those that nobody has joined are unknown like all that no node has, and told apart from it. What
+ * kernels send by themselves is not. */
 static void packets_for_many_are_counted(void) {
-    static const uint8_t to[][4] = {{224, 0, 0, 251}, {255, 255, 255, 255}, {10, 77, 255, 255}};
+    static const uint8_t to[][4] = {{224, 0, 0, 251}, {239, 1, 2, 3}, {232, 1, 1, 1}};
     struct sim *sim = sim_new(64 << 20);
     sim_pair(sim, PLAIN);
     for (size_t i = 0; i < 3; i++) {

@@ -14,6 +14,7 @@
 
 static struct test_frame frame;
 static struct test_frame other;
+static const struct refused_packet rule; /* REFUSED_RULE */
 
 /* --- bursts --- */
 
@@ -383,13 +384,13 @@ static void a_connection_is_refused(void) {
     make_frame(&frame, 4, TEST_TCP, 0, 1, 0, 0);
     frame.data[34 + 13] = 2; /* SYN */
     CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
-    CHECK_EQ(refusal_make(&info, frame.data, 0, made), 54);
+    CHECK_EQ(refusal_make(&info, frame.data, &rule, made), 54);
     check_sums(NULL, made, 54);
     CHECK_EQ(made[34 + 13], 4 + 16);
     CHECK(memcmp(made + 34 + 4, "\0\0\0\0", 4) == 0);
     CHECK(memcmp(made + 34 + 8, "\xff\xff\xf0\x01", 4) == 0); /* its number, and one for SYN */
     frame.data[34 + 13] = 4;
-    CHECK_EQ(refusal_make(&info, frame.data, 0, made), 0);
+    CHECK_EQ(refusal_make(&info, frame.data, &rule, made), 0);
 }
 
 static void all_else_is_unreachable(void) {
@@ -420,7 +421,7 @@ static void errors_and_fragments_have_no_answer(void) {
         uint8_t was = frame.data[odd[i].at];
         frame.data[odd[i].at] = odd[i].is;
         CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
-        CHECK_EQ(refusal_make(&info, frame.data, 0, made), 0);
+        CHECK_EQ(refusal_make(&info, frame.data, &rule, made), 0);
         frame.data[odd[i].at] = was;
     }
     frame.data[14 + 9] = 1; /* ICMP */
@@ -428,7 +429,7 @@ static void errors_and_fragments_have_no_answer(void) {
         frame.data[34] = (uint8_t)type;
         CHECK_EQ(packet_parse(&info, &frame.vnet, frame.data, frame.bytes), PACKET_OK);
         bool asks = type == 8 || type == 13 || type == 15 || type == 17;
-        CHECK_EQ(refusal_make(&info, frame.data, 0, made) > 0, asks);
+        CHECK_EQ(refusal_make(&info, frame.data, &rule, made) > 0, asks);
     }
 }
 
@@ -493,7 +494,10 @@ static void who_forbids_fragments_hears_how_large_they_may_be(void) {
         const uint8_t *icmp = d->data + (v4 ? 34 : 54);
         CHECK(icmp[0] == (v4 ? 3 : 2) && icmp[1] == (v4 ? 4 : 0));
         CHECK(icmp[6] == 1300 >> 8 && icmp[7] == (1300 & 255));
-        CHECK(memcmp(icmp + 8, frame.data + 14, 60) == 0);
+        struct packet_info info, copy;
+        packet_parse(&info, &frame.vnet, frame.data, frame.bytes);
+        packet_copy(&info, frame.data, 0, other.data, &copy);
+        CHECK(memcmp(icmp + 8, other.data + 14, 60) == 0); /* the first segment, whole */
         CHECK(d->bytes <= REFUSAL_LIMIT);
         CHECK_EQ(engine_stat(sim, "too_large"), sent[k].segment ? 10 : 1);
         sim_free(sim);
