@@ -318,6 +318,11 @@ class RunOptions:
         probes have one way. In a cluster agents tell of programs, and probes are echoes."""
         return self.backend == LOCAL
 
+    @property
+    def hop_exact(self) -> bool:
+        """Every link is emulated by itself, so that there are bridges between them."""
+        return self.on_this_machine and self.hosts == 0
+
     def __post_init__(self) -> None:
         if self.version != VERSION:
             raise RunError(

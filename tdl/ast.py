@@ -83,6 +83,14 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
+class Hops:
+    """`hops answer` or `hops silent`: whether bridges show to programs that trace paths."""
+
+    word: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class StartWhenReady:
     """`start when ready`."""
 
@@ -501,7 +509,7 @@ class Figure:
     key: str = ""  # where in it
 
 
-Setting = Bootstrapper | Seed | Routing | Network | StartWhenReady | QuitWhen
+Setting = Bootstrapper | Seed | Routing | Network | Hops | StartWhenReady | QuitWhen
 Statement = Setting | ServiceStatement | Bridges | LinkStatement | Dynamic | Expect | Figure
 
 

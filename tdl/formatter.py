@@ -76,7 +76,7 @@ def words_of(statements: tuple[ast.Statement, ...]) -> list[str]:
     return words
 
 
-def _statement(node: ast.Statement) -> list[str]:
+def _setting(node: ast.Setting) -> list[str]:
     match node:
         case ast.Bootstrapper():
             return ["bootstrapper", node.image]
@@ -86,12 +86,20 @@ def _statement(node: ast.Statement) -> list[str]:
             return ["routing", node.metric]
         case ast.Network():
             return ["network", node.family]
+        case ast.Hops():
+            return ["hops", node.word]
         case ast.StartWhenReady():
             return ["start", "when", "ready"]
         case ast.QuitWhen():
             names = ";".join(name.text for name in node.services)
             several = len(node.services) != 1
             return ["quit", "when", names or "all", "exit" if several else "exits"]
+
+
+def _statement(node: ast.Statement) -> list[str]:
+    if isinstance(node, ast.Setting):
+        return _setting(node)
+    match node:
         case ast.Bridges():
             word = "bridge" if len(node.names) == 1 else "bridges"
             return [word, *(name.text for name in node.names), *_tags(node.tags)]

@@ -20,6 +20,7 @@ from tdl.words import (
     BRIDGE_PROPERTIES,
     CHANGEABLE,
     DISTRIBUTIONS,
+    HOPS,
     LINK_ALIASES,
     LINK_PROPERTIES,
     LINK_WORDS,
@@ -63,6 +64,12 @@ class StaticActions(RunningActions):
             hint = did_you_mean(family.text, NETWORKS) or "network is dual, ipv4 or ipv6"
             self.error("TS0131", family.span, f"unknown network '{family.text}'", hint)
         return (ast.Network(family.text, self.whole_span),)
+
+    def hops(self, _word: Token, said: Token) -> _Statements:
+        if said.text not in HOPS:
+            hint = did_you_mean(said.text, HOPS) or "hops answer, or are silent"
+            self.error("TS0177", said.span, f"hops cannot be '{said.text}'", hint)
+        return (ast.Hops(said.text, self.whole_span),)
 
     def start_when(self, _word: Token, _when: Token, ready: Token) -> _Statements:
         if ready.text != "ready":

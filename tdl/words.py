@@ -13,6 +13,7 @@ STATEMENTS = {
     "seed": "SEED",
     "routing": "ROUTING",
     "network": "NETWORK",
+    "hops": "HOPS",
     "start": "START",
     "service": "SERVICE",
     "bridge": "BRIDGE",
@@ -268,6 +269,7 @@ LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")
 ROUTINGS = ("delay", "hops", "direct")
 NETWORKS = ("dual", "ipv4", "ipv6")
+HOPS = ("answer", "silent")
 FILE_SYSTEMS = ("private",)
 EXPECTATIONS = ("success", "run", "any")
 SIGNALS = ("SIGABRT", "SIGALRM", "SIGCONT", "SIGHUP", "SIGINT", "SIGKILL", "SIGPWR", "SIGQUIT",

@@ -63,6 +63,7 @@ def _settings(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
         ("routing", a.topology.routing, b.topology.routing),
         ("bootstrapper", a.topology.bootstrapper, b.topology.bootstrapper),
         ("network", a.topology.network, b.topology.network),
+        ("hops", a.topology.hops, b.topology.hops),
         ("start_when_ready", a.topology.start_when_ready, b.topology.start_when_ready),
         ("quit_when", _ends(a), _ends(b)),
     ):

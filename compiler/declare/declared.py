@@ -41,6 +41,7 @@ class Declared:
     seed: ast.Seed | None = None
     routing: ast.Routing | None = None
     network: ast.Network | None = None
+    hops: ast.Hops | None = None
     start: ast.StartWhenReady | None = None
     quit: ast.QuitWhen | None = None
     dynamics: list[ast.Dynamic] = field(default_factory=list)
@@ -97,6 +98,7 @@ _SETTINGS: Mapping[type, tuple[str, str]] = {  # attribute, and what it is calle
     ast.Seed: ("seed", "seed"),
     ast.Routing: ("routing", "routing"),
     ast.Network: ("network", "network"),
+    ast.Hops: ("hops", "hops"),
     ast.StartWhenReady: ("start", "start when"),
     ast.QuitWhen: ("quit", "quit when"),
 }

@@ -2,7 +2,8 @@
 
 Input: `Declared` and the number of replicas of every service. Output: the plan's `Topology`, and
 where each service and each declared link lies in it. Numbering is fixed by compiler/plan/types.py;
-addresses by docs/tdl.md: instance k has 10.77.0.0 + k + 1 and fd77:7473:: + k + 1.
+addresses by docs/tdl.md: instance k has 10.77.0.0 + k + 1 and fd77:7473:: + k + 1, bridge k
+10.77.255.254 - k and fd77:7473::1:0 + k.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tdl.words import LINK_WORDS
 # What the language calls the fields of LinkState, where plans have another word.
 _OTHER_WORDS = {"latency": "delay", "up": "rate", "down": "rate"}
 FIELDS = {word: BY_WORD[_OTHER_WORDS.get(word, word)].field for word in LINK_WORDS}
+LAST_IPV4 = 0xFFFE  # of 10.77.0.0/16: above it is broadcast
 NO_FILES: Mapping[str, tuple[PlanFile, ...]] = {}
 _AMOUNTS = [(word, row.field) for word, row in LINK_WORDS.items() if row.field]
 
@@ -71,8 +73,11 @@ def expand(
         instances.append(range(len(nodes), len(nodes) + replicas[name]))
         for index in range(replicas[name]):
             nodes.append(_instance(f"{name}.{index}", position, len(nodes), services[-1].tags))
-    for name, bridge in declared.bridges.items():
-        nodes.append(Node(name, -1, "", "", texts(bridge.tags)))
+    silent = declared.hops is not None and declared.hops.word == "silent"
+    first = len(nodes)
+    for index, (name, bridge) in enumerate(declared.bridges.items()):
+        ipv4, ipv6 = ("", "") if silent else _bridge_addresses(first, index)
+        nodes.append(Node(name, -1, ipv4, ipv6, texts(bridge.tags)))
     node_of = {node.name: index for index, node in enumerate(nodes)}
     ends = {name: [f"{name}.{i}" for i in range(replicas[name])] for name in declared.services}
     links: list[Link] = []
@@ -91,6 +96,8 @@ def expand(
         bootstrapper=declared.bootstrapper.image if declared.bootstrapper else "",
         routing=_routing(declared),
         network=declared.network.family if declared.network else "dual",
+        hops=declared.hops.word if declared.hops else "",
+        hops_at=declared.hops.span.place if declared.hops else ("", 0),
         start_when_ready=declared.start is not None,
         quit_when=ending(declared),
     )
@@ -153,6 +160,14 @@ def _instance(name: str, service: int, node: int, tags: tuple[str, ...]) -> Node
     number = node + 1
     ipv4 = f"10.77.{number >> 8}.{number & 255}"
     return Node(name, service, ipv4, f"fd77:7473::{number:x}", tags)
+
+
+def _bridge_addresses(instances: int, index: int) -> tuple[str, str]:
+    """IPv4 from the end of the network, so that more instances change nothing; none is left for the
+    last of as many nodes as there can be."""
+    number = LAST_IPV4 - index
+    ipv4 = f"10.77.{number >> 8}.{number & 255}" if number > instances else ""
+    return ipv4, f"fd77:7473::1:{index:x}"
 
 
 def _directions(

@@ -54,9 +54,9 @@ def topology(found: types.Topology) -> int:
     for service in found.services:
         services.check(service, place)
     instances = _instances(found, place)
-    _addresses(found.nodes[:instances], place)
+    _addresses(found.nodes, instances, place)
     for node in found.nodes[instances:]:
-        if node.service != -1 or node.ipv4 or node.ipv6:
+        if node.service != -1:
             place.fail(f"{node.name} is not an instance and comes among bridges")
     _links(found, place)
     if any(a >= b for a, b in pairwise((-1, *found.quit_when, len(found.services)))):
@@ -88,10 +88,17 @@ def _instances(found: types.Topology, place: Place) -> int:
     return position
 
 
-def _addresses(instances: Sequence[types.Node], place: Place) -> None:
+def _addresses(nodes: Sequence[types.Node], instances: int, place: Place) -> None:
+    """Every instance has both, a bridge those that it has."""
     families: tuple[tuple[type[ipaddress.IPv4Address | ipaddress.IPv6Address], list[str]], ...] = (
-        (ipaddress.IPv4Address, [node.ipv4 for node in instances]),
-        (ipaddress.IPv6Address, [node.ipv6 for node in instances]),
+        (
+            ipaddress.IPv4Address,
+            [node.ipv4 for i, node in enumerate(nodes) if node.ipv4 or i < instances],
+        ),
+        (
+            ipaddress.IPv6Address,
+            [node.ipv6 for i, node in enumerate(nodes) if node.ipv6 or i < instances],
+        ),
     )
     for family, texts in families:
         _unique(texts, place)

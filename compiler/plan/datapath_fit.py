@@ -22,7 +22,7 @@ from compiler.plan.format import MAX_INT
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import BY_FIELD, LinkState
-from compiler.plan.property_limits import LINK, PATHS, jitter_limit
+from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -65,7 +65,11 @@ def misfit(plan: Plan, datapath: str, begin_ns: int = 0, end_ns: int = MAX_INT) 
 
 
 def of_links(plan: Plan, datapath: str) -> Misfit | None:
-    """The same of single links, whatever paths they become."""
+    """The same of single links, whatever paths they become; and of the bridges between them, which
+    are there hop by hop only."""
+    if plan.topology.hops == "answer" and datapath != HOP_EXACT:
+        file, line = plan.topology.hops_at
+        return Misfit("hops answer", 1, 0, "", 0, "", line, file)
     paths = PATHS[datapath]
     limits = {field: most if paths[field] else 0 for field, most in LINK.items()}
     for link in plan.topology.links:

@@ -25,8 +25,8 @@ from compiler.plan.properties import (
 )
 from compiler.plan.services import service_from_json, service_to_json
 
-TOPOLOGY_FIELDS = ("bootstrapper", "links", "network", "nodes", "quit_when", "routing", "services",
-                   "start_when_ready")  # fmt: skip
+TOPOLOGY_FIELDS = ("bootstrapper", "hops", "hops_at", "links", "network", "nodes", "quit_when",
+                   "routing", "services", "start_when_ready")  # fmt: skip
 _NOTHING_RARE = {row.field: "" if row.table else 0 for row in PROPERTIES if row.rare}
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
@@ -38,6 +38,8 @@ NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 def topology_to_json(topology: types.Topology) -> dict[str, object]:
     return {
         "bootstrapper": topology.bootstrapper,
+        "hops": topology.hops,
+        "hops_at": list(topology.hops_at),
         "links": [_link_to_json(link) for link in topology.links],
         "network": topology.network,
         "nodes": [_node_to_json(node) for node in topology.nodes],
@@ -70,7 +72,7 @@ def _link_to_json(link: types.Link) -> dict[str, object]:
 
 
 def topology_from_json(value: Any, place: Place) -> types.Topology:
-    boot, links, network, nodes, ends, routing, services, waits = place.fields(
+    boot, hops, at, links, network, nodes, ends, routing, services, waits = place.fields(
         value, *TOPOLOGY_FIELDS
     )
     most = len(place.items(services)) - 1
@@ -81,9 +83,16 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
         bootstrapper=place.text(boot, "bootstrapper"),
         routing=place.word(routing, "routing", ROUTINGS),
         network=place.word(network, "network", types.NETWORKS),
+        hops=place.word(hops, "hops", types.HOPS),
+        hops_at=_source_place(at, place),
         start_when_ready=place.integer(waits, "start_when_ready", 0, 1) == 1,
         quit_when=tuple(place.integer(end, "quit_when", 0, most) for end in place.items(ends)),
     )
+
+
+def _source_place(value: Any, place: Place) -> tuple[str, int]:
+    file, line = place.items(value, 2)
+    return place.text(file, "hops_at"), place.integer(line, "hops_at")
 
 
 def node_from_json(value: Any, outer: Place, index: int) -> types.Node:

@@ -68,7 +68,10 @@ class Outline:
 
     def __init__(self, value: Any, counts: Mapping[str, int]) -> None:
         self._place = Place(TOPOLOGY, 1)
-        _, links, _, nodes, _, _, services, _ = self._place.fields(value, *TOPOLOGY_FIELDS)
+        fields = dict(
+            zip(TOPOLOGY_FIELDS, self._place.fields(value, *TOPOLOGY_FIELDS), strict=True)
+        )
+        links, nodes, services = (fields[name] for name in ("links", "nodes", "services"))
         self._nodes: list[Any] = self._counted(nodes, "nodes", counts)
         self._links: list[Any] = self._counted(links, "links", counts)
         if len(nodes) > MAX_NODES or len(links) > MAX_LINKS:
@@ -120,7 +123,7 @@ class Outline:
     def _node(self, index: int) -> Node:
         node = node_from_json(self._nodes[index], self._place, index)
         if index >= self.core.instances:
-            if node.service != -1 or node.ipv4 or node.ipv6:
+            if node.service != -1:
                 self._place.fail(f"{node.name} is not an instance and comes among bridges")
             return node
         service, _, number = node.name.rpartition(".")

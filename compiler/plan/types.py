@@ -19,6 +19,7 @@ TCP_CHECK = "tcp:"  # as `ready`, before a port
 PRIVATE = "private"  # as `fs`
 EXPECTATIONS = ("success", "run", "any")
 NETWORKS = ("dual", "ipv4", "ipv6")
+HOPS = ("", "answer", "silent")
 # In a word of a command: $TSTORM_IPV4 or ${TSTORM_IPV4}. Runs put in their own value.
 RUN_VARIABLE = re.compile(r"\$(?:\{(TSTORM_[A-Z0-9_]+)\}|(TSTORM_[A-Z0-9_]+))")
 
@@ -80,8 +81,8 @@ class Node:
 
     name: str  # 'server.3' or 's1'
     service: int  # position in Topology.services, -1 for a bridge
-    ipv4: str  # '' for a bridge
-    ipv6: str  # '' for a bridge
+    ipv4: str  # '' for a bridge that has none
+    ipv6: str  # the same
     tags: tuple[str, ...]
 
 
@@ -108,6 +109,8 @@ class Topology:
     bootstrapper: str  # of the public dialect, '' = not stated; agents have an image of their own
     routing: str  # one of ROUTINGS
     network: str = "dual"  # one of NETWORKS: which addresses instances have
+    hops: str = ""  # one of HOPS: whether bridges take from TTLs and answer; '' where they can
+    hops_at: tuple[str, int] = ("", 0)  # file and line that says so
     start_when_ready: bool = False  # time 0 is when all that are there at first are ready
     quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have
 

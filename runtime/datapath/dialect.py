@@ -29,13 +29,15 @@ def differences(before: LinkState, after: LinkState) -> str:
     return " ".join([f"{row.word}={new or 0}" for row, old, new in both if new != old and row.told])
 
 
-def node_line(index: int, ipv4: str, ipv6: str) -> str:
+def node_line(index: int, ipv4: str, ipv6: str, *, hop: bool = False) -> str:
     """Addresses that are '' are not there."""
     line = [f"node {index}"]
     if ipv4:
         line.append(f"ip={ipv4}")
     if ipv6:
         line.append(f"ip6={ipv6}")
+    if hop:
+        line.append("hop=1")
     return " ".join(line)
 
 

@@ -1,4 +1,5 @@
-"""/etc/hosts of instances: `server.0`, its host name `server-0`, `server` for every one.
+"""/etc/hosts of instances: `server.0`, its host name `server-0`, `server` for every one, and the
+bridges that answer.
 
 All have the same names, and each has a file of its own, as on a machine.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -41,11 +42,9 @@ def hostname(name: str) -> str:
     return whole[: MAX_HOSTNAME - len(end) - 1] + "-" + end
 
 
-def _aliases(topology: Topology, node: Node) -> str:
-    """A host name that is also a service's name belongs to the service."""
-    service = topology.services[node.service].name
+def _aliases(service: str, node: Node, taken: Container[str]) -> str:
+    """A host name that is also a service's or a bridge's name belongs to that."""
     own = hostname(node.name)
-    taken = {other.name for other in topology.services}
     names = [node.name, *([] if own in taken else [own]), service]
     return " ".join(names)
 
@@ -53,11 +52,13 @@ def _aliases(topology: Topology, node: Node) -> str:
 def entries(topology: Topology, addresses: Sequence[tuple[str, str]]) -> Iterator[str]:
     """A line for each address, those of IPv4 first; `addresses` are IPv4 and IPv6 of each instance,
     '' for the one that it has not."""
+    services = [service.name for service in topology.services]
     instances = [node for node in topology.nodes if node.service >= 0]
+    taken = {*services, *(node.name for node in topology.nodes[len(instances) :])}
     for family in (0, 1):
         for node, pair in zip(instances, addresses, strict=True):
             if pair[family]:
-                yield f"{pair[family]} {_aliases(topology, node)}"
+                yield f"{pair[family]} {_aliases(services[node.service], node, taken)}"
 
 
 def addressed(topology: Topology, node: Node) -> Node:
@@ -67,15 +68,18 @@ def addressed(topology: Topology, node: Node) -> Node:
     return replace(node, ipv4=ipv4, ipv6=ipv6)
 
 
-def lines(topology: Topology) -> Iterator[str]:
+def lines(topology: Topology, *, hops: bool) -> Iterator[str]:
+    """With `hops` bridges answer in this run."""
     yield from _LOCAL
-    instances = (addressed(topology, node) for node in topology.nodes if node.service >= 0)
-    planned = [(node.ipv4, node.ipv6) for node in instances]
-    yield from entries(topology, planned)
+    nodes = [addressed(topology, node) for node in topology.nodes]
+    yield from entries(topology, [(node.ipv4, node.ipv6) for node in nodes if node.service >= 0])
+    for node in nodes:
+        if hops and node.service < 0:
+            yield from (f"{address} {node.name}" for address in (node.ipv4, node.ipv6) if address)
 
 
-def text(topology: Topology) -> str:
-    return "\n".join(lines(topology)) + "\n"
+def text(topology: Topology, *, hops: bool) -> str:
+    return "\n".join(lines(topology, hops=hops)) + "\n"
 
 
 class OwnHosts:
@@ -86,9 +90,11 @@ class OwnHosts:
     paths    by instance; empty where they would be too much together
     """
 
-    def __init__(self, homes: HeldDirectory, topology: Topology, names: Sequence[str]) -> None:
+    def __init__(
+        self, homes: HeldDirectory, topology: Topology, names: Sequence[str], *, hops: bool
+    ) -> None:
         self._homes = homes
-        self._data = text(topology).encode("ascii")
+        self._data = text(topology, hops=hops).encode("ascii")
         fits = len(self._data) * len(names) <= MOST_BYTES
         self.paths = {name: self._make(name) for name in names if fits}
 

@@ -85,14 +85,14 @@ class RunDirectory(HeldDirectory):
         self.made: tuple[Path, ...] = ()
         self._known: dict[str, Any] | None = None
 
-    def fill(self, plan: Plan) -> None:
+    def fill(self, plan: Plan, *, hops: bool) -> None:
         """The plan's copy, the hosts file and the empty folders."""
         copy = self.make(PLAN)
         for name in plan.names:
             copy.write(name, plan.raw(name))
         self.make(LOGS)
         self.make(INSTANCES)
-        self.write(HOSTS, etchosts.text(plan.topology).encode("ascii"))
+        self.write(HOSTS, etchosts.text(plan.topology, hops=hops).encode("ascii"))
         self.write(GAI, etchosts.GAI.encode("ascii"))
         for name in (HOSTS, GAI):  # whoever an instance's programs are
             os.chmod(name, 0o644, dir_fd=self.descriptor)
@@ -185,15 +185,18 @@ def create(path: Path) -> RunDirectory:
     return found
 
 
-def begin(path: Path, plan: Plan, values: Mapping[str, object]) -> RunDirectory:
-    """A new one with the plan and its first manifest: whole, or as it was before.
+def begin(
+    path: Path, plan: Plan, values: Mapping[str, object], *, hops: bool = False
+) -> RunDirectory:
+    """A new one with the plan and its first manifest: whole, or as it was before. With `hops`
+    bridges answer in the run.
 
     FileExistsError if it is in use; RunError if it cannot be made.
     """
     directory: RunDirectory | None = None
     try:
         directory = create(path)
-        directory.fill(plan)
+        directory.fill(plan, hops=hops)
         directory.begin_manifest(values)
     except BaseException as error:
         if directory is not None:
@@ -224,7 +227,7 @@ def begin_new(
             continue
         known = manifest(default.name, plan, options, places, name)
         try:
-            return begin(target, plan, {**known, **more})
+            return begin(target, plan, {**known, **more}, hops=options.hop_exact)
         except FileExistsError as error:
             if places.out is not None:
                 raise in_use(target) from error

@@ -64,6 +64,13 @@ RUNNING = (
         "network ip4",
     ),
     Code(
+        "TS0177",
+        "unknown word after hops",
+        "`hops answer` lets bridges take one from the TTL of each packet and answer where nothing "
+        "is left, so that traceroute shows them; with `hops silent` nobody sees them.",
+        "hops answers",
+    ),
+    Code(
         "TS0132",
         "unknown condition",
         "The conditions are `start when ready`, `quit when NAME exits` (several names are "

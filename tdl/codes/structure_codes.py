@@ -65,8 +65,8 @@ DECLARATIONS = (
     Code(
         "TS0109",
         "setting given twice",
-        "bootstrapper, seed, routing, network, `start when` and `quit when` are given once in a "
-        "file.",
+        "bootstrapper, seed, routing, network, hops, `start when` and `quit when` are given once "
+        "in a file.",
         "seed 1\nseed 2",
     ),
     Code(

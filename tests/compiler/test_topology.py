@@ -121,7 +121,12 @@ def test_addresses() -> None:
     topology = compile_source(TEXT).topology
     assert topology.nodes[0].ipv4 == "10.77.0.1"
     assert topology.nodes[3].ipv6 == "fd77:7473::4"
-    assert topology.nodes[4].ipv4 == topology.nodes[4].ipv6 == ""
+    bridge = topology.nodes[4]
+    assert (bridge.ipv4, bridge.ipv6) == ("10.77.255.254", "fd77:7473::1:0")
+    silent = compile_source("hops silent\n" + TEXT).topology
+    assert silent.nodes[4].ipv4 == silent.nodes[4].ipv6 == ""
+    assert (topology.hops, topology.hops_at) == ("", ("", 0))
+    assert (silent.hops, silent.hops_at) == ("silent", ("", 1))
     many = compile_source("service a replicas=700\nbridge s\nlink a--s\n").topology
     assert many.nodes[299].ipv4 == "10.77.1.44"
     assert many.nodes[699].ipv6 == "fd77:7473::2bc"

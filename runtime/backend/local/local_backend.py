@@ -238,7 +238,9 @@ class LocalBackend:
 
     def _own_hosts(self, names: Sequence[str]) -> OwnHosts:
         try:
-            found = OwnHosts(self._homes, self._context.plan.topology, names)
+            context = self._context
+            hops = context.options.hop_exact
+            found = OwnHosts(self._homes, context.plan.topology, names, hops=hops)
         except OSError as error:
             raise unwritten(error) from error
         if names and not found.paths:

@@ -32,7 +32,8 @@ def _set_line(index: int, state: LinkState, rare: set[int]) -> str:
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
     """Every node and every link, the latter in the given states."""
     for index, node in enumerate(topology.nodes):
-        yield dialect.node_line(index, node.ipv4, node.ipv6)
+        answers = node.service < 0 and bool(node.ipv4 or node.ipv6)
+        yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers)
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
         yield link_line(index, link, state)
 

@@ -477,11 +477,27 @@ def test_hosts_name_instances_services_and_host_names(plan_of: Compile) -> None:
         "service a img=x replicas=2\nservice a-0 img=x\nbridge s1\nlink a--s1 latency=1\n"
         "link a-0--s1 latency=1\nat 1s quit\n"
     )
-    lines = etchosts.text(read_plan(plan_of(text)).topology).splitlines()
+    lines = etchosts.text(read_plan(plan_of(text)).topology, hops=True).splitlines()
     assert "10.77.0.1 a.0 a" in lines  # its host name is the other service's
     assert "10.77.0.2 a.1 a-1 a" in lines
     assert "10.77.0.3 a-0.0 a-0-0 a-0" in lines
     assert lines[0].startswith("127.0.0.1 localhost")
+    assert lines[-2:] == ["10.77.255.254 s1", "fd77:7473::1:0 s1"]
+
+
+def test_hosts_name_bridges_that_answer(plan_of: Compile) -> None:
+    text = "service a img=x\nbridges b a-0\nlink a--b\nlink b--a-0\nat 1s quit\n"
+    topology = read_plan(plan_of(text)).topology
+    lines = etchosts.text(topology, hops=True).splitlines()
+    assert "10.77.0.1 a.0 a" in lines  # its host name is a bridge's
+    assert "10.77.255.253 a-0" in lines
+    assert not any(line.endswith(" b") for line in etchosts.text(topology, hops=False).split("\n"))
+    silent = read_plan(plan_of("hops silent\n" + text)).topology
+    assert not any(line.endswith(" b") for line in etchosts.text(silent, hops=True).split("\n"))
+    only = read_plan(plan_of("network ipv6\n" + text)).topology
+    assert etchosts.text(only, hops=True).split("\n")[-3:] == [
+        *("fd77:7473::1:0 b", "fd77:7473::1:1 a-0", ""),
+    ]
 
 
 def test_each_instance_has_a_hosts_file_and_those_it_changed_stay(
@@ -492,21 +508,25 @@ def test_each_instance_has_a_hosts_file_and_those_it_changed_stay(
     (tmp_path / "instances").mkdir()
     run = rundir.RunDirectory.hold(tmp_path)
     homes = run.enter("instances")
-    (tmp_path / "hosts").write_text(etchosts.text(topology))
-    files = etchosts.OwnHosts(homes, topology, ["a.0", "a.1"])
+    (tmp_path / "hosts").write_text(etchosts.text(topology, hops=True))
+    files = etchosts.OwnHosts(homes, topology, ["a.0", "a.1"], hops=True)
     own = tmp_path / "instances/.fs"
     assert files.paths == {name: f"{own}/{name}/hosts" for name in ("a.0", "a.1")}
-    assert {Path(path).read_text() for path in files.paths.values()} == {etchosts.text(topology)}
+    assert {Path(path).read_text() for path in files.paths.values()} == {
+        etchosts.text(topology, hops=True)
+    }
     with Path(files.paths["a.1"]).open("a") as changed:
         changed.write("10.9.9.9 mine\n")
     assert discard.discard(run, []) == []
     assert [str(path.relative_to(own)) for path in own.rglob("*")] == ["a.1", "a.1/hosts"]
-    (own / "a.1/hosts").write_text(etchosts.text(topology))
+    (own / "a.1/hosts").write_text(etchosts.text(topology, hops=True))
     assert discard.discard(run, []) == []
     assert not own.exists()
-    monkeypatch.setattr(etchosts, "MOST_BYTES", 2 * len(etchosts.text(topology)) - 1)
-    assert etchosts.OwnHosts(homes, topology, ["a.0", "a.1"]).paths == {}
-    assert etchosts.OwnHosts(homes, topology, ["a.0"]).paths == {"a.0": f"{own}/a.0/hosts"}
+    monkeypatch.setattr(etchosts, "MOST_BYTES", 2 * len(etchosts.text(topology, hops=True)) - 1)
+    assert etchosts.OwnHosts(homes, topology, ["a.0", "a.1"], hops=True).paths == {}
+    assert etchosts.OwnHosts(homes, topology, ["a.0"], hops=True).paths == {
+        "a.0": f"{own}/a.0/hosts"
+    }
 
 
 def test_a_file_has_no_name_before_it_is_whole(
