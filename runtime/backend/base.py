@@ -117,10 +117,12 @@ class AttachedIncarnation(Protocol):
 class PortAllocator(Protocol):
     """Where incarnations are attached. RunError if that is refused.
 
-    `more` is what the kernel is asked for in each incarnation, beside its addresses.
+    `more` is what the kernel is asked for in each incarnation, beside its addresses. `groups`: the
+    network carries multicast and broadcast, so that instances have routes for them.
     """
 
     more: Sequence[NetlinkRequest]
+    groups: bool
 
     async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
         """Makes eth0 of an incarnation, without addresses. Returns its port."""

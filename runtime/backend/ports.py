@@ -83,6 +83,7 @@ class EnginePorts:
         on_gone: Callable[[str], None],
     ) -> None:
         self.more: Sequence[NetlinkRequest] = ()
+        self.groups = True
         self._engine = engine
         self._kind = kind
         self._names = names

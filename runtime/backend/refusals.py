@@ -40,8 +40,8 @@ class Refusals:
         if not self._told_groups:
             self._told_groups = True
             self._notice(
-                f"{instance} sends to a group or to all (multicast, broadcast): no network here"
-                " carries that, so such packets are dropped; summary.json counts them (refused)"
+                f"{instance} sends to a group or to all (multicast, broadcast), and nobody hears"
+                " it: such packets are dropped; summary.json counts them (refused)"
             )
 
     def record(self) -> list[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""Gives an instance its addresses: loopback up, eth0 with IPv4 and IPv6, up.
+"""Gives an instance its addresses: loopback up, eth0 with IPv4 and IPv6, up, and routes to groups.
 
 Runs over a netlink socket that the instance's PID 1 opened in its own network namespace, so no
 thread here ever changes namespaces. All of it is sent in one go (runtime.system.netlink).
@@ -23,6 +23,7 @@ from runtime.system.netlink import (
     address,
     link,
     loopback_up,
+    route,
 )
 
 _SIOCGIFINDEX = 0x8933
@@ -34,6 +35,11 @@ class Addresses:
 
     ipv4: str
     ipv6: str
+    groups: bool = False  # its network carries multicast and broadcast
+
+
+# Without a default route those of IPv4 have none. IPv6 has a route to groups by itself.
+_GROUPS = (("224.0.0.0", 4), ("255.255.255.255", 32))
 
 
 def _interface_index(connection: socket.socket, name: str) -> int:
@@ -53,6 +59,11 @@ def _requests(index: int, addresses: Addresses) -> list[NetlinkRequest]:
             if one
         ),
         NetlinkRequest(f"bring {INTERFACE} up", link(index, up=True)),
+        *(
+            NetlinkRequest(f"add a route to {one} to {INTERFACE}", route(index, one, prefix))
+            for one, prefix in _GROUPS
+            if addresses.groups and addresses.ipv4
+        ),
     ]
 
 

@@ -75,6 +75,11 @@ def address(index: int, text: str, prefix: int) -> bytes:
     return rtnetlink.address(_NEW, index, text, prefix, attributes)
 
 
+def route(index: int, text: str, prefix: int) -> bytes:
+    """RTM_NEWROUTE: what is for this network leaves by this device."""
+    return rtnetlink.route(_NEW, text, prefix, [("RTA_DST", text), ("RTA_OIF", index)])
+
+
 def neighbour(index: int, text: str, mac: str) -> bytes:
     """RTM_NEWNEIGH: packets for this address go to this MAC, without asking anybody."""
     attributes = [("NDA_DST", text), ("NDA_LLADDR", mac)]

@@ -15,7 +15,7 @@ from typing import Any
 Attributes = Sequence[tuple[str, Any]]
 
 # linux/rtnetlink.h, linux/netlink.h, linux/if.h
-RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWNEIGH = 16, 17, 20, 28
+RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 20, 24, 28
 NLM_F_REQUEST, NLM_F_ACK = 0x1, 0x4
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE, NLM_F_DUMP = 0x100, 0x200, 0x400, 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -25,6 +25,8 @@ HEADER = struct.Struct("=IHHII")
 _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBi")
 _NEIGHBOUR = struct.Struct("=B3xiHBB")
+_ROUTE = struct.Struct("=BBBBBBBBI")
+_MAIN_TABLE, _STATIC, _ON_LINK, _UNICAST = 254, 4, 253, 1  # RT_TABLE_, RTPROT_, RT_SCOPE_, RTN_
 _ATTRIBUTE = struct.Struct("=HH")
 _SEQUENCE = 1  # of the only request that waits for an answer
 _RECEIVE_BYTES = 1 << 18  # of a part of a dump
@@ -92,6 +94,8 @@ _TABLE: dict[str, tuple[int, Callable[[Any], bytes]]] = {
     "IFA_ADDRESS": (1, _ip),
     "IFA_LOCAL": (2, _ip),
     "IFA_FLAGS": (8, _u32),
+    "RTA_DST": (1, _ip),
+    "RTA_OIF": (4, _u32),
     "NDA_DST": (1, _ip),
     "NDA_LLADDR": (2, _mac),
 }
@@ -126,6 +130,13 @@ def neighbour(
     head = _NEIGHBOUR.pack(family_number, index, state, neighbour_flags, 0)
     flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
     return message(RTM_NEWNEIGH, flags, head + attributes(found))
+
+
+def route(flags: int, ip: str, prefix: int, found: Attributes) -> bytes:
+    """RTM_NEWROUTE of the main table, to what is on the link itself. Acknowledged."""
+    place = (_MAIN_TABLE, _STATIC, _ON_LINK, _UNICAST)
+    head = _ROUTE.pack(family(ip), prefix, 0, 0, *place, 0)
+    return message(RTM_NEWROUTE, NLM_F_ACK | flags, head + attributes(found))
 
 
 def dump(

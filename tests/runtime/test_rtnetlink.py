@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST
-from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_NEWADDR, RTM_NEWLINK, RTM_NEWNEIGH
+from pyroute2.netlink.rtnl import (
+    RTM_DELLINK,
+    RTM_NEWADDR,
+    RTM_NEWLINK,
+    RTM_NEWNEIGH,
+    RTM_NEWROUTE,
+)
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import IFF_NOARP, IFF_UP, ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from runtime.backend.local import devices
 from runtime.system import netlink, rtnetlink
@@ -100,6 +107,21 @@ def test_addresses_and_neighbours(text: str, prefix: int, family: int) -> None:
         family=family,
         ifindex=7,
         state=0x80,
+    )
+
+
+def test_routes() -> None:
+    assert netlink.route(7, "224.0.0.0", 4) == theirs(
+        rtmsg,
+        RTM_NEWROUTE,
+        NEW,
+        [("RTA_DST", "224.0.0.0"), ("RTA_OIF", 7)],
+        family=socket.AF_INET,
+        dst_len=4,
+        table=254,
+        proto=4,
+        scope=253,
+        type=1,
     )
 
 

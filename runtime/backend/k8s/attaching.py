@@ -15,6 +15,7 @@ class PodPorts:
 
     def __init__(self) -> None:
         self.more: Sequence[NetlinkRequest] = ()
+        self.groups = False
 
     async def attach(self, _occupant: AttachedIncarnation, node: int) -> int:
         return node

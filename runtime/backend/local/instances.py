@@ -125,7 +125,7 @@ class Maker:
                 self._on_ready(holder, node)
             port = await self._ports.attach(holder, index)
             try:
-                wanted = addresses.Addresses(node.ipv4, node.ipv6)
+                wanted = addresses.Addresses(node.ipv4, node.ipv6, self._ports.groups)
                 await process_limits.in_thread(
                     self._pool, addresses.configure, netlink, node.name, wanted, self._ports.more
                 )

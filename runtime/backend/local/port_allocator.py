@@ -24,6 +24,7 @@ class LocalPortAllocator:
         self, ports: HostPorts, topology: Topology, ties: NetworkHandle, refusals: Refusals
     ) -> None:
         self.more: Sequence[NetlinkRequest] = hosts_backend.neighbours(topology)
+        self.groups = False
         self._ports = ports
         self._told = ties.told
         self._ask = ties.ask

@@ -1,0 +1,53 @@
+"""Multicast and broadcast between programs: who hears what, when, and over which links."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import tstorm
+from tests.runs import groups
+
+pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
+
+
+def test_those_that_have_joined_hear_it_and_links_carry_it_once(tmp_path: Path) -> None:
+    groups.lay_out(tmp_path)
+    options = ("--time", "virtual", "--no-probes", "--quiet")
+    tstorm(tmp_path, "run", "exp.tdl", *options, "--out", "run")
+    run = tmp_path / "run"
+    for name, found in groups.heard(run).items():
+        wanted = [one for one in groups.HEARD[name].items() for _ in range(groups.TIMES)]
+        assert sorted(found) == sorted(wanted), name
+    # far4, alone4 and far6 go to the other bridge, and once4, whose TTL ends there, does not.
+    sent = {name: count * groups.TIMES for name, count in {"tx.0->s1": 9, "s1->s2": 3}.items()}
+    near = len(groups.NEAR) * groups.TIMES
+    assert groups.offered(run) == {
+        **sent,
+        "s1->rx.0": near,
+        "s1->rx.1": near,
+        "s2->rx.2": 2 * groups.TIMES,
+        "s2->rx.3": 3 * groups.TIMES,
+    }
+    engine = json.loads((run / "summary.json").read_text())["engine"]
+    assert engine["group_sent"] == 9 * groups.TIMES
+    assert engine["group_delivered"] == (2 * len(groups.NEAR) + 5) * groups.TIMES
+    assert engine["group_unwanted"] == 2 * groups.TIMES  # left4 and nobody4
+    assert engine["expired"] == groups.TIMES
+    [refused] = json.loads((run / "summary.json").read_text())["refused"]
+    assert refused == {"instance": "tx.0", "group": 2 * groups.TIMES}
+    tstorm(tmp_path, "replay", "run", "--check", "--quiet", "--out", "again")
+
+
+def test_who_comes_back_has_joined_nothing_until_its_program_does(tmp_path: Path) -> None:
+    groups.lay_out(tmp_path)
+    (tmp_path / "exp.tdl").write_text(
+        groups.NETWORK + "at 500ms rx.2 crash\nat 500ms rx.3 disconnect\nat 2s rx.2 join\n"
+    )
+    (tmp_path / "send.py").write_text(groups.SEND.replace("range(3)", "range(5)"))
+    tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
+    found = groups.heard(tmp_path / "run")
+    assert [what for what, _ in found["rx.2"]].count("far4") == 3  # of five, two were before 2 s
+    assert found["rx.3"] == []
