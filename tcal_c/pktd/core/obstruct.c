@@ -29,10 +29,12 @@ static struct piece *made(struct engine *e, struct frame *frame, size_t length, 
 }
 
 /* On its way from `node` to the packet's sender. An answer has none of its own, so this ends. It
- * counts as delivered of the packet's destination, whoever it says that it is from. */
+ * counts as delivered of the packet's destination, whoever it says that it is from. Nobody is told
+ * of what is for many. */
 static void answer(struct engine *e, uint32_t node, struct frame *to,
                    const struct refused_packet *refused, uint64_t at_ns) {
-    struct frame *frame = to->info.probe ? NULL : pool_frame(&e->transit.pool, REFUSAL_LIMIT);
+    bool silent = to->info.probe || to->pair == &e->to_many.pair[0];
+    struct frame *frame = silent ? NULL : pool_frame(&e->transit.pool, REFUSAL_LIMIT);
     if (!frame) {
         return;
     }
@@ -152,7 +154,7 @@ static void tell_expired(struct engine *e, uint32_t node, const struct piece *pi
                                        .from = hop_address(e, node, frame->info.version)};
     struct pair *pair =
         why.from && !frame->info.probe ? pairs_get(&e->pairs, node, frame->source) : NULL;
-    if (!pair) {
+    if (!pair || !refusal_is_heard(&frame->info, frame_content(frame))) {
         return;
     }
     if (!may_answer(pair, at_ns)) {

@@ -52,12 +52,11 @@ static bool is_for_one(const struct packet_info *info) {
     return to[0] != 0xff && from[0] != 0xff && memcmp(from, nobody, sizeof nobody) != 0;
 }
 
-/* Whether a router may tell the sender of an error. */
-static bool may_hear(const struct packet_info *info, const uint8_t *frame) {
+bool refusal_is_heard(const struct packet_info *info, const uint8_t *frame) {
     const uint8_t *ip = frame + ETH_BYTES;
     uint8_t protocol = info->version == 4 ? ip[9] : info->protocol;
     uint32_t l4 = info->l4;
-    if (info->version == 4 && get16(ip + 6) & 0x1FFF) {
+    if (l4 > info->length || (info->version == 4 && get16(ip + 6) & 0x1FFF)) {
         return false; /* not the first fragment */
     }
     if (protocol == IPPROTO_FRAGMENT) {
@@ -155,13 +154,11 @@ static size_t error(const struct packet_info *info, const uint8_t *frame,
 
 size_t refusal_make(const struct packet_info *info, const uint8_t *frame,
                     const struct refused_packet *refused, uint8_t *to) {
-    if (info->l4 > info->length) {
-        return 0;
-    }
     if (refused->why != REFUSED_RULE) {
-        return may_hear(info, frame) ? error(info, frame, refused, to) : 0;
+        return refusal_is_heard(info, frame) ? error(info, frame, refused, to) : 0;
     }
-    if (!is_for_one(info) || !has_answer(info, frame + info->l4, info->length - info->l4)) {
+    if (info->l4 > info->length || !is_for_one(info) ||
+        !has_answer(info, frame + info->l4, info->length - info->l4)) {
         return 0;
     }
     return info->protocol == IPPROTO_TCP ? reset(info, frame, to) : error(info, frame, refused, to);

@@ -17,6 +17,9 @@ struct refused_packet {
     const uint8_t *from; /* the address of who answers; NULL: the packet's destination */
 };
 
+/* Whether routers tell the sender of a packet of errors: REFUSED_SIZE and REFUSED_TTL. */
+bool refusal_is_heard(const struct packet_info *info, const uint8_t *frame);
+
 /* Makes the answer to a packet, a whole Ethernet frame in `to`, which has room for REFUSAL_LIMIT.
  * Returns its bytes; 0 where a packet has no answer: errors, fragments but the first, what is for a
  * group or for all; of REFUSED_RULE resets and all fragments, too. */

@@ -247,6 +247,10 @@ static void copies_meet_what_links_do(void) {
     sim_commit(sim);
     cast(sim, 0, GROUP, 9);
     CHECK_EQ(heard(sim), 0); /* and nobody is told that it was rejected */
+    sim_do(sim, "set 3 up=1 reject=1000000000");
+    sim_commit(sim);
+    cast(sim, 0, 0x0A4DFFFF, 9);
+    CHECK_EQ(heard(sim), 0);
     sim_do(sim, "set 10 loss=0 corrupt=1000000000 duplicate=1000000000");
     sim_commit(sim);
     cast(sim, 0, GROUP, 9);
