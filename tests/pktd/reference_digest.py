@@ -59,13 +59,29 @@ def xxh64(data: bytes, seed: int = 0) -> int:
     return total ^ total >> 32
 
 
-def digest(packets: Iterable[Packet], epoch_unix_ns: int | None) -> str:
-    """Of one direction of a link, with times since then, or (None) without. Super-packets are not
-    in a file as they entered: only packets that came one by one have the digest of pktd."""
+def _as_it_entered(ip: bytes, hops: int) -> bytes:
+    """With what so many bridges have taken from its TTL."""
+    found = bytearray(ip)
+    if found[0] >> 4 == 6:
+        found[7] += hops
+        return bytes(found)
+    found[8] += hops
+    found[10:12] = bytes(2)
+    total = sum(struct.unpack_from(f"!{(found[0] & 15) * 2}H", found))
+    total = (total & 0xFFFF) + (total >> 16)
+    found[10:12] = struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF)
+    return bytes(found)
+
+
+def digest(packets: Iterable[Packet], epoch_unix_ns: int | None, hops: int = 0) -> str:
+    """Of one direction of a link, with times since then, or (None) without, behind so many bridges.
+    Super-packets are not in a file as they entered: only packets that came one by one have the
+    digest of pktd."""
     value = 0
     for packet in packets:
         at_ns = 0 if epoch_unix_ns is None else (packet.at_ns - epoch_unix_ns) & _MASK
         fate = FATES.index(packet.comment) << 32 | 1
-        words = (at_ns, fate, xxh64(packet.data[ETHERNET_BYTES:]))
+        entered = _as_it_entered(packet.data[ETHERNET_BYTES:], hops)
+        words = (at_ns, fate, xxh64(entered))
         value = xxh64(struct.pack("<3Q", *words), value)
     return f"{value:016x}"

@@ -133,7 +133,7 @@ def test_lines_for_a_plan(plan_of: Compile) -> None:
     )
     lines = list(staging.declaration_lines(plan.topology, plan.state_at(0).links))
     assert lines[0] == "node 0 ip=10.77.0.1 ip6=fd77:7473::1"
-    assert lines[2] == "node 2"
+    assert lines[2] == "node 2 ip=10.77.255.254 ip6=fd77:7473::1:0 hop=1"
     seed = plan.topology.links[0].seed
     assert lines[3] == (
         "link 0 0 2 rate=10000000 delay=2000000 jitter=0 loss=10000000 queue=62500 dist=normal"
