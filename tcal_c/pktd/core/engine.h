@@ -5,7 +5,7 @@
 #include "common/addr.h"
 #include "pktd/core/structures/counter.h"
 #include "pktd/core/structures/fib.h"
-#include "groups.h"
+#include "pktd/core/structures/groups.h"
 #include "link.h"
 #include "pairs.h"
 

@@ -1,11 +1,11 @@
 /* Multicast and broadcast, along the tree of the routes in force.
  *
- * A packet goes to those that listen to its group (groups.h), or to all, and what it is for decides
- * how far: groups of the link and broadcast to instances at the same bridge, other groups
- * everywhere. A frame has its audience, a list of nodes. At each node the list is split by the link
- * that the route to each leads over, and one copy goes over each: so a link carries a packet once.
- * Copies are frames of their own, since each has another audience; where nothing branches there is
- * none. A copy for one node alone is a packet for that node.
+ * A packet goes to those that listen to its group (structures/groups.h), or to all, and what it is
+ * for decides how far: groups of the link and broadcast to instances at the same bridge, other
+ * groups everywhere. A frame has its audience, a list of nodes. At each node the list is split by
+ * the link that the route to each leads over, and one copy goes over each: so a link carries a
+ * packet once. Copies are frames of their own, since each has another audience; where nothing
+ * branches there is none. A copy for one node alone is a packet for that node.
  *
  * Bridges take from the TTL as from any packet's, but between instances at one bridge: for them it
  * is a switch. So groups with a TTL of 1 reach the bridge's own, as behind real routers.

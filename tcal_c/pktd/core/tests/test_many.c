@@ -1,6 +1,6 @@
 /* Multicast and broadcast: who hears them, over which links, and what becomes of their TTL. */
 #include "common/tests/check.h"
-#include "pktd/core/groups.h"
+#include "pktd/core/structures/groups.h"
 #include "pktd/core/packets/membership.h"
 #include "pktd/tests/sim.h"
 
