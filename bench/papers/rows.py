@@ -99,7 +99,8 @@ def blame(rows: Iterable[Record], machine: Mapping[str, Any]) -> list[Record]:
     )
     made: list[Record] = []
     for found in rows:
-        known = found["why"] or met(found) is not False or late_us < LATE_US
+        late = late_us >= LATE_US and found["where"] != VIRTUAL
+        known = found["why"] or met(found) is not False or not late
         made.append(found if known else {**found, "why": said})
     return made
 
