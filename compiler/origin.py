@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.analysis.effects import Effects, effects
+from compiler.declare.trace_numbers import follow
 from compiler.expand.recorder import Origin, Recorder
 from compiler.pipeline import elaborate
 from compiler.plan.format import SOURCE, PlanError
@@ -42,7 +43,8 @@ def _origin(plan: Plan, event: Event) -> Origin:
     partial = parse_partial(plan.source, RecordedFiles(plan), plan.params)
     if partial.failed:
         raise _other_release(plan, TdlError(partial.diagnostics))
-    _, timeline = elaborate(partial.file, sink, plan.seed, recorder)
+    file, traces = follow(partial.file, RecordedFiles(plan), sink)
+    _, timeline = elaborate(file, sink, plan.seed, recorder, traces=traces.planned)
     if sink.failed:
         raise _other_release(plan, TdlError(sink.found))
     if timeline.events != plan.events:

@@ -14,6 +14,7 @@ from compiler.declare.model import Model, build
 from compiler.declare.recovery import also_wrong
 from compiler.declare.service_files import attach
 from compiler.declare.topology import NO_FILES
+from compiler.declare.trace_numbers import follow
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, expand
 from compiler.expand.world import NeedReplicas
@@ -24,7 +25,7 @@ from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, PlanFile, Topology
+from compiler.plan.types import Event, PlanFile, PlannedTrace, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
@@ -99,7 +100,8 @@ def compile_source(
         sink.error("TS0154", ast.Span(1, 1, 1, 2), "there is nothing in this file", EMPTY)
         raise TdlError(sink.found)
     attachments = attach(partial.file, sources, sink)
-    model, timeline = elaborate(partial.file, sink, seed, files=attachments.files)
+    file, traces = follow(partial.file, sources, sink)
+    model, timeline = elaborate(file, sink, seed, files=attachments.files, traces=traces.planned)
     expectations = expect(model, timeline, sink)
     own = figures(model, sink)
     if sink.failed:
@@ -114,6 +116,7 @@ def compile_source(
         end_ns=timeline.end_ns,
         snapshots=bypassed.through(snapshots(model.topology, timeline.events)),
         attached=attachments.contents,
+        traces=traces.contents,
         includes={member(path): data for path, data in partial.includes.items()},
         expectations=expectations,
         figures=own,
@@ -132,6 +135,7 @@ def elaborate(
     seed: int | None = None,
     recorder: Recorder | None = None,
     files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
+    traces: tuple[PlannedTrace, ...] = (),
 ) -> tuple[Model, Timeline]:
     """The model and its timeline, with as many instances as the joins ask for.
 
@@ -143,7 +147,7 @@ def elaborate(
     needed: dict[str, int] = {}
     while True:
         attempt = Sink()
-        model = build(file, attempt, seed, raised, files)
+        model = build(file, attempt, seed, raised, files, traces)
         if model.oversized and raised != needed:
             raised = dict(needed)
             continue

@@ -1,6 +1,7 @@
 """Where the files that a source names come from. The compiler itself looks at no file system.
 
-`files=` of a service names files and folders, `include` texts; `Sources` gives what they hold.
+`files=` of a service names files and folders, `include` texts, `trace=` what a link follows;
+`Sources` gives what they hold.
 `Folder` reads them beside the TDL file, `Recorded` takes them from the plan of an earlier
 compilation, `NOWHERE` has none. What is wrong with a name goes to the sink, at its place.
 """
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from compiler.plan import traces
 from compiler.plan.format import MAX_ATTACHED_BYTES, PlanError
 from compiler.plan.reader import Plan
+from compiler.trace_files import MOST_BYTES, BadTrace, parse
 from tdl import ast
 from tdl.bounds import MAX_FILE_BYTES
 from tdl.diagnostics import Sink
@@ -45,6 +48,9 @@ class Sources(Protocol):
     def text(self, path: str) -> bytes:
         """An included text, as tdl.preprocess.includes.Texts has it. Raises NoTextError."""
 
+    def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:
+        """What a link is to follow; None after a report."""
+
 
 class _Nowhere:
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
@@ -59,6 +65,12 @@ class _Nowhere:
 
     def text(self, path: str) -> bytes:
         return NO_TEXTS.text(path)
+
+    def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:
+        message = f"{wanted.source!r} cannot be read: this text has no folder"
+        hint = "give a TDL file, beside which the files are"
+        sink.error("TS0171", wanted.span, message, hint)
+        return None
 
 
 NOWHERE: Sources = _Nowhere()
@@ -86,6 +98,13 @@ class RecordedFiles:
         if known is None:
             raise NoTextError(f"the plan does not have {path!r}", "compile the source again")
         return known
+
+    def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:  # noqa: ARG002
+        """Raises PlanError if the plan has none of this name."""
+        for one in self._plan.topology.traces:
+            if one.name == wanted.source:
+                return traces.decode(self._plan.attached.traces[one.digest])
+        raise PlanError(self._plan.source_name, f"follows {wanted.source!r}, and the plan does not")
 
 
 def member(path: str) -> str:
@@ -123,6 +142,22 @@ class SourceFolder:
     def is_outside(self, path: str) -> bool:
         """Whether an included text is not below the folder, links followed."""
         return not (self._folder / path).resolve().is_relative_to(self._folder.resolve())
+
+    def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:
+        path, name, span = self._folder / wanted.source, wanted.source, wanted.span
+        try:
+            return parse(_steady(path))
+        except FileNotFoundError:
+            sink.error("TS0171", span, f"there is no file {name!r}", self._near(path))
+        except IsADirectoryError:
+            sink.error("TS0171", span, f"{name!r} is a folder", "name a file in it")
+        except BadTrace as bad:
+            place = f"line {bad.line} of {name!r}" if bad.line else repr(name)
+            sink.error(bad.code, span, f"{place} {bad.why}", bad.hint or None)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            sink.error("TS0171", span, f"{name!r} cannot be read: {reason}")
+        return None
 
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
         return [one for item in service.files for one in self._item(item, sink)]
@@ -183,6 +218,24 @@ class SourceFolder:
             return None
         mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN
         return Content(target, mode, data, item.span)
+
+
+def _steady(path: Path) -> bytes:
+    """A trace's bytes, of a file that nobody writes meanwhile."""
+    with os.fdopen(os.open(path, _OPEN), "rb") as stream:
+        before = os.fstat(stream.fileno())
+        if stat.S_ISDIR(before.st_mode):
+            raise IsADirectoryError
+        if not _can_be_read(stream.fileno()):
+            raise ValueError("it is no file on a disk")
+        if before.st_size > MOST_BYTES:
+            why = f"has {before.st_size:,} bytes, more than {MOST_BYTES >> 20} MiB"
+            raise BadTrace(0, why, "cut it, or leave out what no run reaches", "TS0176")
+        data = stream.read(MOST_BYTES + 1)
+        after = os.fstat(stream.fileno())
+    if len(data) != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
+        raise BadTrace(0, "was changed while it was read", "try again", "TS0171")
+    return data
 
 
 def _can_be_read(file: int) -> bool:

@@ -115,6 +115,18 @@ class FileItem:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceFile:
+    """What a link follows. `number` and `means` are the compiler's: which of the plan's traces it
+    is, and what its properties are on the whole (compiler/declare/trace_numbers.py)."""
+
+    source: str
+    holds: bool  # its last values stay; else it begins again at its end
+    span: Span
+    number: int = 0
+    means: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MountItem:
     """One of `mount=`: SOURCE:TARGET[:ro]."""
 
@@ -218,6 +230,8 @@ class LinkStatement:
     directed: bool = False
     back: LinkStatement | None = None
     path: PathTerms | None = None
+    trace_up: TraceFile | None = None
+    trace_down: TraceFile | None = None
 
     @property
     def is_mesh(self) -> bool:
@@ -377,7 +391,8 @@ class Assignment:
     """One `prop=value`. `prop` is one of CHANGEABLE (tdl/words.py).
 
     `value` is in the property's own unit (ns, ppb, bps, bytes), or ppb for SCALE; None stands for
-    `unlimited`; `dist` carries its name in `word`, a path's queue `auto`; a table has `rows`.
+    `unlimited`; `dist` carries its name in `word`, a path's queue `auto`, a trace its file (beside
+    `trace`: None for none); a table has `rows`.
     """
 
     prop: Name
@@ -386,6 +401,7 @@ class Assignment:
     span: Span
     word: str | None = None
     rows: FlowTable = ()
+    trace: TraceFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tdl import ast, values
 from tdl.builder import (
     WrittenProperty,
@@ -14,6 +16,7 @@ from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
 from tdl.member_actions import Clause, MemberActions
 from tdl.path_actions import AUTO, MAX_FLOWS, PathActions
+from tdl.static import NO_TRACE
 from tdl.suggest import did_you_mean
 from tdl.words import (
     CHANGEABLE,
@@ -299,6 +302,7 @@ class Actions(MemberActions, FigureActions, PathActions):
         for prop in assignments:
             if not prop.op:
                 self._set_flag(prop, found)
+        self._take_trace_end(found)
         self._check_together(found)
         span = join_spans([verb.span, assignments[-1].span, *(word.span for word in step)])
         action = self._changing(verb, tuple(found.values()), step, span)
@@ -319,11 +323,12 @@ class Actions(MemberActions, FigureActions, PathActions):
         if not every_ns:
             self.error("TS0210", step[1].span, "the steps must be further apart than zero")
         for one in changes:
-            if one.prop.text == "dist":
-                message = "between two distributions there are no values"
-                self.error("TS0214", one.span, message, "write 'at T … set dist=…'")
-            elif one.prop.text in PATH_WORDS:
+            if one.prop.text in PATH_WORDS:
                 message = f"{one.prop.text} of a path changes at once"
+                self.error("TS0214", one.span, message, f"write 'at T … set {one.prop.text}=…'")
+            elif one.word is not None and one.word != AUTO:
+                what = "distributions" if one.prop.text == "dist" else "traces"
+                message = f"between two {what} there are no values"
                 self.error("TS0214", one.span, message, f"write 'at T … set {one.prop.text}=…'")
         return ast.Ramp(changes, every_ns or RAMP_EVERY_NS, span)
 
@@ -364,12 +369,29 @@ class Actions(MemberActions, FigureActions, PathActions):
             found.clear()
             found.update(items)
 
+    def _take_trace_end(self, found: dict[str, ast.Assignment]) -> None:
+        """It is a part of the traces that are set."""
+        end = found.pop("trace-end", None)
+        if end is None:
+            return
+        traces = [word for word, one in found.items() if one.trace is not None]
+        if not traces:
+            hint = "add trace=FILE, or leave it out"
+            self.error("TS0175", end.span, "trace-end is about a trace, and none is set", hint)
+        for word in traces:
+            trace = found[word].trace
+            assert trace is not None
+            held = replace(trace, holds=end.word == "hold")
+            found[word] = replace(found[word], trace=held)
+
     def _check_together(self, found: dict[str, ast.Assignment]) -> None:
         self.check_path_words({word: one.prop.span for word, one in found.items()})
-        for direction in ("up", "down"):
-            if "rate" in found and direction in found:
-                message = f"rate sets up and down; {direction} is one too many"
-                self.error("TS0013", found[direction].prop.span, message)
+        for both in ("rate", "trace"):
+            for direction in ("up", "down"):
+                one = direction if both == "rate" else f"trace-{direction}"
+                if both in found and one in found:
+                    message = f"{both} sets up and down; {one} is one too many"
+                    self.error("TS0013", found[one].prop.span, message)
         latency, jitter = found.get("latency"), found.get("jitter")
         if latency is None or jitter is None or latency.value is None or jitter.value is None:
             return
@@ -383,6 +405,8 @@ class Actions(MemberActions, FigureActions, PathActions):
         kind = CHANGEABLE[word.text].kind
         if kind == "name":
             return self._assign_distribution(prop, word, op)
+        if kind in ("file", "end"):
+            return self._assign_trace(prop, word, op)
         if kind == "table" or prop.values[0].text == AUTO:
             return self._assign_whole(prop, word, op)
         token = prop.values[0]
@@ -417,6 +441,17 @@ class Actions(MemberActions, FigureActions, PathActions):
         elif not word.text.startswith("queue"):
             self.error("TS0015", prop.span, f"{word.text} takes a value, not '{AUTO}'")
         return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, AUTO)
+
+    def _assign_trace(self, prop: WrittenProperty, word: ast.Name, op: ast.Op) -> ast.Assignment:
+        if op is not ast.Op.ASSIGN:
+            message = f"{word.text} is no number; {prop.op} has no meaning"
+            self.error("TS0214", prop.key.span, message)
+        if word.text == "trace-end":
+            end = "hold" if self.trace_end(prop) else "loop"
+            return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, end)
+        trace = self.trace_file(prop, holds=False)
+        name = NO_TRACE if trace is None else trace.source
+        return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, name, trace=trace)
 
     def _relative_share(self, prop: WrittenProperty, token: Token) -> None:
         hint = f"write {prop.key_name}=… with the percentage that is left, such as 110% or 90%"

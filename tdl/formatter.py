@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tdl import ast, quantities
 from tdl.path_actions import DEFAULT_CAPACITY_BPS
-from tdl.static import IMAGE
+from tdl.static import IMAGE, NO_TRACE
 from tdl.words import CHANGEABLE, LINK_WORDS, STATISTICS
 
 WIDTH = 100
@@ -196,7 +196,7 @@ def _link(node: ast.LinkStatement) -> list[str]:
     for word, (kind, field, _) in LINK_WORDS.items():
         if field and getattr(node, field):
             words.append(f"{word}={_QUANTITIES[kind](getattr(node, field))}")
-    words += _link_rates(node)
+    words += _link_rates(node) + _link_traces(node)
     if node.queue_bytes is not None:
         words.append("queue=" + quantities.size(node.queue_bytes))
     if node.distribution is not None:
@@ -241,11 +241,32 @@ def _link_rates(node: ast.LinkStatement) -> list[str]:
     if node.symmetric:
         return [f"up={_rate(node.up_bps)}", "symmetric"]
     rates = {"up": node.up_bps, "down": node.down_bps}
-    if all(bps is None for bps in rates.values()):
-        return []
+    traces = {"up": node.trace_up, "down": node.trace_down}
+    said = [name for name, bps in rates.items() if bps is not None]
     if node.directed:  # the other direction has a statement of its own
-        return [f"{name}={_rate(bps)}" for name, bps in rates.items() if bps is not None]
-    return [f"{name}={_rate(bps)}" for name, bps in rates.items()]
+        return [f"{name}={_rate(rates[name])}" for name in said]
+    if not said and (node.trace_up is None) == (node.trace_down is None):
+        return []
+    return [f"{name}={_rate(bps)}" for name, bps in rates.items() if bps or not traces[name]]
+
+
+def _link_traces(node: ast.LinkStatement) -> list[str]:
+    up, down = node.trace_up, node.trace_down
+    found = {"trace-up": up, "trace-down": down}
+    if node.directed or (up and down and up.source == down.source):
+        found = {"trace": up}
+    traces = {word: trace for word, trace in found.items() if trace is not None}
+    words = [f"{word}={_trace(trace)}" for word, trace in traces.items()]
+    return words + _held(traces.values())
+
+
+def _trace(trace: ast.TraceFile) -> str:
+    return quoted(trace.source) if trace.source == NO_TRACE else _bare(trace.source)
+
+
+def _held(traces: Iterable[ast.TraceFile | None]) -> list[str]:
+    holds = any(trace is not None and trace.holds for trace in traces)
+    return ["trace-end=hold"] if holds else []
 
 
 def _rate(bps: int | None) -> str:
@@ -335,7 +356,8 @@ def _action(action: ast.Action) -> list[str]:
         case ast.Flap():
             return ["flap", quantities.time(action.period_ns)]
         case ast.Set():
-            return ["set", *(_assignment(item) for item in action.assignments)]
+            held = _held(item.trace for item in action.assignments)
+            return ["set", *(_assignment(item) for item in action.assignments), *held]
         case ast.Ramp():
             items = [_assignment(item) for item in action.assignments]
             return ["ramp", *items, "every", quantities.time(action.every_ns)]
@@ -371,6 +393,8 @@ def _assignment(item: ast.Assignment) -> str:
 
 
 def _assigned(name: str, item: ast.Assignment) -> str:
+    if item.trace is not None:
+        return _trace(item.trace)
     if item.word is not None:
         return item.word
     if item.rows:

@@ -28,10 +28,12 @@ from tdl.words import (
     ROUTINGS,
     SERVICE_ALIASES,
     SERVICE_PROPERTIES,
+    TRACE_ENDS,
 )
 
 FULL_PACKET_BYTES = 1500
 UNLIMITED = "unlimited"
+NO_TRACE = "none"
 IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTES = "\"'“‘"
@@ -144,7 +146,9 @@ class StaticActions(RunningActions):
         if directed:
             self._only_one_way(found, a, b)
         up_bps, down_bps, symmetric = self._rates(found)
-        one_way = (up_bps is None) != (down_bps is None) and not symmetric and not directed
+        trace_up, trace_down = self._traces(found)
+        limits = (up_bps or trace_up, down_bps or trace_down)
+        one_way = (limits[0] is None) != (limits[1] is None) and not symmetric and not directed
         if self.errors == errors and one_way:
             self._check_other_way(found)
         return (
@@ -164,6 +168,8 @@ class StaticActions(RunningActions):
                 directed=directed,
                 back=None,
                 path=None,
+                trace_up=trace_up,
+                trace_down=None if directed else trace_down,
                 **self._amounts(found),
             ),
         )
@@ -180,10 +186,11 @@ class StaticActions(RunningActions):
         return ends
 
     def _only_one_way(self, found: dict[str, WrittenProperty], a: Token, b: Token) -> None:
-        for word in ("down", "symmetric"):
+        for word in ("down", "symmetric", "trace-down"):
             if word in found:
                 message = f"{word} is about the direction that {a.text}->{b.text} leaves out"
-                hint = f"write it as up= of link {b.text}->{a.text}"
+                instead = "trace" if word == "trace-down" else "up"
+                hint = f"write it as {instead}= of link {b.text}->{a.text}"
                 self.error("TS0119", found.pop(word).name_span, message, hint)
 
     # --- ends and elements ---
@@ -371,13 +378,56 @@ class StaticActions(RunningActions):
             self.error("TS0115", token.span, f"unknown distribution '{token.text}'", hint)
         return token.text
 
+    def _traces(
+        self, found: dict[str, WrittenProperty]
+    ) -> tuple[ast.TraceFile | None, ast.TraceFile | None]:
+        """What the directions up and down follow."""
+        end = found.get("trace-end")
+        holds = end is not None and self.trace_end(end)
+        files = {
+            word: self.trace_file(found[word], holds=holds)
+            for word in ("trace", "trace-up", "trace-down")
+            if word in found
+        }
+        if end is not None and not files:
+            hint = "add trace=FILE, or leave it out"
+            self.error("TS0175", end.span, "trace-end is about a trace, and there is none", hint)
+        if "trace" not in files:
+            return files.get("trace-up"), files.get("trace-down")
+        for other in ("trace-up", "trace-down"):
+            if other in found:
+                message = f"trace stands for up and down; {other} is one too many"
+                self.error("TS0013", found[other].name_span, message)
+        return files["trace"], files["trace"]
+
+    def trace_file(self, prop: WrittenProperty, *, holds: bool) -> ast.TraceFile | None:
+        """None stands for none."""
+        token = self.single(prop, ("WORD", "STRING"), "a file")
+        if token is None or (token.type == "WORD" and token.text == NO_TRACE):
+            return None
+        source = self.text(token)
+        if not source.strip("./") or "\0" in source:
+            message = f"{shown(token)} names no file"
+            self.error("TS0125", token.span, message, f"such as {prop.key_name}=lte.trace")
+        return ast.TraceFile(source, holds, token.span)
+
+    def trace_end(self, prop: WrittenProperty) -> bool:
+        """Whether its last values stay."""
+        token = self.single(prop, ("NAME",), "loop or hold")
+        if token is not None and token.text not in TRACE_ENDS:
+            hint = did_you_mean(token.text, TRACE_ENDS) or "a trace ends with loop or hold"
+            self.error("TS0175", token.span, f"no trace ends with '{token.text}'", hint)
+        return token is not None and token.text == "hold"
+
     def _check_other_way(self, found: dict[str, WrittenProperty]) -> None:
         """A limit for one way: whether anything is said about the other."""
-        if "up" in found and "down" in found:
+        up = next((word for word in ("up", "trace-up") if word in found), "")
+        down = next((word for word in ("down", "trace-down") if word in found), "")
+        if up and down:
             return
-        said, hint = "down", "`rate=` limits both, `up=unlimited` says that it is meant"
-        if "up" in found:
-            said, hint = "up", "`symmetric` limits both, `down=unlimited` says that it is meant"
+        said, hint = down, "`rate=` limits both, `up=unlimited` says that it is meant"
+        if up:
+            said, hint = up, "`symmetric` limits both, `down=unlimited` says that it is meant"
         message = f"{said}= limits one way, and nothing limits the other"
         self.sink.warning("TS0926", found[said].span, message, hint)
 

@@ -87,7 +87,8 @@ RESERVED = {
 }
 
 # Properties whose value is bare text rather than a number or a name.
-TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready")
+TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready",
+                   "trace", "trace-up", "trace-down")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
 LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down")
 
@@ -222,7 +223,7 @@ BRIDGE_PROPERTIES = ("tags",)
 class LinkWord(NamedTuple):
     """A property of links."""
 
-    kind: str  # of value: 'time', 'share', 'rate', 'size', 'packets', 'name', 'table'
+    kind: str  # of value: time, share, rate, size, packets, name, table, file, end
     field: str = ""  # of ast.LinkStatement, where both directions have one value
     verb: str = ""  # what a share does to packets
 
@@ -246,6 +247,10 @@ LINK_WORDS = {
     "by": LinkWord("time", "reorder_ns"),
     "reject": LinkWord("share", "reject_ppb", "rejects"),
     "mtu": LinkWord("size", "mtu_bytes"),
+    "trace": LinkWord("file"),
+    "trace-up": LinkWord("file"),
+    "trace-down": LinkWord("file"),
+    "trace-end": LinkWord("end"),
 }
 # What only paths have; those without a direction are of both.
 PATH_WORDS = {
@@ -262,8 +267,9 @@ PATH_WORDS = {
     "queue-down": LinkWord("size"),
 }
 CHANGEABLE = {**LINK_WORDS, **PATH_WORDS}  # by `set`, of links or of paths
-_RATES = ("up", "down", "rate")  # of links; those of paths follow from `abw`
-PATH_PROPERTIES = (*(word for word in LINK_WORDS if word not in _RATES), *PATH_WORDS, "tags")
+TRACE_ENDS = ("loop", "hold")
+_OF_LINKS = ("up", "down", "rate", "trace", "trace-up", "trace-down", "trace-end")  # paths have abw
+PATH_PROPERTIES = (*(word for word in LINK_WORDS if word not in _OF_LINKS), *PATH_WORDS, "tags")
 SET_PROPERTIES = tuple(LINK_WORDS)
 LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")

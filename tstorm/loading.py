@@ -70,6 +70,7 @@ class _Remembered:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self.files = sources.files
+        self.trace = sources.trace
         self.texts: dict[str, bytes] = {}
         self._hidden: set[str] = set()
 

@@ -4,6 +4,7 @@ JSON."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from compiler.plan.properties import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         PathDifference,
         Story,
     )
+    from compiler.plan.followed import Followed
     from compiler.plan.types import Event
     from tstorm.notes import Statements
 
@@ -52,10 +54,14 @@ def _direction(direction: Direction, statements: Statements) -> None:
     if direction.reachable:
         rate, *others = zip(COMPOSED, _shown(direction.hops[-1].total), strict=True)
         output.line(f"{names}: " + ", ".join([rate[1], *(f"{row.word} {v}" for row, v in others)]))
-        columns = [row for row in NUMBERS if not row.rare or _any(direction.hops, row)]
+        shown_rows = [row for row in NUMBERS if row.field != "trace"]
+        columns = [row for row in shown_rows if not row.rare or _any(direction.hops, row)]
         head = ("HOP", "LINK", *(row.name.upper() for row in columns), *_TOTALS)
         rows = (_hop(number, hop, columns) for number, hop in enumerate(direction.hops, 1))
         output.emit_table(head, rows, right=(0, *range(2, len(head) - 1)))
+        for hop in direction.hops:
+            if hop.follows is not None:
+                output.line(f"  {followed(hop.link, hop.follows)}")
         return
     output.line(f"{names}: unreachable")
     if not direction.obstacles:
@@ -63,6 +69,26 @@ def _direction(direction: Direction, statements: Statements) -> None:
     for obstacle in direction.obstacles:
         for text in _obstacle(obstacle, statements):
             output.line(text)
+
+
+def followed(link: str, found: Followed) -> str:
+    """`a->s follows lte.up: rate 4.8Mb on average, 2.1Mb to 7Mb in single seconds`."""
+    since = f" from {units.duration(found.begin_ns)} on" if found.begin_ns else ""
+    texts = []
+    for field, (mean, least, most) in found.ranges.items():
+        show = _rate if field == "rate_bps" else partial(units.shown, field)
+        text = f"{units.word(field)} {show(mean)} on average, {show(least)} to {show(most)}"
+        texts.append(text + (" in single seconds" if found.seconds else ""))
+    return f"{link} follows {found.name}{since}: {'; '.join(texts)}"
+
+
+def _rate(bps: int) -> str:
+    return units.rate(bps) if bps else "0b"
+
+
+def followed_record(found: Followed) -> dict[str, Any]:
+    ranges = {field: one._asdict() for field, one in found.ranges.items()}
+    return {"name": found.name, "begin_ns": found.begin_ns, **ranges}
 
 
 def _any(hops: Sequence[Hop], row: Property) -> bool:
@@ -164,6 +190,7 @@ def _hop_record(hop: Hop) -> dict[str, Any]:
         **shown(hop.state),
         "bottleneck": hop.bottleneck,
         "total": hop.total._asdict(),
+        **({"follows": followed_record(hop.follows)} if hop.follows else {}),
     }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
+from compiler.plan.followed import Followed, of_plan
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.types import Event
@@ -24,6 +25,7 @@ class Hop:
     state: LinkState
     total: Totals[int]
     bottleneck: bool  # no other link of the path has a lower rate
+    follows: Followed | None = None  # its trace, until something on the paths changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,12 @@ def story(history: History, src: int, dst: int, at_ns: int) -> Story:
     number = sum(at <= epoch for at, _ in changes) - 1
     walks = [history.walk(*pair, epoch) for pair in pairs]
     later = number + 1 < len(changes)
+    until = history.starts[changes[number + 1][0]] if later else history.plan.end_ns
+    span = (history.starts[changes[number][0]], until)
     return Story(
         at_ns=at_ns,
-        there=_direction(history, src, dst, walks[0], epoch),
-        back=_direction(history, dst, src, walks[1], epoch),
+        there=_direction(history, src, dst, walks[0], epoch, span),
+        back=_direction(history, dst, src, walks[1], epoch, span),
         last=_change(history, changes, number) if number else None,
         next=_change(history, changes, number + 1) if later else None,
         number=number,
@@ -88,21 +92,24 @@ def story(history: History, src: int, dst: int, at_ns: int) -> Story:
     )
 
 
-def _direction(history: History, src: int, dst: int, walk: RouteWalk, epoch: int) -> Direction:
+def _direction(
+    history: History, src: int, dst: int, walk: RouteWalk, epoch: int, span: tuple[int, int]
+) -> Direction:
     nodes = history.topology.nodes
     hops: tuple[Hop, ...] = ()
     found: tuple[Obstacle, ...] = ()
     if walk.arrives:
-        hops = tuple(_hops(history, walk, epoch))
+        hops = tuple(_hops(history, walk, epoch, span))
     else:
         found = obstacles(history, src, dst, epoch)
     return Direction(nodes[src].name, nodes[dst].name, hops, found)
 
 
-def _hops(history: History, walk: RouteWalk, epoch: int) -> Iterable[Hop]:
+def _hops(history: History, walk: RouteWalk, epoch: int, span: tuple[int, int]) -> Iterable[Hop]:
     states = [history.link(link, epoch) for link in walk.links]
     least = path_properties.of_links(states).rate_bps
     stretch = path_properties.NOTHING
+    known = of_plan(history.plan) if any(state.trace for state in states) else None
     for link, state in zip(walk.links, states, strict=True):
         stretch = path_properties.joined(stretch, path_properties.of_link(state))
         yield Hop(
@@ -110,6 +117,7 @@ def _hops(history: History, walk: RouteWalk, epoch: int) -> Iterable[Hop]:
             state=state,
             total=path_properties.totals(stretch),
             bottleneck=bool(least) and state.rate_bps == least,
+            follows=known.between(state, *span) if known else None,
         )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from compiler.analysis.history import History, Outcome
 from compiler.phrases import moment
@@ -26,9 +27,10 @@ from compiler.plan.expectations import (
     UNREACHABLE,
     PlannedExpectation,
 )
+from compiler.plan.followed import FollowedTraces, of_plan
 from compiler.plan.format import MAX_INT, PPB
 from compiler.plan.paths import path_properties
-from compiler.plan.properties import Totals, most_rate
+from compiler.plan.properties import BY_FIELD, Along, Totals, most_rate
 from tdl.quantities import rate, share
 
 MOST_PAIRS = 200  # of an expectation, evenly spread
@@ -60,6 +62,7 @@ class PredictedStretch:
     there: Totals[int] | None
     back: Totals[int] | None
     joined: bool  # both instances, at its beginning
+    traced: tuple[Outcome, Outcome] | None = None  # both ways, where a link follows a trace
 
     @property
     def length_ns(self) -> int:
@@ -87,6 +90,7 @@ class PredictedPairs:
 
     def __init__(self, history: History, most: int = MOST_CHANGES) -> None:
         self.history = history
+        self.followed = of_plan(history.plan) if history.topology.traces else None
         self._left = most
         self._known: dict[Pair, list[PredictedStretch]] = {}
 
@@ -107,7 +111,10 @@ class PredictedPairs:
             if found:
                 found[-1] = replace(found[-1], to_ns=start_ns)
             joined = all(history.node(node, epoch) != DOWN for node in pair)
-            found.append(PredictedStretch(start_ns, MAX_INT, _totals(there), _totals(back), joined))
+            follows = any(state.trace for way in (there, back) for state in way.states)
+            ways = (there, back) if follows else None
+            both = _totals(there), _totals(back)
+            found.append(PredictedStretch(start_ns, MAX_INT, *both, joined, ways))
             if len(found) > self._left:
                 break
         return found
@@ -123,7 +130,8 @@ def predict(looked: PredictedPairs, expectation: PlannedExpectation) -> Predicte
         whole = looked.at(pair)
         if whole is None:
             return None
-        found.append((pair, _within(whole, expectation.from_ns, expectation.to_ns)))
+        those = _within(whole, expectation.from_ns, expectation.to_ns)
+        found.append((pair, [_as_followed(looked, expectation, one) for one in those]))
     history = looked.history
     judged = [(pair, _judged(history, expectation, pair, those)) for pair, those in found]
     pair, (figure, problem) = next((one for one in judged if one[1][1]), judged[0])
@@ -153,6 +161,36 @@ def _within(whole: Sequence[PredictedStretch], from_ns: int, to_ns: int) -> list
         begun = [one for one in whole if one.from_ns <= to_ns]
         found = [replace(begun[-1], from_ns=from_ns, to_ns=to_ns)]
     return found
+
+
+def _as_followed(
+    looked: PredictedPairs, expectation: PlannedExpectation, one: PredictedStretch
+) -> PredictedStretch:
+    """With what traces have in this time: on average, but the least delay, and where it is enough
+    that it comes true once the best of all."""
+    known = looked.followed
+    if one.traced is None or known is None:
+        return one
+    until = min(one.to_ns, looked.history.plan.end_ns)
+    ways = [_totals(_best(known, way, one.from_ns, until, expectation)) for way in one.traced]
+    return replace(one, there=ways[0], back=ways[1])
+
+
+def _best(
+    known: FollowedTraces, way: Outcome, from_ns: int, to_ns: int, expectation: PlannedExpectation
+) -> Outcome:
+    states = []
+    for state in way.states:
+        found, best = known.between(state, from_ns, to_ns), known.means(state, from_ns, to_ns)
+        for name, one in found.ranges.items() if found else ():
+            if name == "rate_bps":
+                value = max(one.most if expectation.eventually else one.mean, 1)
+                best = best._replace(rate_bps=value)
+            elif BY_FIELD[name].along is Along.SUM or expectation.eventually:
+                values: dict[str, Any] = {name: one.least}
+                best = best._replace(**values)
+        states.append(best)
+    return replace(way, states=tuple(states))
 
 
 def _totals(outcome: Outcome) -> Totals[int] | None:

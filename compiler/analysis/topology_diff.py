@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from compiler.plan.followed import described
 from compiler.plan.properties import BY_FIELD
 from compiler.plan.types import Link, Node, Service
 
@@ -115,10 +116,12 @@ def _nodes(plan: Plan, *, bridges: bool) -> dict[str, Fields]:
 
 def _links(plan: Plan, *, seeds: bool) -> dict[str, Fields]:
     left_out = ("src", "dst", "state") if seeds else ("src", "dst", "state", "seed")
-    links = plan.topology.links
+    planned = plan.topology.traces
     return {
-        link.name: _fields(link, left_out) | dict(zip(BY_FIELD, link.state[1:], strict=True))
-        for link in links
+        link.name: _fields(link, left_out)
+        | dict(zip(BY_FIELD, link.state[1:], strict=True))
+        | {"trace": described(planned, link.state.trace)}
+        for link in plan.topology.links
     }
 
 

@@ -22,6 +22,7 @@ from compiler.plan.types import (
     Mount,
     Node,
     PlanFile,
+    PlannedTrace,
     Service,
     Topology,
 )
@@ -29,8 +30,18 @@ from tdl import ast
 from tdl.words import LINK_WORDS
 
 # What the language calls the fields of LinkState, where plans have another word.
-_OTHER_WORDS = {"latency": "delay", "up": "rate", "down": "rate"}
-FIELDS = {word: BY_WORD[_OTHER_WORDS.get(word, word)].field for word in LINK_WORDS}
+_OTHER_WORDS = {
+    "latency": "delay",
+    "up": "rate",
+    "down": "rate",
+    "trace-up": "trace",
+    "trace-down": "trace",
+}
+FIELDS = {
+    word: BY_WORD[_OTHER_WORDS.get(word, word)].field
+    for word, row in LINK_WORDS.items()
+    if row.kind != "end"
+}
 LAST_IPV4 = 0xFFFE  # of 10.77.0.0/16: above it is broadcast
 NO_FILES: Mapping[str, tuple[PlanFile, ...]] = {}
 _AMOUNTS = [(word, row.field) for word, row in LINK_WORDS.items() if row.field]
@@ -63,6 +74,7 @@ def expand(
     replicas: Mapping[str, int],
     seed: int,
     files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
+    traces: tuple[PlannedTrace, ...] = (),
 ) -> Layout:
     """`replicas` has every service and at most MAX_INSTANCES instances in total."""
     services: list[Service] = []
@@ -100,6 +112,7 @@ def expand(
         hops_at=declared.hops.span.place if declared.hops else ("", 0),
         start_when_ready=declared.start is not None,
         quit_when=ending(declared),
+        traces=traces,
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
     return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs))
@@ -175,7 +188,8 @@ def _directions(
 ) -> tuple[Link, Link]:
     other = link.back or link
     down = other.up_bps if link.back or link.symmetric else link.down_bps
-    states = _state(link, link.up_bps), _state(other, down)
+    trace_back = other.trace_up if link.back else link.trace_down
+    states = _state(link, link.up_bps, link.trace_up), _state(other, down, trace_back)
     if link.path is not None:
         states = _path_state(link.path, states[0]), _path_state(link.path, states[1], back=True)
     tags = texts(link.tags)
@@ -194,12 +208,15 @@ def _path_state(terms: ast.PathTerms, own: LinkState, *, back: bool = False) -> 
         return own
 
 
-def _state(link: ast.LinkStatement, rate_bps: int | None) -> LinkState:
+def _state(link: ast.LinkStatement, rate_bps: int | None, trace: ast.TraceFile | None) -> LinkState:
     queue = link.queue_bytes
+    values = {FIELDS[word]: getattr(link, field) for word, field in _AMOUNTS}
+    values["rate_bps"] = rate_bps or 0
+    if trace is not None:
+        values |= {"trace": trace.number, **dict(trace.means)}
     return LinkState(
         up=True,
-        rate_bps=rate_bps or 0,
-        queue_bytes=queues.default_bytes(rate_bps or 0) if queue is None else queue,
+        queue_bytes=queues.default_bytes(values["rate_bps"]) if queue is None else queue,
         distribution=link.distribution or "normal",
-        **{FIELDS[word]: getattr(link, field) for word, field in _AMOUNTS},
+        **values,
     )

@@ -102,7 +102,11 @@ def new_values(
         for place, direction in enumerate(link):
             try:
                 after[direction] = property_changes.apply(
-                    world.links[direction], action, back=place == 1, alone=len(link) == 1
+                    world.links[direction],
+                    action,
+                    world.topology.traces,
+                    back=place == 1,
+                    alone=len(link) == 1,
                 )
             except property_changes.Illegal as problem:
                 illegal(walk, step, direction, problem, when)
@@ -184,7 +188,8 @@ def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
             else:
                 values[field] = before
         try:
-            put(walk, direction, property_changes.restore(world.links[direction], values))
+            traces = world.topology.traces
+            put(walk, direction, property_changes.restore(world.links[direction], values, traces))
         except property_changes.Illegal as problem:
             name, now = world.link_names[direction], moment(world.now)
             message = f"set back, {problem.what} of {name!r} {problem.why} at {now}"
@@ -225,6 +230,9 @@ def _refuse(
     if action.flows and link.path is not None:
         hint = "write abw-flows=, or a background without flows="
         return "TS0243", "is a measured path, whose table says what flows get", hint
+    if rate_bps and link.own.trace:
+        why = "follows a trace, of which background traffic takes nothing"
+        return "TS0238", why, "write `set trace=none rate=RATE` first"
     if rate_bps and not link.own.rate_bps:
         return "TS0216", "has no rate that background traffic could take from", "give it a rate"
     least = least_rate(link.own)

@@ -11,11 +11,13 @@ from typing import Any
 
 from compiler import path_queues, queues
 from compiler.declare.topology import FIELDS
+from compiler.declare.trace_numbers import WORDS
 from compiler.expand import path_changes
 from compiler.expand.world import LinkNow
 from compiler.phrases import moment
 from compiler.plan.properties import LinkState, least_rate
 from compiler.plan.property_limits import LINK
+from compiler.plan.types import PlannedTrace
 from tdl import ast, link_rules
 from tdl.path_actions import AUTO
 from tdl.values import PPB
@@ -33,25 +35,66 @@ class Illegal(Exception):  # noqa: N818 - data for a diagnostic, not a failure
         super().__init__(why)
 
 
-def apply(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool, alone: bool) -> LinkNow:
+def apply(
+    link: LinkNow,
+    action: ast.Set | ast.Ramp,
+    traces: Sequence[PlannedTrace],
+    *,
+    back: bool,
+    alone: bool,
+) -> LinkNow:
     """A changed copy. `back`: this is the direction that `down` means, `up` being the other;
     `alone`: only this one is to change."""
     changes: dict[str, Any] = {}
+    said: set[str] = set()
     terms = link.path
     for assignment in action.assignments:
-        prop = assignment.prop.text
         _check_kind(link, assignment, alone=alone, ramp=isinstance(action, ast.Ramp))
+    for assignment in _of_direction(action, back=back):
+        if FIELDS.get(assignment.prop.text) == "trace":
+            changes |= _other_trace(link.own, assignment.trace, traces)
+    for assignment in _of_direction(action, back=back):
+        prop = assignment.prop.text
         if terms is not None and prop in path_changes.WORDS:
             terms = _changed_terms(terms, assignment, flipped=back != link.path_back)
             continue
         field = FIELDS[prop]
+        if field == "trace":
+            continue
         old = getattr(link.own, field)
         if prop == "dist":
             changes[field] = assignment.word or old
-        elif prop != ("up" if back else "down"):
+        else:
+            said.add(field)
             changes[field] = _value(prop, old, assignment)
+    _refuse_traced(changes.get("trace", link.own.trace), said, traces)
     queue_given = link.queue_given or "queue_bytes" in changes
-    return _changed(link, changes, queue_given=queue_given, terms=terms)
+    return _changed(link, changes, traces, queue_given=queue_given, terms=terms)
+
+
+def _of_direction(action: ast.Set | ast.Ramp, *, back: bool) -> list[ast.Assignment]:
+    others = ("up", "trace-up") if back else ("down", "trace-down")
+    return [one for one in action.assignments if one.prop.text not in others]
+
+
+def _other_trace(
+    own: LinkState, trace: ast.TraceFile | None, traces: Sequence[PlannedTrace]
+) -> dict[str, int]:
+    """What it has itself, and nothing in place of what only the trace before it had."""
+    before = {field: 0 for field, _ in traces[own.trace - 1].means} if own.trace else {}
+    found = (trace.number, dict(trace.means)) if trace is not None else (0, {})
+    return {**before, "trace": found[0], **found[1]}
+
+
+def _refuse_traced(number: int, said: set[str], traces: Sequence[PlannedTrace]) -> None:
+    if not number:
+        return
+    trace = traces[number - 1]
+    for field, _ in trace.means:
+        if field in said:
+            why = f"is that of the trace {trace.name!r}, which it follows"
+            hint = "write 'set trace=none' with it, or leave it to the trace"
+            raise Illegal(f"the {WORDS[field]}", why, hint, "TS0237")
 
 
 def _check_kind(link: LinkNow, assignment: ast.Assignment, *, alone: bool, ramp: bool) -> None:
@@ -65,6 +108,8 @@ def _check_kind(link: LinkNow, assignment: ast.Assignment, *, alone: bool, ramp:
     if FIELDS.get(prop) == "rate_bps":
         why = "is no property of a measured path"
         raise Illegal(f"the {prop}", why, f"write abw{'' if prop == 'rate' else f'-{prop}'}=RATE")
+    if FIELDS.get(prop) == "trace":
+        raise Illegal(f"the {prop}", "is no property of a measured path", "write abw=RATE")
     if prop not in path_changes.WORDS:
         return
     if ramp:
@@ -85,17 +130,25 @@ def _changed_terms(
 
 def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> list[str]:
     """Of LinkState, or of the terms of a path, those that the action sets in this direction."""
-    found: list[str] = []
-    for prop in (assignment.prop.text for assignment in action.assignments):
+    found: dict[str, None] = {}
+    for one in _of_direction(action, back=back):
+        prop = one.prop.text
         if link.path is not None and prop in path_changes.WORDS:
-            found += path_changes.fields(prop, flipped=back != link.path_back)
-        elif prop != ("up" if back else "down"):
-            found.append(FIELDS[prop])
-    return found
+            found |= dict.fromkeys(path_changes.fields(prop, flipped=back != link.path_back))
+        else:
+            found[FIELDS[prop]] = None
+        if one.trace is not None:
+            found |= dict.fromkeys(field for field, _ in one.trace.means)
+    return list(found)
 
 
 def between(
-    now: LinkNow, begin: LinkState, end: LinkState, changed: Sequence[str], part: tuple[int, int]
+    now: LinkNow,
+    begin: LinkState,
+    end: LinkState,
+    changed: Sequence[str],
+    part: tuple[int, int],
+    traces: Sequence[PlannedTrace],
 ) -> LinkNow:
     """A copy of `now` whose `changed` fields are so far on the way: `part` is a numerator and a
     denominator. Raises Illegal."""
@@ -107,7 +160,7 @@ def between(
             raise Illegal("the rate", "is unlimited at one end: there are no values between", hint)
         changes[field] = first + (2 * (last - first) * part[0] + part[1]) // (2 * part[1])
     given = now.queue_given or "queue_bytes" in changes
-    return _changed(now, changes, queue_given=given, terms=now.path)
+    return _changed(now, changes, traces, queue_given=given, terms=now.path)
 
 
 def remembered(link: LinkNow, field: str) -> Any:
@@ -119,7 +172,7 @@ def remembered(link: LinkNow, field: str) -> Any:
     return getattr(link.own, field)
 
 
-def restore(link: LinkNow, values: Mapping[str, Any]) -> LinkNow:
+def restore(link: LinkNow, values: Mapping[str, Any], traces: Sequence[PlannedTrace]) -> LinkNow:
     """A copy with these properties as they were (see remembered()). Raises Illegal."""
     given, terms = link.queue_given, link.path
     if terms is not None:
@@ -127,15 +180,23 @@ def restore(link: LinkNow, values: Mapping[str, Any]) -> LinkNow:
         values = {k: v for k, v in values.items() if k not in terms._fields}
     elif "queue_bytes" in values:
         given = values["queue_bytes"] != -1
-    return _changed(link, values, queue_given=given, terms=terms)
+    return _changed(link, values, traces, queue_given=given, terms=terms)
 
 
 def _changed(
-    link: LinkNow, changes: Mapping[str, Any], *, queue_given: bool, terms: ast.PathTerms | None
+    link: LinkNow,
+    changes: Mapping[str, Any],
+    traces: Sequence[PlannedTrace],
+    *,
+    queue_given: bool,
+    terms: ast.PathTerms | None,
 ) -> LinkNow:
-    """A copy with these values; a queue that is not given follows the rate, and what a path has
-    its terms. Raises Illegal."""
+    """A copy with these values, and the means of the trace that it follows then; a queue that is
+    not given follows the rate, and what a path has its terms. Raises Illegal."""
     own = link.own._replace(**changes)
+    if own.trace:
+        means: dict[str, Any] = dict(traces[own.trace - 1].means)
+        own = own._replace(**means)
     if terms is not None and terms != link.path:
         try:
             own = own._replace(**path_queues.direction(terms, back=link.path_back))
@@ -179,6 +240,9 @@ def _check(link: LinkState, taken: int) -> None:
         if LINK[field] == PPB:
             raise Illegal(f"the {word}", "would be above 100%", f"{word} is at most 1 or 100%")
         raise Illegal(f"the {word}", "would be beyond the range of the language", "lower it")
+    if taken and link.trace:
+        why = f"cannot be followed: {taken:,} b/s of background are taken from the link"
+        raise Illegal("the trace", why, "write `background 0` first", "TS0238")
     if taken and not link.rate_bps:
         why = f"cannot be unlimited: {taken:,} b/s of background are taken from it"
         raise Illegal("the rate", why, "write `background 0` first", "TS0216")

@@ -64,7 +64,8 @@ def _slopes(
         link = walk.world.links[direction]
         fields = tuple(property_changes.fields(link, action, back=direction in backs))
         try:
-            property_changes.between(link, link.own, target.own, fields, (1, 2))
+            traces = walk.world.topology.traces
+            property_changes.between(link, link.own, target.own, fields, (1, 2), traces)
         except property_changes.Illegal as problem:
             links.illegal(walk, step, direction, problem, when)
             return None
@@ -125,7 +126,9 @@ def _move(
     for direction, slope in slopes.items():
         now = walk.world.links[direction]
         try:
-            moved = property_changes.between(now, slope.begin, slope.end, slope.fields, part)
+            moved = property_changes.between(
+                now, slope.begin, slope.end, slope.fields, part, walk.world.topology.traces
+            )
         except property_changes.Illegal as problem:
             links.illegal(walk, step, direction, problem, f"at {moment(walk.world.now)}")
             return False

@@ -2,7 +2,8 @@
 
 `files.tar` is a ustar archive (POSIX.1-2017, pax) whose bytes depend on its members alone: by name,
 each with mode 0644 and neither owner nor time. Its members are `files/SHA256`, each content once,
-and `include/PATH`, the text that a statement of this path included. Format in docs/plan.md.
+`include/PATH`, the text that a statement of this path included, and `traces/SHA256`, what links
+follow (compiler/plan/traces.py). Format in docs/plan.md.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import tarfile
 from collections.abc import Iterable, Mapping
 
 from compiler.plan.format import ATTACHED, MAX_ATTACHED_BYTES, PlanError
-from compiler.plan.types import Service
+from compiler.plan.types import Topology
 
-_FILES, _INCLUDE = "files/", "include/"
+_FILES, _INCLUDE, _TRACES = "files/", "include/", "traces/"
 _HINT = "it was damaged, or written by another program: compile the source again"
 
 
@@ -32,9 +33,13 @@ def tar(members: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def encode(contents: Iterable[bytes], includes: Mapping[str, bytes]) -> bytes:
-    """files.tar of contents (each is kept once) and of included texts by path. PlanError."""
+def encode(
+    contents: Iterable[bytes], includes: Mapping[str, bytes], traces: Iterable[bytes] = ()
+) -> bytes:
+    """files.tar of contents and traces (each is kept once) and of included texts by path.
+    PlanError."""
     members = {_FILES + hashlib.sha256(data).hexdigest(): data for data in contents}
+    members |= {_TRACES + hashlib.sha256(data).hexdigest(): data for data in traces}
     members |= {_INCLUDE + path: data for path, data in includes.items()}
     _check_size(sum(map(len, members.values())))
     try:
@@ -56,24 +61,29 @@ class Attached:
         members = _members(data)
         self.contents: dict[str, bytes] = {}  # by digest
         self.includes: dict[str, bytes] = {}  # by path
+        self.traces: dict[str, bytes] = {}  # by digest
+        kinds = {_INCLUDE: self.includes, _TRACES: self.traces, _FILES: self.contents}
         for name, content in members.items():
-            if name.startswith(_INCLUDE):
-                self.includes[name.removeprefix(_INCLUDE)] = content
-            else:
-                self.contents[name.removeprefix(_FILES)] = content
+            kind = next((kind for kind in kinds if name.startswith(kind)), _FILES)
+            kinds[kind][name.removeprefix(kind)] = content
         try:
-            same = encode(self.contents.values(), self.includes) == data
+            same = encode(self.contents.values(), self.includes, self.traces.values()) == data
         except PlanError:
             same = False
         if not same:
             raise PlanError(ATTACHED, "is not as tstorm writes it", _HINT)
 
-    def check(self, services: Iterable[Service]) -> None:
-        """Raises PlanError unless there is just what the services are given."""
-        wanted = {file.digest for service in services for file in service.files}
-        for digest in sorted(wanted ^ self.contents.keys()):
-            what = "is missing" if digest in wanted else "belongs to no service"
-            raise PlanError(ATTACHED, f"the content {digest:.12} {what}", _HINT)
+    def check(self, topology: Topology) -> None:
+        """Raises PlanError unless there is just what the services are given and links follow."""
+        files = {file.digest for service in topology.services for file in service.files}
+        traces = {trace.digest for trace in topology.traces}
+        for wanted, found, owner in (
+            (files, self.contents, "service"),
+            (traces, self.traces, "link"),
+        ):
+            for digest in sorted(wanted ^ found.keys()):
+                what = "is missing" if digest in wanted else f"belongs to no {owner}"
+                raise PlanError(ATTACHED, f"the content {digest:.12} {what}", _HINT)
 
 
 def _members(data: bytes) -> dict[str, bytes]:

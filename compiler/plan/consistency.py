@@ -17,6 +17,7 @@ from compiler.plan.format import (
     MAX_NODES,
     MAX_PARAM,
     MAX_PARAMS,
+    MAX_TRACES,
     SNAPSHOTS,
     TIMELINE,
     TOPOLOGY,
@@ -24,6 +25,7 @@ from compiler.plan.format import (
     PlanError,
 )
 from compiler.plan.state import epochs as fold_epochs
+from compiler.plan.state import follows
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*", re.ASCII)
 
@@ -59,6 +61,8 @@ def topology(found: types.Topology) -> int:
         if node.service != -1:
             place.fail(f"{node.name} is not an instance and comes among bridges")
     _links(found, place)
+    if len(found.traces) > MAX_TRACES:
+        place.fail(f"more than {MAX_TRACES} traces")
     if any(a >= b for a, b in pairwise((-1, *found.quit_when, len(found.services)))):
         place.fail("quit_when must hold services, each once, ascending")
     return instances
@@ -127,6 +131,8 @@ def _links(found: types.Topology, place: Place) -> None:
         other = links[index ^ 1]
         if (link.src, link.dst) != (other.dst, other.src):
             place.fail(f"link {index} and {index ^ 1} are not the directions of one link")
+        if not follows(link.state, found):
+            place.fail(f"{link.name} is not what a trace of the plan has")
         if (link.src, link.dst) in pairs:
             place.fail(f"{link.name} appears twice")
         pairs.add((link.src, link.dst))

@@ -14,6 +14,7 @@ from compiler.plan import event_kinds, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
 from compiler.plan.properties import (
     BY_FIELD,
+    COMPOSED,
     MAX_FLOWS,
     PROPERTIES,
     RARE,
@@ -26,7 +27,8 @@ from compiler.plan.properties import (
 from compiler.plan.services import service_from_json, service_to_json
 
 TOPOLOGY_FIELDS = ("bootstrapper", "hops", "hops_at", "links", "network", "nodes", "quit_when",
-                   "routing", "services", "start_when_ready")  # fmt: skip
+                   "routing", "services", "start_when_ready", "traces")  # fmt: skip
+TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = {row.field: "" if row.table else 0 for row in PROPERTIES if row.rare}
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
@@ -47,6 +49,17 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
         "routing": topology.routing,
         "services": [service_to_json(service) for service in topology.services],
         "start_when_ready": int(topology.start_when_ready),
+        **({"traces": list(map(_trace_to_json, topology.traces))} if topology.traces else {}),
+    }
+
+
+def _trace_to_json(trace: types.PlannedTrace) -> dict[str, object]:
+    return {
+        "begin_ns": trace.begin_ns,
+        "hold": int(trace.holds),
+        "means": dict(trace.means),
+        "name": trace.name,
+        "sha256": trace.digest,
     }
 
 
@@ -72,8 +85,8 @@ def _link_to_json(link: types.Link) -> dict[str, object]:
 
 
 def topology_from_json(value: Any, place: Place) -> types.Topology:
-    boot, hops, at, links, network, nodes, ends, routing, services, waits = place.fields(
-        value, *TOPOLOGY_FIELDS
+    boot, hops, at, links, network, nodes, ends, routing, services, waits, traces = place.fields(
+        with_traces(value, place), *TOPOLOGY_FIELDS
     )
     most = len(place.items(services)) - 1
     return types.Topology(
@@ -87,6 +100,38 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
         hops_at=_source_place(at, place),
         start_when_ready=place.integer(waits, "start_when_ready", 0, 1) == 1,
         quit_when=tuple(place.integer(end, "quit_when", 0, most) for end in place.items(ends)),
+        traces=tuple(
+            _trace_from_json(item, place, i) for i, item in enumerate(place.items(traces), 1)
+        ),
+    )
+
+
+def with_traces(value: Any, place: Place) -> Any:
+    """What topology.json has, where they stand only if there are some."""
+    if type(value) is not dict:
+        return value
+    if value.get("traces") == []:
+        place.fail("traces are left out where there are none")
+    return {"traces": [], **value}
+
+
+def _trace_from_json(value: Any, outer: Place, number: int) -> types.PlannedTrace:
+    place = Place(outer.file, outer.line, f"trace {number}")
+    begin, hold, means, name, digest = place.fields(
+        value, "begin_ns", "hold", "means", "name", "sha256"
+    )
+    if type(means) is not dict or not means or not means.keys() <= set(TRACED):
+        place.fail(f"means must have some of {', '.join(TRACED)}")
+    return types.PlannedTrace(
+        name=place.text(name, "name"),
+        digest=place.text(digest, "sha256"),
+        begin_ns=place.integer(begin, "begin_ns"),
+        holds=place.integer(hold, "hold", 0, 1) == 1,
+        means=tuple(
+            (field, place.integer(means[field], field, 0, BY_FIELD[field].stored))
+            for field in TRACED
+            if field in means
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-from compiler.plan.format import DISTRIBUTIONS, MAX_INT, PPB
+from compiler.plan.format import DISTRIBUTIONS, MAX_INT, MAX_TRACES, PPB
 
 _DAY_NS = 86_400 * 10**9
 
@@ -49,6 +49,7 @@ class LinkState(NamedTuple):
     capacity_bps: int = 0  # at which packets leave where others have a part; 0: the rate
     wmax_bytes: int = 0  # of a measured path: a flow has no more on its way
     flow_rates: str = ""  # of a measured path: rate and queue by flows (see FlowRate)
+    trace: int = 0  # which of the plan's it follows, from 1 on; the properties above are its means
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ PROPERTIES = (
     Property("capacity_bps", "cap", 10**13, rare=True, called="capacity"),
     Property("wmax_bytes", "wmax", 1 << 30, rare=True, told=False),
     Property("flow_rates", "flows", rare=True, table=True),
+    Property("trace", "trace", MAX_TRACES, rare=True),
 )
 RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end
 NUMBERS = tuple(row for row in PROPERTIES if not row.words and not row.table)

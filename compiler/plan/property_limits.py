@@ -34,6 +34,7 @@ _ONE_BY_ONE = (
     "reorder_ns",
     "reject_ppb",
     "mtu_bytes",
+    "trace",
     "capacity_bps",  # where it is not carried out, a background takes from the rate alone
     "wmax_bytes",
 )

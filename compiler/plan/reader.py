@@ -107,7 +107,7 @@ class Plan:
     def attached(self) -> Attached:
         """What the files of services hold, by digest, and included texts, by path."""
         found = Attached(self._load(form.ATTACHED))
-        found.check(self.topology.services)
+        found.check(self.topology)
         return found
 
     @cached_property

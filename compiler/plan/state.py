@@ -52,6 +52,14 @@ class _Links:
         )
 
 
+def follows(state: LinkState, topology: Topology) -> bool:
+    """Whether the link follows one of the plan's traces, and has its means; or none."""
+    if not state.trace:
+        return True
+    known = topology.traces[state.trace - 1 : state.trace]
+    return bool(known) and all(getattr(state, field) == mean for field, mean in known[0].means)
+
+
 class Fold:
     """Applies events one by one and says what changed since it was last asked."""
 
@@ -139,6 +147,8 @@ class Fold:
         link = self._link(event)
         changes: dict[str, Any] = dict(event.args)
         self.links.own[link] = self.links.own[link]._replace(**changes)
+        if not follows(self.links.own[link], self.topology):
+            _refuse(event, "is not what a trace of the plan has")
         self._check_background(event, link)
 
     def _background(self, event: Event) -> None:

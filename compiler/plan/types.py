@@ -102,6 +102,17 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedTrace:
+    """What links follow from `begin_ns` on; its number is its position in Topology.traces + 1."""
+
+    name: str  # as the source has it
+    digest: str  # SHA-256 of its content (compiler/plan/traces.py), which is in files.tar
+    begin_ns: int
+    holds: bool  # its last values stay; else it begins again at its end
+    means: tuple[tuple[str, int], ...]  # of the properties that it has, by field of LinkState
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     services: tuple[Service, ...]
     nodes: tuple[Node, ...]
@@ -113,6 +124,7 @@ class Topology:
     hops_at: tuple[str, int] = ("", 0)  # file and line that says so
     start_when_ready: bool = False  # time 0 is when all that are there at first are ready
     quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have
+    traces: tuple[PlannedTrace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

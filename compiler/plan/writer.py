@@ -35,6 +35,7 @@ class PlanContents:
     snapshots: Iterable[tuple[Epoch, RouteDelta]]
     tool_version: str = form.TOOL_VERSION
     attached: Collection[bytes] = ()  # what the files of services hold
+    traces: Collection[bytes] = ()  # what links follow
     includes: Mapping[str, bytes] = field(default_factory=dict)  # included texts, by path
     expectations: Sequence[PlannedExpectation] = ()
     figures: Sequence[PlannedFigure] = ()
@@ -74,8 +75,8 @@ def _check(contents: PlanContents) -> None:
 
 
 def _attached(contents: PlanContents) -> bytes:
-    data = attached.encode(contents.attached, contents.includes)
-    attached.Attached(data).check(contents.topology.services)
+    data = attached.encode(contents.attached, contents.includes, contents.traces)
+    attached.Attached(data).check(contents.topology)
     return data
 
 

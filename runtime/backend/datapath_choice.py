@@ -49,6 +49,10 @@ def check(plan: Plan, options: RunOptions) -> None:
     refused = capabilities.refusal(plan, options.backend)
     if refused:
         raise RunError(refused, "leave it out")
+    if plan.topology.traces and options.pace != 1:
+        name = plan.topology.traces[0].name
+        message = f"links follow traces ({name}), which take the time that they take"
+        raise RunError(message, "leave --pace out")
     kernel = options.datapath == "kernel"
     end = {} if options.until_ns is None else {"end_ns": options.until_ns}
     datapath = "kernel" if kernel else "user" if options.hosts else HOP_EXACT

@@ -44,7 +44,7 @@ def figures(
     arrived = [(probe, probe.delay_ns) for probe in probes if probe.delay_ns is not None]
     over = _over(probes, planned)
     strays = [late_ns - planned.apart_ns for late_ns in over]
-    plain = sorted(delay - planned.delay_ns for _, delay in arrived)
+    plain = sorted(delay - planned.delay_ns - probe.wait.least_ns for probe, delay in arrived)
     more, less = _loss(probes, planned, alarm)
     if planned.jitter_ns:
         late, early = _mean(arrived, planned, alarm)
@@ -110,9 +110,9 @@ def _mean(
     if count < few or planned.cut:
         return None, None
     usual_ns = planned.delay_ns + planned.apart_mean_ns
-    values = [delay - usual_ns for _, delay in calm]
+    values = [delay - usual_ns - probe.wait.least_ns for probe, delay in calm]
     mean = math.fsum(values) / len(values)
-    waits = math.fsum(probe.wait.most_ns for probe, _ in calm) / len(calm)
+    waits = math.fsum(one.wait.most_ns - one.wait.least_ns for one, _ in calm) / len(calm)
     unsure = binomial.deviations(alarm) * max(planned.deviation_ns, _spread(values, mean))
     unsure /= math.sqrt(count)
     return round(mean - waits - unsure), round(-mean - unsure)

@@ -40,6 +40,7 @@ class ExpectedDelay:
     apart_ns: int = 0  # what all links may add to a packet that keeps no order
     apart_share: float = 0.0  # of packets that one of them adds to, at most
     apart_mean_ns: float = 0.0  # what they add on average
+    varies: bool = False  # the network does, by a trace: parts are not like the whole
 
     @property
     def loses_all(self) -> bool:
@@ -65,7 +66,7 @@ def expected(crossed: tuple[PlannedWay, ...]) -> ExpectedDelay:
             if state.jitter_ns:
                 kinds.add(state.distribution)
                 spread += _variance(state)
-                cut |= state.delay_ns < _reach(state)
+                cut |= state.delay_ns < reach(state)
     heavy = not kinds.isdisjoint(HEAVY)
     states = [state for way in crossed for state in way.states]
     stray = [(state.reorder_ppb / 1e9, state.reorder_ns) for state in states if state.reorder_ns]
@@ -100,7 +101,7 @@ def _variance(state: LinkState) -> float:
     return float(state.jitter_ns**2) / (3 if state.distribution == "uniform" else 1)
 
 
-def _reach(state: LinkState) -> float:
+def reach(state: LinkState) -> float:
     """How far below its delay a packet may be early (docs/pktd.md, delay and jitter)."""
     factors = {"normal": 3.7, "uniform": 1.0, "pareto": 0.62, "paretonormal": 2.0}
     return state.jitter_ns * factors[state.distribution]
@@ -114,6 +115,7 @@ class Wait:
     most_ns: int
     may_drop: bool
     crowded: bool
+    least_ns: int = 0  # that a trace adds in any case; below 0 where its delay is below the mean
 
 
 @dataclass(frozen=True, slots=True)

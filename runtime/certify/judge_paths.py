@@ -7,6 +7,7 @@ lasts for hardly more than half of them: so it is looked for in shorter parts th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -30,7 +31,8 @@ from runtime.certify.judged_probes import (
     Visit,
     grouped,
 )
-from runtime.certify.planned_paths import Planned
+from runtime.certify.planned_paths import Planned, PlannedWay
+from runtime.certify.traced_way import RunTraces, most_bits, of_run
 from runtime.certify.traffic import Traffic
 from runtime.judge.verdict import Judge, milliseconds, quantity
 from runtime.probing.probe_intervals import LARGE_BYTES
@@ -162,7 +164,8 @@ def _says_of_packets(found: DelayEvidence, planned: ExpectedDelay) -> bool:
 def _pieces(group: Sequence[Visit]) -> Iterator[list[JudgedProbe]]:
     probes = [probe for visit in group for probe in visit.probes]
     yield probes
-    if len(probes) >= 2 * CHUNK:
+    varies = group[0].expected is not None and group[0].expected.varies
+    if len(probes) >= 2 * CHUNK and not varies:
         for begin in range(0, len(probes) - CHUNK + 1, CHUNK):
             yield probes[begin : begin + CHUNK]
 
@@ -269,7 +272,9 @@ class _Told:
             middle = "on average" if self.planned.jitter_ns else "again and again"
             text = self._delay(early_ns, "earlier", middle)
             least_ns = self.planned.delay_ns - bound
-            first_ns = self._first(lambda _probe, delay_ns: delay_ns < least_ns)
+            first_ns = self._first(
+                lambda probe, delay_ns: delay_ns - probe.wait.least_ns < least_ns
+            )
             self._measure("path_early", early_ns, text, bound, True, first_ns)
 
     def _tail(self, tail_ns: int | None) -> None:
@@ -327,21 +332,24 @@ def judge_rates(
     """No pair gets more over seconds than the slowest link of its path carries."""
     bound = judge.threshold("path_rate")
     delivered = traffic.delivered
+    known = of_run(planned)
     windows = _Windows(delivered.bucket_ns, cache(traffic.told_from))  # pairs have the same buckets
     for pair, stretches in planned:
         key = traffic.key(pair)
         for stretch in stretches:
             if stretch.there is None or not stretch.there.totals.rate_bps:
                 continue
-            rate = min(filter(None, map(most_rate, stretch.there.states)))
+            rate: float = min(filter(None, map(most_rate, stretch.there.states)))
             delay_ns = stretch.there.totals.delay_ns
             begin_ns = traffic.told_by(stretch.begin_ns + delay_ns) + SETTLE_NS
             last_ns = stretch.end_ns - delivered.bucket_ns
             at_once = _at_once(stretch.there.states)
-            best = windows.busiest(*delivered.between(key, begin_ns, last_ns + 1), at_once)
+            counted = delivered.between(key, begin_ns, last_ns + 1)
+            limit = _limit(stretch.there, known) or _always(rate)
+            best = windows.busiest(*counted, at_once, limit)
             if best is None:
                 continue
-            at_ns, bps, later_bps = best
+            at_ns, bps, later_bps, rate = best
             subject = f"{name(pair[0])} to {name(pair[1])}"
             figure = max(0, round((later_bps / rate - 1) * 1e6))
             text = f"{subject}: {bps / 1e6:.4g} Mb/s went over a path of {rate / 1e6:.4g} Mb/s"
@@ -352,6 +360,29 @@ def _at_once(states: Sequence[LinkState]) -> int:
     """What links carry beside their rate, bytes: where others have a part of a link, what fills its
     queue leaves at the link's whole capacity."""
     return max((most_queue(state) for state in states if state.capacity_bps), default=0)
+
+
+_Limit = Callable[[int, int], float]  # b/s, of what was delivered from one time to another
+
+
+def _always(rate: float) -> _Limit:
+    return lambda _from_ns, _to_ns: rate
+
+
+def _limit(way: PlannedWay, known: RunTraces | None) -> _Limit | None:
+    """What the traces of a way let through; None if none of them has a rate. What waited behind
+    them at other links comes beside it."""
+    if known is None or most_bits(way, known, 0, 1) is None:
+        return None
+    others = [state for state in way.states if state.rate_bps and not state.trace]
+    least = min((float(most_rate(state)) for state in others), default=math.inf)
+    waits = 8 * sum(map(most_queue, others))
+
+    def limit(from_ns: int, to_ns: int) -> float:
+        bits = most_bits(way, known, from_ns - way.totals.delay_ns, to_ns) or 0
+        return max(min((bits + waits) * 1e9 / (to_ns - from_ns), least), 1.0)
+
+    return limit
 
 
 class _Windows:
@@ -367,10 +398,11 @@ class _Windows:
         self._spans_ns: list[int] = []
 
     def busiest(
-        self, begins: Sequence[int], counts: Sequence[int], at_once: int
-    ) -> tuple[int, float, float] | None:
-        """When the most was delivered within a window, and at least at which rate; and at which
-        rate all of it but `at_once` bytes. The first windows are shorter than the others."""
+        self, begins: Sequence[int], counts: Sequence[int], at_once: int, limit: _Limit
+    ) -> tuple[int, float, float, float] | None:
+        """When the most was delivered within a window beside what is possible then: at least at
+        which rate; at which rate all of it but `at_once` bytes; and what the possible one is. The
+        first windows are shorter than the others."""
         if not begins or begins[-1] + self._bucket_ns - begins[0] < self._span_ns:
             return None
         if begins != self._begins:
@@ -380,9 +412,11 @@ class _Windows:
         totals = map(sub, islice(until, 1, None), before)
         found = list(zip(totals, self._spans_ns, strict=True))
         rates = [(total - at_once) * 8e9 / ns for total, ns in found]
-        later_bps = max(rates)
-        at = rates.index(later_bps)
-        return begins[self._firsts[at]], found[at][0] * 8e9 / found[at][1], later_bps
+        ends = (begin + self._bucket_ns for begin in begins)
+        most = [limit(end - ns, end) for end, ns in zip(ends, self._spans_ns, strict=True)]
+        at = max(range(len(rates)), key=lambda one: rates[one] / most[one])
+        bps = found[at][0] * 8e9 / found[at][1]
+        return begins[self._firsts[at]], bps, rates[at], most[at]
 
     def _lay(self, begins: Sequence[int]) -> None:
         self._begins, self._firsts, self._spans_ns = begins, [], []

@@ -22,6 +22,7 @@ from runtime.certify.expected_delay import (
 )
 from runtime.certify.planned_paths import Pair, Planned, PlannedStretch
 from runtime.certify.probing_ends import ProbingEnds
+from runtime.certify.traced_way import RunTraces, TracedWay, of_run, traced
 from runtime.certify.traffic import Traffic
 from runtime.errors import RunError
 from runtime.json_schema import REMEDY
@@ -51,6 +52,7 @@ class Visit:
     stretch: PlannedStretch
     expected: ExpectedDelay | None  # None: no path
     queues: tuple[Queue, ...]  # on its way
+    traced: TracedWay | None = None  # that way, where links of it follow traces
     probes: list[JudgedProbe] = field(default_factory=list)
 
 
@@ -104,7 +106,8 @@ def meet(
     """`draws`: see queues. RunError for a pair that the header does not have."""
     stretches = [planned.stretches[pair] for pair in header.pairs]
     most_ns = [_longest_ns(one, both=header.both) for one in stretches]
-    visits = [_visits(number, one, header, draws) for number, one in enumerate(stretches)]
+    known = of_run(planned)
+    visits = [_visits(n, one, header, known, draws) for n, one in enumerate(stretches)]
     small = _Placing(header.pairs, visits, most_ns, traffic, lives)
     large = _Placing(header.pairs, _without_probes(visits), most_ns, traffic, lives)
     for record in records:
@@ -169,13 +172,19 @@ def _longest_ns(stretches: Iterable[PlannedStretch], *, both: bool) -> int:
 
 
 def _visits(
-    number: int, stretches: Sequence[PlannedStretch], header: JudgedHeader, draws: bool
+    number: int,
+    stretches: Sequence[PlannedStretch],
+    header: JudgedHeader,
+    known: RunTraces | None,
+    draws: bool,
 ) -> list[Visit]:
     found = []
     for stretch in stretches:
         crossed = ways(stretch, both=header.both)
         there = expected(crossed) if crossed else None
-        found.append(Visit(number, stretch, there, queues(crossed, draws=draws)))
+        way = traced(crossed, known)
+        there = way.expected(there) if way is not None and there is not None else there
+        found.append(Visit(number, stretch, there, queues(crossed, draws=draws), way))
     return found
 
 
@@ -190,7 +199,10 @@ def _place(
     until_ns = sent_ns + (planned_ns if delay_ns is None else delay_ns)
     if sent_ns < stretch.begin_ns + GUARD_NS or until_ns + GUARD_NS > stretch.end_ns:
         return
-    met = wait(traffic, visit.queues, sent_ns, until_ns)
+    if visit.traced is not None:
+        met = visit.traced.wait(traffic, sent_ns, until_ns)
+    else:
+        met = wait(traffic, visit.queues, sent_ns, until_ns)
     latest_ns = sent_ns + planned_ns + met.most_ns + GUARD_NS
     in_time = latest_ns <= stretch.end_ns and met.most_ns < LOST_NS
     if in_time or delay_ns is not None:

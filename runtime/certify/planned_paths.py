@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.plan.event_kinds import DOWN
+from compiler.plan.followed import of_plan
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.reader import Plan
@@ -65,6 +66,8 @@ class Planned:
         self._open: dict[Pair, tuple[int, PlannedWay | None, PlannedWay | None, bool]] = {}
         self._state = state = plan.routed(schedule.start)
         self._links = list(state.links)
+        self.traces = of_plan(plan) if plan.topology.traces else None
+        self.start_ns = schedule.options.start_at_ns  # of the plan, which is 0 here
         self._both = {way for pair in self.stretches for way in (pair, pair[::-1])}
         self._compose(self._both)
         self._begin(self.stretches, 0, 0)

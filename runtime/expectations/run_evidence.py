@@ -17,7 +17,7 @@ from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.certify.judged_probes import JudgedProbe, Visit
-from runtime.certify.planned_paths import Pair, PlannedStretch
+from runtime.certify.planned_paths import Pair, PlannedStretch, PlannedWay
 from runtime.expectations.window import Covered
 from runtime.options import COMPLETED, VIRTUAL
 from runtime.probing.probe_record import why_not
@@ -183,6 +183,16 @@ class RunEvidence:
     def stretches(self, pair: Pair) -> Sequence[PlannedStretch]:
         planned = self.evidence.planned
         return () if planned is None else planned.stretches.get(pair, ())
+
+    def rate_bps(self, way: PlannedWay, from_ns: int, to_ns: int) -> int:
+        """Of a path in a part of a stretch: links that follow traces have what those have then."""
+        planned = self.evidence.planned
+        known = None if planned is None else planned.traces
+        if known is None or not any(state.trace for state in way.states):
+            return way.totals.rate_bps
+        begin, end = self.clock.plan_time(from_ns), self.clock.plan_time(to_ns)
+        states = (known.means(state, begin, end) for state in way.states)
+        return min((state.rate_bps for state in states if state.rate_bps), default=0)
 
     def delivered(self, pair: Pair) -> CounterGrowth:
         """Bytes, of a pair of an expectation."""

@@ -100,7 +100,8 @@ def _planned_bps(records: RunEvidence, pair: Pair, low: int, high: int) -> int |
         if not stretch.there.totals.rate_bps:
             began = moment(records.clock.plan_time(stretch.begin_ns))
             return f"its path has no limit since {began}, so the plan has no rate to compare with"
-        bits_ns += stretch.there.totals.rate_bps * span_ns
+        begin_ns = max(stretch.begin_ns, low)
+        bits_ns += records.rate_bps(stretch.there, begin_ns, begin_ns + span_ns) * span_ns
     if not known_ns:
         return "its planned path is not known"
     return bits_ns // known_ns or "the plan has no path for it"

@@ -39,6 +39,7 @@ def record(plan: Plan, end_ns: int | None, notes: list[str]) -> dict[str, Any]:
         "ends": [[link.src, link.dst] for link in topology.links],
         "fields": list(FIELDS),
         "epochs": [],
+        "traces": [trace.name for trace in topology.traces],
     }
     if len(topology.nodes) > MOST_NODES or len(topology.links) > MOST_LINKS:
         notes.append(

@@ -15,6 +15,7 @@ from tdl.codes.expectation_codes import EXPECTATIONS
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
 from tdl.codes.syntax_codes import SYNTAX
+from tdl.codes.trace_codes import TRACE_CODES
 
 ALL = (
     *SYNTAX,
@@ -25,6 +26,7 @@ ALL = (
     *EXPECTATIONS,
     *WARNINGS,
     *COMMANDS,
+    *TRACE_CODES,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
+from compiler.sources import SourceFolder
 from runtime.certify import certificate
 from runtime.certify.expected_delay import expected, ways
 from runtime.certify.planned_paths import Planned, find
@@ -60,7 +61,7 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True, exist_ok=True)
-        self.plan: Plan = compile_source(self.text).plan
+        self.plan: Plan = compile_source(self.text, sources=SourceFolder(self.place)).plan
         self.timeline = Schedule(self.plan, self.options)
         self.numbers = {node.name: n for n, node in enumerate(self.plan.topology.nodes)}
         self._random = random.Random(self.seed)

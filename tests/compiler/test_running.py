@@ -22,7 +22,7 @@ from compiler.plan.capabilities import (
 from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from compiler.plan.services import SIGNALS
-from compiler.plan.types import Mount, PlanFile, Service
+from compiler.plan.types import Mount, PlanFile, Service, Topology
 from compiler.sources import RecordedFiles, SourceFolder
 from tdl import words
 from tdl.diagnostics import TdlError
@@ -229,7 +229,7 @@ def test_a_changed_files_tar_is_refused(at: int) -> None:
 def test_a_files_tar_of_other_files_is_refused() -> None:
     service = first("service a")
     with pytest.raises(PlanError, match="belongs to no service"):
-        Attached(encode([b"one"], {})).check([service])
+        Attached(encode([b"one"], {})).check(Topology((service,), (), (), "", "delay"))
 
 
 def test_the_language_and_the_plan_know_the_same_signals() -> None:

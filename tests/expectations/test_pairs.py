@@ -294,3 +294,17 @@ def test_doubts_of_the_verdict_are_said(tmp_path: Path) -> None:
     found = finding(scene, expecting(scene, RTT, *AB, op="<", value=25 * MS))
     assert found["state"] == "failed"
     assert "; the run is DEGRADED: a.0 to b.0: packets came" in found["message"]
+
+
+def test_the_planned_rate_of_a_trace_is_that_of_the_time(tmp_path: Path) -> None:
+    """10 s of 1.2 Mb/s and 10 s of 12 Mb/s by turns."""
+    lines = [*range(10, 10_001, 10), *range(10_001, 20_001)]
+    (tmp_path / "cell.trace").write_text("".join(f"{ms}\n" for ms in lines))
+    text = TDL.replace("latency=5ms up=100Mb symmetric", "trace=cell.trace", 1)
+    scene = _scene(tmp_path, text)
+    scene.flow("a.0", "b.0", 1_200_000)
+    how = {"op": ">", "value": 90 * PERCENT, "of_plan": True}
+    for from_s, state in ((2, "passed"), (12, "failed"), (22, "passed")):
+        when = {"from_ns": from_s * SECOND, "to_ns": (from_s + 6) * SECOND}
+        found = finding(scene, expecting(scene, THROUGHPUT, *AB, **how, **when))
+        assert found["state"] == state, found["message"]

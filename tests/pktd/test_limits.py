@@ -28,9 +28,17 @@ def pktd() -> Iterator[Client]:
         assert engine.close() == 0
 
 
+def make_last_trace(pktd: Client) -> None:
+    """There has to be one to be followed."""
+    pktd(f"trace {LINK['trace']} begin=0 period=1000000")
+    pktd(f"steps {LINK['trace']} 1 end")
+
+
 @pytest.mark.parametrize("declared", [LINK_LINE, PATH_LINE], ids=["link", "path"])
 def test_pktd_takes_the_limit_and_no_more(pktd: Client, declared: str) -> None:
     pktd(declared)
+    if declared is LINK_LINE:
+        make_last_trace(pktd)
     change = "set 0" if declared is LINK_LINE else "path 0 1"
     limits = PATHS[HOP_EXACT if declared is LINK_LINE else "user"]
     for key, limit in figures(limits):
@@ -46,6 +54,7 @@ def test_pktd_takes_the_limit_and_no_more(pktd: Client, declared: str) -> None:
 
 def test_a_link_of_a_plan_is_within_it(pktd: Client) -> None:
     everything = " ".join(f"{key}={limit}" for key, limit in figures(LINK))
+    make_last_trace(pktd)
     pktd(f"link 0 0 1 {everything} dist=pareto seed=1 up=1")
     pktd.commit()
 

@@ -145,7 +145,7 @@ def _state(rnd: random.Random) -> LinkState:
 
 
 def _rare(rnd: random.Random) -> dict[str, Any]:
-    rows = [row for row in PROPERTIES if row.rare]
+    rows = [row for row in PROPERTIES if row.rare and row.field != "trace"]
     chosen = rnd.sample(rows, rnd.randrange(1, 4))
     return {row.field: _table(rnd) if row.table else rnd.randrange(10**9) for row in chosen}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
-from compiler.sources import Content
+from compiler.sources import NOWHERE, Content
 from runtime.backend.base import Effect
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import ProgramsError
@@ -31,6 +31,8 @@ TEXT = (
 
 
 class Included:
+    trace = NOWHERE.trace
+
     def text(self, path: str) -> bytes:
         assert path == "crash.tdl"
         return b"\nat 1600ms a crash\n"

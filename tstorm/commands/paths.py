@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from compiler.plan.types import Link, Node
 
 
+SHOWN_TRACES = 10
 FEW = 1000  # pairs that are composed one by one, without reading the rest of the plan
 
 
@@ -73,6 +74,25 @@ class _Names(dict[int, str]):
     def __missing__(self, index: int) -> str:
         self[index] = found = self._form(self._records[index].name)
         return found
+
+
+def _tell_traces(plan: Plan, at_ns: int) -> None:
+    """Of links that follow a trace a table has the mean."""
+    if not plan.topology.traces:
+        return
+    from compiler.plan.followed import of_plan
+    from tstorm.pathtext import followed
+
+    known = of_plan(plan)
+    until = next((one.at_ns for one in plan.epochs if one.at_ns > at_ns), plan.end_ns)
+    links = zip(plan.topology.links, plan.folded_at(at_ns).links, strict=True)
+    traced = [(link.name, state) for link, state in links if state.trace]
+    for name, state in traced[:SHOWN_TRACES]:
+        one = known.between(state, at_ns, until)
+        assert one is not None
+        output.note(f"note: until {units.duration(until)} {followed(name, one)}")
+    if len(traced) > SHOWN_TRACES:
+        output.note(f"note: and {len(traced) - SHOWN_TRACES:,} more links follow traces")
 
 
 _KEYS = (*Totals._fields, "dst", "links", "reachable", "rtt_ns", "src")
@@ -155,6 +175,7 @@ def command(
         starts = _joined(state.nodes, sources, src)
         ends = _joined(state.nodes, targets, dst)
         found = _paths(plan, state, starts, ends)
+        _tell_traces(plan, at_ns or 0)
         if form == "json":
             quoted = output.to_json
             nodes, links = _Names(topology.nodes, quoted), _Names(topology.links, quoted)

@@ -91,7 +91,10 @@ class HopNetwork:
 
     def _first_lines(self, bound: Mapping[int, int]) -> list[str]:
         plan, schedule = self._plan, self._schedule
-        lines = list(staging.declaration_lines(plan.topology, schedule.start.links))
+        start_ns = self._options.start_at_ns
+        traces = plan.topology.traces
+        lines = list(staging.trace_lines(traces, plan.attached.traces, start_ns)) if traces else []
+        lines.extend(staging.declaration_lines(plan.topology, schedule.start.links))
         lines.extend(staging.route_lines(plan.route_groups(schedule.first, whole=True)))
         lines.extend(dialect.attach_lines(bound))
         return lines

@@ -5,11 +5,12 @@ Node and link numbers are the plan's indices, so nothing is translated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.plan.properties import LinkState, has_rare
 from compiler.plan.routes.behind import RouteGroup
-from compiler.plan.types import Link, Topology
+from compiler.plan.traces import head_words
+from compiler.plan.types import Link, PlannedTrace, Topology
 from runtime.datapath import dialect
 
 LINE_BYTES = 60_000  # below pktd's 65,536
@@ -27,6 +28,24 @@ def _set_line(index: int, state: LinkState, rare: set[int]) -> str:
     whole = index in rare
     (rare.add if has_rare(state) else rare.discard)(index)
     return f"set {index} {_state(state, whole=whole)}"
+
+
+def trace_lines(
+    traces: Sequence[PlannedTrace], contents: Mapping[str, bytes], start_ns: int
+) -> Iterator[str]:
+    """Every trace of the plan, each content once. The run begins at `start_ns` of the plan."""
+    known: dict[tuple[str, bool], int] = {}
+    for number, trace in enumerate(traces, 1):
+        data, kind = contents[trace.digest], (trace.digest, trace.holds)
+        begin = f"trace {number} begin={(trace.begin_ns - start_ns) % (1 << 64)}"
+        if kind in known:
+            yield f"{begin} like={known[kind]}"
+            continue
+        known[kind] = number
+        yield " ".join((begin, *head_words(data), f"hold={int(trace.holds)}"))
+        for line in data.decode("ascii").splitlines()[1:]:
+            yield f"steps {number} {line}"
+        yield f"steps {number} end"
 
 
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:

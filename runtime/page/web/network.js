@@ -254,7 +254,7 @@ function showTip(tip, event, box, model, view, state) {
   const { node, link } = state.hover;
   const lines = node !== undefined
     ? [model.network.nodes[node], NODE_WORDS[nodeNow(model, view, state, node)]]
-    : linkWords(model.network.links[link], linkNow(model, view, state, link));
+    : linkWords(model.network.links[link], linkNow(model, view, state, link), model.network.traces);
   tip.replaceChildren(...lines.map((line, at) => el(at ? "div" : "b", {}, line)));
   const place = box.getBoundingClientRect();
   const x = event.clientX - place.left;
@@ -278,12 +278,13 @@ const RARE = [
   ["wmax_bytes", (n) => `windows of ${bytes(n)}`],
 ];
 
-function linkWords(name, now) {
+function linkWords(name, now, traces) {
   const words = [name, now.up ? `${rate(now.flow)} of ${now.rate_bps ? rate(now.rate_bps) : "no limit"}` : "down"];
   if (now.load !== null) words.push(`load ${percent(now.load)}`);
   if (now.delay_ns !== undefined) {
     words.push(`delay ${span(now.delay_ns)}${now.jitter_ns ? ` ± ${span(now.jitter_ns)}` : ""}`);
     words.push(`loss ${percent(now.loss_ppb / 1e9)}`);
+    if (now.trace) words.push(`follows ${traces[now.trace - 1]}: rate on average`);
     words.push(...RARE.filter(([field]) => now[field]).map(([field, words]) => words(now[field])));
   }
   if (now.queue) words.push(`queue ${bytes(now.queue)}`);

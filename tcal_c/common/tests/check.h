@@ -38,6 +38,7 @@
 void test_structures(void);
 void test_draws(void);
 void test_queues(void);
+void test_traces(void);
 void test_packets(void);
 void test_links(void);
 void test_flows(void);

@@ -18,26 +18,42 @@
 
 #include <limits.h>
 
-static uint64_t delayed(const struct link *link, uint64_t at_ns, int64_t deviation_ns) {
-    int64_t delay = (int64_t)link->delay_ns + deviation_ns;
+/* What the link's trace has at that time; NULL: nothing of its own. */
+static const struct trace_row *row_at(const struct transit *t, const struct link *link,
+                                      uint64_t at_ns) {
+    const struct trace *trace = link->trace;
+    if (!trace || !trace->row) {
+        return NULL;
+    }
+    int64_t since = (int64_t)(at_ns - counter_get(&t->epoch_ns) - trace->begin_ns);
+    return trace_row_at(trace, since > 0 ? (uint64_t)since : 0);
+}
+
+static uint64_t delayed(const struct link *link, const struct trace_row *row, uint64_t at_ns,
+                        int64_t deviation_ns) {
+    bool traced = row && link->trace->fields & TRACE_DELAY;
+    int64_t delay = (int64_t)(traced ? row->delay_ns : link->delay_ns) + deviation_ns;
     return at_ns + (delay > 0 ? (uint64_t)delay : 0);
 }
 
 static void set_due(const struct transit *t, struct link *link, struct piece *piece,
                     uint64_t after_ns) {
     uint64_t leaves = max_u64(piece->served_ns, after_ns);
+    const struct trace_row *row = row_at(t, link, leaves);
+    bool traced = row && link->trace->fields & TRACE_JITTER;
+    uint64_t jitter = traced ? row->jitter_ns : link->jitter_ns;
     if (piece->order == PIECE_ALONE) {
-        piece->due_ns = delayed(link, leaves, draw_scaled(piece->deviation, link->jitter_ns));
+        piece->due_ns = delayed(link, row, leaves, draw_scaled(piece->deviation, jitter));
         return;
     }
     uint64_t since = leaves - counter_get(&t->epoch_ns);
-    int64_t deviation = draw_jitter(link->seed, since, link->dist, link->jitter_ns);
+    int64_t deviation = draw_jitter(link->seed, since, link->dist, jitter);
     if (piece->order == PIECE_LATER) {
-        piece->due_ns = delayed(link, leaves, deviation) + link->impair.is.reorder_ns;
+        piece->due_ns = delayed(link, row, leaves, deviation) + link->impair.is.reorder_ns;
         return;
     }
     /* What came before a change may still be on its way. */
-    piece->due_ns = max_u64(delayed(link, leaves, deviation), link->last_due_ns);
+    piece->due_ns = max_u64(delayed(link, row, leaves, deviation), link->last_due_ns);
     link->last_due_ns = piece->due_ns;
 }
 
@@ -147,9 +163,19 @@ static void close_run(struct transit *t, struct link *link, struct piece *origin
     run->count = 0;
 }
 
+/* Bytes that a trace has not served. */
+static uint64_t unserved(const struct link_counters *c, const struct trace *trace, uint64_t at_ns) {
+    uint64_t until = counter_get(&c->busy_until_ns), zero = counter_get(&c->zero_ns);
+    u128 end = until > at_ns ? queue_served(trace, zero, until) : 0;
+    u128 not_now = queue_served(trace, zero, at_ns) + counter_get(&c->spare);
+    return end > not_now ? trace_bytes(trace, end - not_now) : 0;
+}
+
 uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *packets) {
+    const struct trace *trace = atomic_load_explicit(&c->trace, memory_order_acquire);
     uint64_t backlog =
-        queue_backlog(counter_get(&c->rate_bps), counter_get(&c->busy_until_ns), at_ns);
+        trace ? unserved(c, trace, at_ns)
+              : queue_backlog(counter_get(&c->rate_bps), counter_get(&c->busy_until_ns), at_ns);
     uint64_t bytes = counter_get(&c->burst_bytes);
     uint64_t count = counter_get(&c->burst_pkts);
     *packets = backlog && bytes ? (uint64_t)(((u128)backlog * count + bytes - 1) / bytes) : 0;
@@ -157,8 +183,15 @@ uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *p
 }
 
 static void tell_queue(struct link *link) {
-    counter_set(&link->count.rate_bps, link->queue.rate_bps);
-    counter_set(&link->count.busy_until_ns, link->queue.free_ns);
+    const struct queue *q = &link->queue;
+    counter_set(&link->count.rate_bps, q->rate_bps);
+    counter_set(&link->count.busy_until_ns, q->free_ns);
+    if (q->trace) {
+        u128 end = queue_served(q->trace, q->zero_ns, q->free_ns);
+        counter_set(&link->count.zero_ns, q->zero_ns);
+        counter_set(&link->count.spare, end > q->position ? (uint64_t)(end - q->position) : 0);
+    }
+    atomic_store_explicit(&link->count.trace, q->trace, memory_order_release);
 }
 
 static void count_accepted(struct link *link, uint64_t packets, uint64_t bytes) {
@@ -181,10 +214,15 @@ static bool queue_segment(struct transit *t, struct link *link, const struct pie
         uint64_t keep = idle ? 0 : 1;
         counter_set(&link->count.burst_pkts, counter_get(&link->count.burst_pkts) * keep + 1);
         counter_set(&link->count.burst_bytes, counter_get(&link->count.burst_bytes) * keep + bytes);
-        counter_set(&link->count.busy_until_ns, link->queue.free_ns);
+        tell_queue(link);
     }
     count_accepted(link, 1, bytes);
     return true;
+}
+
+static uint32_t loss_at(const struct transit *t, const struct link *link, uint64_t at_ns) {
+    const struct trace_row *row = row_at(t, link, at_ns);
+    return row && link->trace->fields & TRACE_LOSS ? (uint32_t)row->loss_ppb : link->loss_ppb;
 }
 
 /* Draws and queues one segment, the nth of its kind; true when it goes on. */
@@ -193,8 +231,9 @@ static bool offer_segment(struct transit *t, struct link *link, const struct pie
     const struct frame *frame = origin->frame;
     uint32_t bytes = packet_segment_bytes(&frame->info, segment);
     bool probe = frame->info.probe;
-    if (link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, link->loss_ppb)
-                      : draw_lost(link->seed, probe, nth, link->loss_ppb)) {
+    uint32_t loss_ppb = loss_at(t, link, at_ns);
+    if (link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, loss_ppb)
+                      : draw_lost(link->seed, probe, nth, loss_ppb)) {
         record_segment(t, link, origin, segment, FATE_LOSS, at_ns);
         counter_add(&link->count.drop_loss, 1);
         pair_drop(frame->pair, DROP_LOSS, 1);
@@ -214,7 +253,9 @@ static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
 
 static void add_to_run(struct transit *t, struct link *link, struct piece *origin, struct run *run,
                        uint32_t segment, const struct service *service, uint64_t at_ns) {
-    if (run->count && service->end_ns - run->start_ns > PIECE_SERVICE_NS) {
+    /* Each packet leaves a trace when the trace says so. */
+    bool alone = link->queue.trace || service->end_ns - run->start_ns > PIECE_SERVICE_NS;
+    if (run->count && alone) {
         close_run(t, link, origin, run, at_ns);
     }
     if (run->count == 0) {
@@ -295,9 +336,18 @@ static void impair_segment(struct transit *t, struct link *link, struct piece *o
     }
 }
 
+/* A trace counts from the experiment's start, which may have been told meanwhile. */
+static void look_at_epoch(const struct transit *t, struct link *link, uint64_t at_ns) {
+    uint64_t zero_ns = counter_get(&t->epoch_ns);
+    if (link->queue.trace && link->queue.zero_ns != zero_ns) {
+        queue_count_from(&link->queue, zero_ns, at_ns);
+    }
+}
+
 static void offer_segments(struct transit *t, struct link *link, struct piece *piece, uint64_t nth,
                            uint64_t at_ns) {
     struct run run = {0};
+    look_at_epoch(t, link, at_ns);
     for (uint32_t i = 0; i < piece->count; i++) {
         struct service service;
         uint32_t segment = piece->first + i;
@@ -352,7 +402,7 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     count_offered(link, piece, bytes);
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
-    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs) {
+    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs && !link->trace) {
         count_accepted(link, piece->count, bytes);
         piece->served_ns = at_ns;
         piece->order = PIECE_IN_ORDER;
@@ -401,6 +451,7 @@ static void flush(struct transit *t, struct link *link, uint64_t at_ns) {
     link->last_due_ns = 0;
     link->queue.free_ns = min_u64(link->queue.free_ns, at_ns);
     link->queue.left = 0;
+    link->queue.position = 0;
 }
 
 static void sort(struct link *link) {
@@ -411,6 +462,45 @@ static void sort(struct link *link) {
         insert(link, piece);
         piece = next;
     }
+}
+
+/* The segments of a piece that waits, without those `sent` bytes of it that have left. */
+static void requeue_piece(struct link *link, struct piece *piece, uint64_t *sent, uint64_t at_ns) {
+    struct service service = {at_ns, at_ns};
+    for (uint32_t i = piece->first; i < (uint32_t)piece->first + piece->count; i++) {
+        uint64_t bytes = packet_segment_bytes(&piece->frame->info, i);
+        uint64_t gone = min_u64(*sent, bytes - 1);
+        *sent -= gone;
+        queue_offer(&link->queue, at_ns, (uint32_t)(bytes - gone), &service);
+    }
+    piece->served_ns = service.end_ns;
+    piece->span_ns = 0;
+}
+
+/* What waited behind another trace, or a rate, waits behind this one: of the first packet the rest
+ * that has not left. */
+static void follow(struct transit *t, struct link *link, const struct trace *trace,
+                   uint64_t at_ns) {
+    uint64_t packets, waiting = 0;
+    uint64_t left = link_backlog(&link->count, at_ns, &packets);
+    const uint64_t limit = link->queue.limit_bytes;
+    uint64_t extra = link->queue.trace ? (uint64_t)trace_work(link->queue.trace, 0, 1) : 0;
+    queue_follow(&link->queue, trace && trace_serves(trace) ? trace : NULL);
+    look_at_epoch(t, link, at_ns);
+    link->queue.limit_bytes = UINT32_MAX; /* what is in it stays */
+    for (const struct piece *piece = link->head; piece; piece = piece->next) {
+        if (piece->served_ns > at_ns) {
+            waiting += packet_bytes(&piece->frame->info, piece->first, piece->count);
+            left -= min_u64(left, extra * piece->count);
+        }
+    }
+    uint64_t sent = waiting > left ? waiting - left : 0;
+    for (struct piece *piece = link->head; piece; piece = piece->next) {
+        if (piece->served_ns > at_ns) {
+            requeue_piece(link, piece, &sent, at_ns);
+        }
+    }
+    link->queue.limit_bytes = limit;
 }
 
 /* Gives what waits at `at_ns` its new times; what travels already keeps its own. */
@@ -509,7 +599,12 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     if (fields & LINK_CAP) {
         link->queue.capacity_bps = config->capacity_bps;
     }
-    if (fields & (LINK_RATE | LINK_CAP | LINK_DELAY | LINK_JITTER | LINK_DIST)) {
+    if (fields & LINK_TRACE && link->trace != config->trace) {
+        link->trace = config->trace;
+        follow(t, link, config->trace, at_ns);
+        old_bps = queue_pace(&link->queue);
+    }
+    if (fields & (LINK_RATE | LINK_CAP | LINK_DELAY | LINK_JITTER | LINK_DIST | LINK_TRACE)) {
         retime(t, link, old_bps, at_ns);
     }
     tell_queue(link);

@@ -32,14 +32,15 @@ enum link_field {
     LINK_CAP = 65536,
     LINK_MTU = 131072,
     LINK_FLOWS = 262144,
-    LINK_OPTIONAL = 524032 /* 0 where a link does not state them; of links only, not of paths */
+    LINK_TRACE = 524288,
+    LINK_OPTIONAL = 1048320 /* 0 where a link does not state them; of links only, not of paths */
 };
 
 /* Of the protocol, for usages. */
 #define PATH_KEYS "rate delay jitter loss queue dist"
 #define LINK_KEYS                                                                                  \
     PATH_KEYS                                                                                      \
-    " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu flows"
+    " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu flows trace"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -54,6 +55,7 @@ struct link_config {
     uint64_t mtu;
     const struct flow_rates *flow_rates; /* NULL: none */
     struct flows *flows;                 /* where the link counts them, if it ever does */
+    const struct trace *trace;
     enum dist dist;
     bool up;
 };
@@ -73,6 +75,9 @@ struct link_counters {
     counter rate_bps;
     counter burst_pkts; /* accepted since the queue was last empty */
     counter burst_bytes;
+    _Atomic(const struct trace *) trace; /* what serves the queue, and when it began */
+    counter zero_ns;
+    counter spare; /* work that the trace will have served beyond what waits */
 };
 
 /* What the client was last told of a path. Control thread. */
@@ -93,6 +98,7 @@ struct link {
     uint64_t delay_ns;
     uint64_t jitter_ns;
     uint64_t seed;
+    const struct trace *trace; /* that it follows; NULL: none */
     uint32_t loss_ppb;
     uint16_t source; /* nodes */
     uint16_t dest;

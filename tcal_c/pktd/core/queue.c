@@ -10,13 +10,56 @@
  * at A, while each of its bytes leaves at C. So a packet behind b bytes leaves b / C later, and a
  * full queue holds a packet up as long as a real one does. In order: of two packets the later is
  * behind no less than what has not left at C since.
+ *
+ * A trace has served so much work by any time (structures/trace.h). What is accepted has a position
+ * in that work, behind all before it and not before what is served already, and leaves when the
+ * trace has come there: one look-up, whatever the trace does meanwhile.
  */
 #include "queue.h"
 
 #define BITS_NS (8 * NS_PER_S)
 
 uint64_t queue_pace(const struct queue *q) {
-    return max_u64(q->capacity_bps, q->rate_bps);
+    return q->trace ? 0 : max_u64(q->capacity_bps, q->rate_bps);
+}
+
+/* Since the trace's beginning; 0 before it. */
+static uint64_t since(const struct trace *trace, uint64_t zero_ns, uint64_t at_ns) {
+    int64_t time = (int64_t)(at_ns - zero_ns - trace->begin_ns);
+    return time > 0 ? (uint64_t)time : 0;
+}
+
+u128 queue_served(const struct trace *trace, uint64_t zero_ns, uint64_t at_ns) {
+    return trace_served(trace, since(trace, zero_ns, at_ns));
+}
+
+static bool offer_to_trace(struct queue *q, uint64_t at_ns, uint32_t bytes,
+                           struct service *service) {
+    const struct trace *trace = q->trace;
+    u128 served = queue_served(trace, q->zero_ns, at_ns), work = trace_work(trace, bytes, 1);
+    if (q->position <= served) {
+        q->position = served;
+    } else if (q->position - served + work > trace_work(trace, q->limit_bytes, 0)) {
+        return false;
+    }
+    q->position += work;
+    uint64_t when = trace_when(trace, q->position);
+    q->free_ns = when < TRACE_NEVER ? q->zero_ns + trace->begin_ns + when : TRACE_NEVER;
+    *service = (struct service){q->free_ns, q->free_ns};
+    return true;
+}
+
+void queue_follow(struct queue *q, const struct trace *trace) {
+    q->trace = trace;
+    q->free_ns = q->left = 0;
+    q->position = 0;
+}
+
+void queue_count_from(struct queue *q, uint64_t zero_ns, uint64_t at_ns) {
+    u128 served = queue_served(q->trace, q->zero_ns, at_ns);
+    u128 waits = q->position > served ? q->position - served : 0;
+    q->zero_ns = zero_ns;
+    q->position = queue_served(q->trace, zero_ns, at_ns) + waits;
 }
 
 /* When the backlog as it is at `at_ns` has left. */
@@ -28,6 +71,9 @@ static uint64_t leaves(const struct queue *q, uint64_t at_ns) {
 }
 
 bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service) {
+    if (q->trace) {
+        return offer_to_trace(q, at_ns, bytes, service);
+    }
     if (q->rate_bps == 0) {
         *service = (struct service){at_ns, at_ns};
         return true;
@@ -68,6 +114,10 @@ uint64_t queue_retimed(uint64_t end_ns, uint64_t at_ns, uint64_t old_bps, uint64
 }
 
 void queue_set_rate(struct queue *q, uint64_t at_ns, uint64_t rate_bps) {
+    if (q->trace) {
+        q->rate_bps = rate_bps;
+        return;
+    }
     q->free_ns = queue_retimed(q->free_ns, at_ns, q->rate_bps, rate_bps);
     q->left = 0;
     q->rate_bps = rate_bps;

@@ -48,7 +48,7 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
 #define LINK_USAGE                                                                                 \
     "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1 "  \
     "[burst=MILLI] [burst-pass=PPB] [gap-loss=PPB] [duplicate=PPB] [corrupt=PPB] [reorder=PPB] "   \
-    "[by=NS] [reject=PPB] [cap=BPS] [mtu=BYTES] [flows=FLOWS:BPS:BYTES;...]"
+    "[by=NS] [reject=PPB] [cap=BPS] [mtu=BYTES] [flows=FLOWS:BPS:BYTES;...] [trace=TRACE]"
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
@@ -86,8 +86,22 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
     return true;
 }
 
-bool link_option(struct link_config *c, const char *key, const char *value, const char *usage,
-                 struct refusal *r) {
+/* The number of a trace, 0 for none. */
+static bool link_trace(const struct proto *p, struct link_config *c, const char *value,
+                       struct refusal *r) {
+    uint64_t number;
+    if (!word_number(value, TRACE_LIMIT - 1, &number)) {
+        return refuse(r, "range", "trace '%.32s' is not a number from 0 to %u", value,
+                      TRACE_LIMIT - 1);
+    }
+    c->fields |= LINK_TRACE;
+    c->trace = number ? stage_trace(p->stage, number) : NULL;
+    return !number || c->trace ||
+           refuse(r, "unknown", "trace %llu is not whole", (unsigned long long)number);
+}
+
+bool link_option(struct proto *p, struct link_config *c, const char *key, const char *value,
+                 const char *usage, struct refusal *r) {
     bool known;
     if (!link_number(c, key, value, &known, r)) {
         return false;
@@ -108,7 +122,7 @@ bool link_option(struct link_config *c, const char *key, const char *value, cons
                refuse(r, "range", "dist '%.32s' is not normal, uniform, pareto or paretonormal",
                       value);
     }
-    return syntax(r, usage);
+    return strcmp(key, "trace") == 0 ? link_trace(p, c, value, r) : syntax(r, usage);
 }
 
 bool do_set(struct proto *p, struct words *w, struct refusal *r) {
@@ -123,7 +137,7 @@ bool do_set(struct proto *p, struct words *w, struct refusal *r) {
             return syntax(r, SET_USAGE);
         }
         bool good = strcmp(word, "flows") == 0 ? stage_flow_rates(p->stage, value, &config, r)
-                                               : link_option(&config, word, value, SET_USAGE, r);
+                                               : link_option(p, &config, word, value, SET_USAGE, r);
         if (!good) {
             return false;
         }
@@ -151,7 +165,7 @@ static bool link_options(struct proto *p, struct words *w, struct op_link *op, s
             if (!stage_flow_rates(p->stage, value, &op->config, r)) {
                 return false;
             }
-        } else if (!link_option(&op->config, word, value, LINK_USAGE, r)) {
+        } else if (!link_option(p, &op->config, word, value, LINK_USAGE, r)) {
             return false;
         }
     }

@@ -5,9 +5,11 @@
 
 #define PATH_USAGE "path SRC DST KEY=VALUE... (" PATH_KEYS " seed up)"
 
-static bool path_option(struct op_link *op, const char *key, const char *value, struct refusal *r) {
+static bool path_option(struct proto *p, struct op_link *op, const char *key, const char *value,
+                        struct refusal *r) {
     if (strcmp(key, "seed") != 0) {
-        return link_option(&op->config, key, value, PATH_USAGE, r) &&
+        const char *none = strcmp(key, "trace") == 0 ? "0" : value; /* whether there is that one */
+        return link_option(p, &op->config, key, none, PATH_USAGE, r) &&
                (!(op->config.fields & LINK_OPTIONAL) || strcmp(value, "0") == 0 ||
                 refuse(r, "range", "%s '%.32s' is not a number from 0 to 0: a path has none", key,
                        value));
@@ -30,7 +32,7 @@ bool do_path(struct proto *p, struct words *w, struct refusal *r) {
         if (!value) {
             return syntax(r, PATH_USAGE);
         }
-        if (!path_option(&op, word, value, r)) {
+        if (!path_option(p, &op, word, value, r)) {
             return false;
         }
     }

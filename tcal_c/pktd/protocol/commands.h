@@ -20,6 +20,10 @@ command do_set;
 command do_route;
 command do_routes;
 
+/* command_traces.c */
+command do_trace;
+command do_steps;
+
 /* command_paths.c */
 command do_path;
 command do_usage;
@@ -35,7 +39,7 @@ command do_capture;
 command do_captures;
 
 /* One KEY=VALUE of a link's or a path's properties, without the seed. */
-bool link_option(struct link_config *c, const char *key, const char *value, const char *usage,
-                 struct refusal *r);
+bool link_option(struct proto *p, struct link_config *c, const char *key, const char *value,
+                 const char *usage, struct refusal *r);
 
 #endif

@@ -71,6 +71,7 @@ static const struct command_row commands[] = {
     {"bind", do_bind, MODE_ANY},         {"unbind", do_unbind, MODE_ANY},
     {"link", do_link, MODE_LINKS},       {"set", do_set, MODE_LINKS},
     {"route", do_route, MODE_LINKS},     {"routes", do_routes, MODE_LINKS},
+    {"trace", do_trace, MODE_LINKS},     {"steps", do_steps, MODE_LINKS},
     {"path", do_path, MODE_PATHS},       {"usage", do_usage, MODE_ANY},
     {"lease", do_lease, MODE_PATHS},     {"commit", do_commit, MODE_ANY},
     {"abort", do_abort, MODE_ANY},       {"stats", do_stats, MODE_ANY},

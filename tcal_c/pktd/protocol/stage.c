@@ -45,11 +45,23 @@ void stage_destroy(struct stage *s) {
     free(s->link);
     free(s->addrs.slot);
     free(s->undo);
+    for (uint32_t i = 0; i < s->trace_room; i++) {
+        if (s->trace[i]) {
+            trace_free(s->trace[i]);
+        }
+        free(s->trace[i]);
+    }
+    free(s->trace);
     if (s->path) {
         fib_destroy(s->path);
         free(s->path);
     }
     batch_free(s->batch);
+}
+
+const struct trace *stage_trace(const struct stage *s, uint64_t number) {
+    const struct trace *trace = number < s->trace_room ? s->trace[number] : NULL;
+    return trace && trace->whole ? trace : NULL;
 }
 
 void stage_port(struct stage *s, uint32_t port, bool open) {

@@ -48,7 +48,10 @@ struct stage {
     uint8_t port_open[(PORT_LIMIT + 7) / 8];
     uint32_t port_node[PORT_LIMIT]; /* node + 1, as of the batches applied; 0 = none */
     uint32_t node_port[NODE_LIMIT]; /* port + 1 */
-    struct fib *path;               /* the link of a pair of nodes; NULL before the first */
+    struct trace **trace;           /* by number, from 1 on */
+    uint32_t trace_room;
+    size_t trace_steps; /* of all together */
+    struct fib *path;   /* the link of a pair of nodes; NULL before the first */
     struct addr_table addrs;
     uint32_t addr_count;
     struct batch *batch;
@@ -99,6 +102,9 @@ void stage_applied(struct stage *s, const struct batch *batch);
 
 /* Forgets what was staged since the last commit. */
 void stage_abort(struct stage *s);
+
+/* The trace of that number if it is whole; NULL: it is not. */
+const struct trace *stage_trace(const struct stage *s, uint64_t number);
 
 void stage_port(struct stage *s, uint32_t port, bool open);
 bool stage_port_is_open(const struct stage *s, uint32_t port);

@@ -12,6 +12,7 @@ int main(void) {
                   {"packets", test_packets},
                   {"links", test_links},
                   {"flows", test_flows},
+                  {"traces", test_traces},
                   {"impairments", test_impairments},
                   {"hops", test_hops},
                   {"many", test_many},
