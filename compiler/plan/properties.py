@@ -129,11 +129,13 @@ def beside_flows(state: LinkState, taken_bps: int, flows: int) -> LinkState:
     """What a background that so many flows make leaves: to n flows of programs n parts of as many
     as there are flows, and no less than what it does not take. Source: docs/tdl.md, background."""
     whole = state.rate_bps
+    turn = flows * (whole - taken_bps) // taken_bps  # up to so many flows that is the more
+    counts = {*_REACTIVE_ROWS, *(n for n in (turn, turn + 1) if 2 <= n < _REACTIVE_ROWS[-1])}
 
     def left(count: int) -> int:
         return max(whole - taken_bps, whole * count // (count + flows))
 
-    rows = (FlowRate(count, left(count), state.queue_bytes) for count in _REACTIVE_ROWS)
+    rows = (FlowRate(count, left(count), state.queue_bytes) for count in sorted(counts))
     return state._replace(rate_bps=left(1), capacity_bps=whole, flow_rates=flow_rates_text(rows))
 
 

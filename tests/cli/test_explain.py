@@ -51,7 +51,7 @@ def path(*more: str, source: str = "a.tdl") -> dict[str, Any]:
 def test_fields_of_a_path(folder: Path) -> None:
     found = path("--at", "3s")
     assert set(found) == {
-        "at_ns", "rtt_ns", "there", "back", "last_change", "next_change", "changes"
+        "at_ns", "rtt_ns", "there", "back", "measured", "last_change", "next_change", "changes"
     }  # fmt: skip
     direction = {
         "src", "dst", "reachable", "rate_bps", "delay_ns", "jitter_ns", "loss_ppb", "hops",

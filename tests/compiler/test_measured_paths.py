@@ -188,7 +188,7 @@ def test_a_background_of_flows_gives_way() -> None:
     assert (whole.rate_bps, whole.flow_rates) == (18_000_000, "")
 
 
-@given(st.integers(1, 10_000), st.integers(1, 10**6), st.integers(0, 999))
+@given(st.integers(1, 10_000), st.integers(100, 10**6), st.integers(1, 999))
 def test_rows_of_a_background_are_near_the_hyperbola(flows: int, kbps: int, taken: int) -> None:
     own = LinkState(True, 1000 * kbps, 0, 0, 0, 9000, "normal")
     found = beside_flows(own, kbps * taken, flows)
