@@ -22,7 +22,7 @@ from bench.papers.catalogue import ALL
 from bench.routing import by_size
 from bench.tables import Record, Tables
 from bench.tcal import timings
-from bench.virtual import paper, proof, speed
+from bench.virtual import aqm, paper, proof, speed
 
 _ENGINE: dict[str, Tables] = {
     "throughput": throughput.TABLES,
@@ -79,6 +79,7 @@ FIDELITY: Sections = {
         for name, experiment in ALL.items()
     },
     "virtual-paper": ("Virtual time: `make bench-virtual`", {"paper": paper.TABLES}),
+    "virtual-aqm": ("Queues that drop early: `python -m bench.virtual.aqm`", {"aqm": aqm.TABLES}),
 }
 DOCUMENTS: Mapping[Path, Sections] = {
     ROOT / "docs" / "performance.md": PERFORMANCE,

@@ -192,6 +192,13 @@ class PathTerms(NamedTuple):
     queue_down: int | None
 
 
+class QueueSize(NamedTuple):
+    """The size of a queue as it is given: in bytes, in packets, or in ns at the link's rate."""
+
+    value: int
+    unit: str  # 'bytes', 'packets' or 'ns'
+
+
 @dataclass(frozen=True, slots=True)
 class LinkStatement:
     """`link A--B …`. `up` is A to B, `down` is B to A; None = unlimited. A `link A->B …` is
@@ -220,7 +227,8 @@ class LinkStatement:
     up_bps: int | None = None
     down_bps: int | None = None
     symmetric: bool = False
-    queue_bytes: int | None = None
+    queue: QueueSize | None = None
+    aqm: str = ""  # canonical (tdl/aqm.py)
     distribution: str | None = None
     tags: tuple[Name, ...] = ()
     # Options of the public dialect that are accepted and carried (network).
@@ -391,8 +399,9 @@ class Assignment:
     """One `prop=value`. `prop` is one of CHANGEABLE (tdl/words.py).
 
     `value` is in the property's own unit (ns, ppb, bps, bytes), or ppb for SCALE; None stands for
-    `unlimited`; `dist` carries its name in `word`, a path's queue `auto`, a trace its file (beside
-    `trace`: None for none); a table has `rows`.
+    `unlimited`; `dist` and `aqm` carry their text in `word`, `queue` the unit of its value where it
+    is not bytes, or `auto` of a path, a trace its file (beside `trace`: None for none); a table has
+    `rows`.
     """
 
     prop: Name

@@ -11,6 +11,7 @@ MAX_TIME_NS = 2**63 - 1
 MAX_LATENCY_NS = 86_400 * 10**9  # of one link
 MAX_RATE_BPS = 10**13
 MAX_QUEUE_BYTES = 2**30
+MAX_QUEUE_PACKETS = 715_827  # of 1,500 bytes, within that
 MAX_BURST_MILLI = 10**9  # thousandths of a packet
 MAX_SIZE_BYTES = 2**40  # memory of an instance
 MAX_SEED = 2**63 - 1

@@ -32,6 +32,8 @@ Reaction = WrittenProperty | list[WrittenProperty]  # none of it is an empty lis
 _Statements = tuple[ast.Statement, ...]
 _OPEN_ENDED = (ast.Churn, ast.Flap)
 _PERIOD_ONLY = (*_OPEN_ENDED, ast.Ramp)
+# Kinds of properties that do not go from one value to another by steps.
+_NO_NUMBERS = {"name": "distributions", "aqm": "disciplines", "file": "traces", "end": "traces"}
 RAMP_EVERY_NS = 100_000_000  # where nothing is said
 _IN_INTERVALS = (
     ast.Join,
@@ -323,12 +325,13 @@ class Actions(MemberActions, FigureActions, PathActions):
         if not every_ns:
             self.error("TS0210", step[1].span, "the steps must be further apart than zero")
         for one in changes:
-            if one.prop.text in PATH_WORDS:
+            kind = CHANGEABLE[one.prop.text].kind
+            if kind in _NO_NUMBERS:
+                message = f"between two {_NO_NUMBERS[kind]} there are no values"
+                hint = f"write 'at T … set {one.prop.text}=…'"
+                self.error("TS0214", one.span, message, hint)
+            elif one.prop.text in PATH_WORDS:
                 message = f"{one.prop.text} of a path changes at once"
-                self.error("TS0214", one.span, message, f"write 'at T … set {one.prop.text}=…'")
-            elif one.word is not None and one.word != AUTO:
-                what = "distributions" if one.prop.text == "dist" else "traces"
-                message = f"between two {what} there are no values"
                 self.error("TS0214", one.span, message, f"write 'at T … set {one.prop.text}=…'")
         return ast.Ramp(changes, every_ns or RAMP_EVERY_NS, span)
 
@@ -407,6 +410,8 @@ class Actions(MemberActions, FigureActions, PathActions):
             return self._assign_distribution(prop, word, op)
         if kind in ("file", "end"):
             return self._assign_trace(prop, word, op)
+        if kind == "aqm":
+            return self._assign_aqm(prop, word, op)
         if kind == "table" or prop.values[0].text == AUTO:
             return self._assign_whole(prop, word, op)
         token = prop.values[0]
@@ -416,9 +421,13 @@ class Actions(MemberActions, FigureActions, PathActions):
             return ast.Assignment(word, op, 0, prop.span)
         if share:
             value = self.measure(prop, values.percent, "a percentage", default=1)
-            if value == 0 and kind in ("rate", "size"):
+            if value == 0 and kind in ("rate", "queue"):
                 self.error("TS0104", prop.span, f"0% of {word.text} leaves nothing")
             return ast.Assignment(word, ast.Op.SCALE, value, prop.span)
+        if kind == "queue":
+            queue = self.queue_size(prop) or ast.QueueSize(1, "bytes")
+            unit = None if queue.unit == "bytes" else queue.unit
+            return ast.Assignment(word, op, queue.value, prop.span, unit)
         return ast.Assignment(word, op, self._set_value(prop, word.text, op), prop.span)
 
     def _assign_distribution(
@@ -453,6 +462,11 @@ class Actions(MemberActions, FigureActions, PathActions):
         name = NO_TRACE if trace is None else trace.source
         return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, name, trace=trace)
 
+    def _assign_aqm(self, prop: WrittenProperty, word: ast.Name, op: ast.Op) -> ast.Assignment:
+        if op is not ast.Op.ASSIGN:
+            self.error("TS0214", prop.key.span, f"aqm is a name; {prop.op} has no meaning")
+        return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, self.aqm_text(prop))
+
     def _relative_share(self, prop: WrittenProperty, token: Token) -> None:
         hint = f"write {prop.key_name}=… with the percentage that is left, such as 110% or 90%"
         self.error("TS0214", prop.span, f"{prop.op} takes a value, not {shown(token)}", hint)
@@ -463,8 +477,8 @@ class Actions(MemberActions, FigureActions, PathActions):
             match CHANGEABLE[word].kind:
                 case "rate":
                     return self.path_rate(prop) if word in PATH_WORDS else self.rate(prop)
-                case "size":
-                    return self._size(prop) if word == "wmax" else self._queue(prop)
+                case "size" if word in PATH_WORDS:
+                    return self._size(prop) if word == "wmax" else self.path_bytes(prop)
             return self._amount(prop, word)
         token = prop.values[0]
         if token.type == "NAME" and token.text == "unlimited":

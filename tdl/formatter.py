@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tdl import ast, quantities
+from tdl import aqm, ast, quantities
 from tdl.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.static import IMAGE, NO_TRACE
 from tdl.words import CHANGEABLE, LINK_WORDS, STATISTICS
@@ -197,8 +197,10 @@ def _link(node: ast.LinkStatement) -> list[str]:
         if field and getattr(node, field):
             words.append(f"{word}={_QUANTITIES[kind](getattr(node, field))}")
     words += _link_rates(node) + _link_traces(node)
-    if node.queue_bytes is not None:
-        words.append("queue=" + quantities.size(node.queue_bytes))
+    if node.queue is not None:
+        words.append("queue=" + quantities.queue(*node.queue))
+    if node.aqm:
+        words.append("aqm=" + aqm.written(node.aqm))
     if node.distribution is not None:
         words.append("dist=" + node.distribution)
     return words + _tags(node.tags) + _options(node.options)
@@ -395,6 +397,10 @@ def _assignment(item: ast.Assignment) -> str:
 def _assigned(name: str, item: ast.Assignment) -> str:
     if item.trace is not None:
         return _trace(item.trace)
+    if name == "aqm":
+        return aqm.written(item.word or "")
+    if name == "queue":
+        return quantities.queue(item.value or 0, item.word or "bytes")
     if item.word is not None:
         return item.word
     if item.rows:

@@ -110,7 +110,15 @@ class PathActions(StaticActions):
         """None: it follows from the rest."""
         if prop is None or [token.text for token in prop.values] == [AUTO]:
             return None
-        return self._queue(prop)
+        return self.path_bytes(prop)
+
+    def path_bytes(self, prop: WrittenProperty) -> int | None:
+        """What follows from a path's terms are bytes, and so is what stands in their place."""
+        size = self.queue_size(prop)
+        if size is not None and size.unit != "bytes":
+            hint = "write it as 64KB, or leave it out: it follows from the path"
+            self.error("TS0168", prop.span, "the queue of a measured path is in bytes", hint)
+        return None if size is None else size.value
 
     def flow_table(self, prop: WrittenProperty) -> ast.FlowTable:
         """How much is available to how many flows."""

@@ -68,6 +68,11 @@ def size(count: int) -> str:
     return "0B"
 
 
+def queue(value: int, unit: str) -> str:
+    """In the unit that it is in: `64KiB`, `100pkt`, `50ms`."""
+    return {"bytes": size, "packets": "{}pkt".format, "ns": time}[unit](value)
+
+
 def packets(millis: int) -> str:
     """`2.5`."""
     return decimal(millis, 1000)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from tdl import ast, link_rules, quantities, values
-from tdl.bounds import MAX_SEED
+from tdl import aqm, ast, link_rules, quantities, values
+from tdl.bounds import MAX_QUEUE_BYTES, MAX_SEED
 from tdl.builder import (
     WrittenProperty,
     cover,
@@ -16,6 +16,7 @@ from tdl.builder import (
 from tdl.lexer import Token
 from tdl.running_actions import RunningActions
 from tdl.suggest import did_you_mean
+from tdl.values import ValueProblem
 from tdl.words import (
     BRIDGE_PROPERTIES,
     CHANGEABLE,
@@ -34,6 +35,7 @@ from tdl.words import (
 FULL_PACKET_BYTES = 1500
 UNLIMITED = "unlimited"
 NO_TRACE = "none"
+_QUEUES = "a size such as 64KB, 100pkt or 50ms"
 IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTES = "\"'“‘"
@@ -147,10 +149,18 @@ class StaticActions(RunningActions):
             self._only_one_way(found, a, b)
         up_bps, down_bps, symmetric = self._rates(found)
         trace_up, trace_down = self._traces(found)
+        self._check_queue(found.get("queue"), max(up_bps or 0, down_bps or 0))
         limits = (up_bps or trace_up, down_bps or trace_down)
         one_way = (limits[0] is None) != (limits[1] is None) and not symmetric and not directed
         if self.errors == errors and one_way:
             self._check_other_way(found)
+        queue = self.queue_size(found.get("queue"))
+        traced = trace_up is not None or trace_down is not None
+        managed = self._managed(found.get("aqm"), limited=bool(up_bps or down_bps or traced))
+        if traced and (managed or (queue is not None and queue.unit == "packets")):
+            prop = found["aqm" if managed else "queue"]
+            message = "the queue of a link that follows a trace counts bytes, and drops none early"
+            self.error("TS0169", prop.span, message, "leave it out, or give the link a rate")
         return (
             ast.LinkStatement(
                 a=ends[0].name,
@@ -159,7 +169,8 @@ class StaticActions(RunningActions):
                 up_bps=up_bps,
                 down_bps=None if directed else down_bps,
                 symmetric=symmetric and not directed,
-                queue_bytes=self._queue(found.get("queue")),
+                queue=queue,
+                aqm=managed,
                 distribution=self._distribution(found.get("dist")),
                 tags=self._tags(found),
                 options=self._options(found, ("network",)),
@@ -353,20 +364,52 @@ class StaticActions(RunningActions):
             case "rate":
                 return self.measure(prop, values.rate, "a rate such as 100Mb")
             case "size":
-                return self.measure(prop, values.queue, "a size such as 64KB")
+                return self.measure(prop, values.size, "a size such as 64KB")
             case "packets":
                 return self.measure(prop, values.packets, "a number of packets such as 8")
         share = partial(values.probability, what=word)
         return self.measure(prop, share, "a share such as 0.01 or 1%")
 
-    def _queue(self, prop: WrittenProperty | None) -> int | None:
-        if prop is None:
+    def queue_size(self, prop: WrittenProperty | None) -> ast.QueueSize | None:
+        token = None if prop is None else self.single(prop, ("VALUE",), _QUEUES)
+        if prop is None or token is None:
             return None
-        size = self._positive(self.measure(prop, values.queue, "a size such as 64KB", 1), prop)
-        if 1 < size < FULL_PACKET_BYTES:
+        try:
+            size, unit = values.queue(token.text)
+        except ValueProblem as problem:
+            self.error(problem.code, token.span, problem.message, problem.hint)
+            return None
+        self._positive(size, prop)
+        if unit == "bytes" and 1 < size < FULL_PACKET_BYTES and prop.op == "=":
             message = f"a queue of {size} bytes does not hold a packet of {FULL_PACKET_BYTES} bytes"
             self.sink.warning("TS0906", prop.span, message)
-        return size
+        return ast.QueueSize(size, unit)
+
+    def _check_queue(self, prop: WrittenProperty | None, rate_bps: int) -> None:
+        """One that is given as a time, at the link's higher rate."""
+        queue = None if prop is None else self.queue_size(prop)
+        if prop is None or queue is None or queue.unit != "ns":
+            return
+        if rate_bps * queue.value > MAX_QUEUE_BYTES * 8 * 10**9:
+            message = f"{prop.values[0].text} of this rate are more than a queue of 1GiB holds"
+            self.error("TS0025", prop.span, message, "write it in bytes, or shorter")
+
+    def aqm_text(self, prop: WrittenProperty) -> str:
+        try:
+            return aqm.canonical([self.text(token) for token in prop.values])
+        except ValueProblem as problem:
+            span = cover(prop.values[0], prop.values[-1])
+            self.error(problem.code, span, problem.message, problem.hint)
+            return ""
+
+    def _managed(self, prop: WrittenProperty | None, *, limited: bool) -> str:
+        """What a link's queues drop before they are full."""
+        if prop is None:
+            return ""
+        if not limited:
+            message = "this link has no rate, so no packet ever waits for its queue to be managed"
+            self.error("TS0167", prop.span, message, "add rate=… or up=…")
+        return self.aqm_text(prop)
 
     def _distribution(self, prop: WrittenProperty | None) -> str | None:
         token = None if prop is None else self.single(prop, ("NAME",), "a distribution")

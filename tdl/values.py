@@ -15,6 +15,7 @@ from tdl.bounds import (
     MAX_COUNT,
     MAX_LATENCY_NS,
     MAX_QUEUE_BYTES,
+    MAX_QUEUE_PACKETS,
     MAX_RATE_BPS,
     MAX_SIZE_BYTES,
     MAX_TIME_NS,
@@ -65,6 +66,9 @@ _SIZE_UNITS = {
     "Mi": 2**20,
     "Gi": 2**30,
 }
+
+
+_PACKET_UNITS = ("pkt", "p", "pkts", "packet", "packets")
 
 
 class ValueProblem(Exception):  # noqa: N818 (a finding about the input, not a failure)
@@ -241,10 +245,16 @@ def probability(text: str, what: str = "loss") -> int:
     return value
 
 
-@lru_cache(maxsize=4096)
-def queue(text: str) -> int:
-    """The size of a queue in bytes."""
-    return _limit(size(text), MAX_QUEUE_BYTES, text, "1GiB")
+def queue(text: str) -> tuple[int, str]:
+    """The size of a queue, and what it is in: bytes, packets or ns."""
+    digits, unit = _split(text)
+    if unit in _PACKET_UNITS:
+        count = _exact(digits, 1, text, "packets")
+        return _limit(count, MAX_QUEUE_PACKETS, text, f"{MAX_QUEUE_PACKETS:,}pkt"), "packets"
+    first = _TIME_PART.match(text)
+    if first is not None and first[2] in _TIME_UNITS:
+        return latency(text), "ns"
+    return _limit(size(text), MAX_QUEUE_BYTES, text, "1GiB"), "bytes"
 
 
 @lru_cache(maxsize=4096)
@@ -258,7 +268,7 @@ def size(text: str) -> int:
 
 
 def _size_unit_problem(digits: str, unit: str) -> ValueProblem:
-    if unit in ("p", "pkt", "pkts", "packet", "packets"):
+    if unit in _PACKET_UNITS:
         return ValueProblem(
             "TS0022", "a size in packets", "sizes are in bytes; a full packet has 1500 (1.5KB)"
         )

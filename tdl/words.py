@@ -90,7 +90,7 @@ RESERVED = {
 TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready",
                    "trace", "trace-up", "trace-down")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
-LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down")
+LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm")
 
 # Other spellings of a property, mostly of the public dialect, by statement.
 SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
@@ -223,7 +223,8 @@ BRIDGE_PROPERTIES = ("tags",)
 class LinkWord(NamedTuple):
     """A property of links."""
 
-    kind: str  # of value: time, share, rate, size, packets, name, table, file, end
+    # of value: time, share, rate, size, queue, packets, name, aqm, table, file, end
+    kind: str
     field: str = ""  # of ast.LinkStatement, where both directions have one value
     verb: str = ""  # what a share does to packets
 
@@ -236,7 +237,7 @@ LINK_WORDS = {
     "up": LinkWord("rate"),
     "down": LinkWord("rate"),
     "rate": LinkWord("rate"),
-    "queue": LinkWord("size"),
+    "queue": LinkWord("queue"),
     "dist": LinkWord("name"),
     "burst": LinkWord("packets", "burst_milli"),
     "burst-pass": LinkWord("share", "burst_pass_ppb", "passes"),
@@ -251,6 +252,7 @@ LINK_WORDS = {
     "trace-up": LinkWord("file"),
     "trace-down": LinkWord("file"),
     "trace-end": LinkWord("end"),
+    "aqm": LinkWord("aqm"),
 }
 # What only paths have; those without a direction are of both.
 PATH_WORDS = {
@@ -268,7 +270,8 @@ PATH_WORDS = {
 }
 CHANGEABLE = {**LINK_WORDS, **PATH_WORDS}  # by `set`, of links or of paths
 TRACE_ENDS = ("loop", "hold")
-_OF_LINKS = ("up", "down", "rate", "trace", "trace-up", "trace-down", "trace-end")  # paths have abw
+_TRACES = ("trace", "trace-up", "trace-down", "trace-end")
+_OF_LINKS = ("up", "down", "rate", "aqm", *_TRACES)  # rates of paths follow from `abw`
 PATH_PROPERTIES = (*(word for word in LINK_WORDS if word not in _OF_LINKS), *PATH_WORDS, "tags")
 SET_PROPERTIES = tuple(LINK_WORDS)
 LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")

@@ -17,8 +17,14 @@ KNOWS = {
     "pktd/record": ["common"],
     "pktd/core/draws": ["common"],
     "pktd/core/packets": ["common", "pktd/core/structures", "probe/wire.h"],
+    "pktd/core/aqm": [
+        "common",
+        "pktd/core/draws",
+        "pktd/core/packets",
+    ],
     "pktd/core": [
         "common",
+        "pktd/core/aqm",
         "pktd/core/draws",
         "pktd/core/packets",
         "pktd/core/structures",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.plan.properties import (
     COMPOSED,
-    NUMBERS,
+    PROPERTIES,
     Property,
     Totals,
     shown,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from compiler.plan.types import Event
     from tstorm.notes import Statements
 
+# A queue in packets stands where queues do.
+_SHOWN = [row for row in PROPERTIES if not row.words and row.field != "queue_packets"]
 _TOTALS = ("TOTAL RATE", *(row.word.upper() for row in COMPOSED[1:]), "")
 
 
@@ -54,8 +56,7 @@ def _direction(direction: Direction, statements: Statements) -> None:
     if direction.reachable:
         rate, *others = zip(COMPOSED, _shown(direction.hops[-1].total), strict=True)
         output.line(f"{names}: " + ", ".join([rate[1], *(f"{row.word} {v}" for row, v in others)]))
-        shown_rows = [row for row in NUMBERS if row.field != "trace"]
-        columns = [row for row in shown_rows if not row.rare or _any(direction.hops, row)]
+        columns = [row for row in _SHOWN if not row.rare or _any(direction.hops, row)]
         head = ("HOP", "LINK", *(row.name.upper() for row in columns), *_TOTALS)
         rows = (_hop(number, hop, columns) for number, hop in enumerate(direction.hops, 1))
         output.emit_table(head, rows, right=(0, *range(2, len(head) - 1)))
@@ -97,6 +98,8 @@ def _any(hops: Sequence[Hop], row: Property) -> bool:
 
 def _hop(number: int, hop: Hop, rows: Sequence[Property]) -> tuple[str, ...]:
     own = {row.field: _cell(row, getattr(hop.state, row.field)) for row in rows}
+    if hop.state.queue_packets:
+        own["queue_bytes"] = units.shown("queue_packets", hop.state.queue_packets)
     if not hop.state.rate_bps:
         own["queue_bytes"] = "-"
     return (

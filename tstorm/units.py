@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from compiler.plan.properties import BY_FIELD, flow_rates
+from tdl import aqm
 from tdl.quantities import packets, share, time
 from tdl.quantities import rate as _rate
 from tdl.quantities import size as _size
@@ -41,6 +42,7 @@ _BY_UNIT: Mapping[str, Callable[[int], str]] = {
     "ppb": probability,
     "bytes": size,
     "milli": packets,
+    "packets": "{}pkt".format,
 }
 
 
@@ -50,6 +52,8 @@ def shown(field: str, value: int | str) -> str:
     if field in BY_FIELD and BY_FIELD[field].table:
         rows = flow_rates(str(value))
         return ";".join(f"{n}:{rate(bps)}:{size(queue)}" for n, bps, queue in rows) or "none"
+    if field == "aqm":
+        return aqm.written(str(value))
     form = _BY_UNIT.get(field.rpartition("_")[2])
     return str(value) if form is None or isinstance(value, str) else form(value)
 

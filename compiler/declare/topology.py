@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compiler import path_queues, queues
 from compiler.declare.declared import Declared
@@ -209,14 +210,16 @@ def _path_state(terms: ast.PathTerms, own: LinkState, *, back: bool = False) -> 
 
 
 def _state(link: ast.LinkStatement, rate_bps: int | None, trace: ast.TraceFile | None) -> LinkState:
-    queue = link.queue_bytes
-    values = {FIELDS[word]: getattr(link, field) for word, field in _AMOUNTS}
+    values: dict[str, Any] = {FIELDS[word]: getattr(link, field) for word, field in _AMOUNTS}
     values["rate_bps"] = rate_bps or 0
     if trace is not None:
         values |= {"trace": trace.number, **dict(trace.means)}
+    size, packets = queues.sized(link.queue, values["rate_bps"], link.aqm)
     return LinkState(
         up=True,
-        queue_bytes=queues.default_bytes(values["rate_bps"]) if queue is None else queue,
+        queue_bytes=size,
+        queue_packets=packets,
+        aqm=link.aqm,
         distribution=link.distribution or "normal",
         **values,
     )

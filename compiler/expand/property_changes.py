@@ -18,10 +18,13 @@ from compiler.phrases import moment
 from compiler.plan.properties import LinkState, least_rate
 from compiler.plan.property_limits import LINK
 from compiler.plan.types import PlannedTrace
-from tdl import ast, link_rules
+from tdl import ast, link_rules, quantities
 from tdl.path_actions import AUTO
 from tdl.values import PPB
 from tdl.words import PATH_WORDS
+
+AQM_TAKEN = "TS0234"  # aqm and background on one link
+AQM_TRACED = "TS0169"  # aqm, or a queue in packets, and a trace on one link
 
 
 class Illegal(Exception):  # noqa: N818 - data for a diagnostic, not a failure
@@ -47,7 +50,7 @@ def apply(
     `alone`: only this one is to change."""
     changes: dict[str, Any] = {}
     said: set[str] = set()
-    terms = link.path
+    queue, terms = link.queue, link.path
     for assignment in action.assignments:
         _check_kind(link, assignment, alone=alone, ramp=isinstance(action, ast.Ramp))
     for assignment in _of_direction(action, back=back):
@@ -62,14 +65,19 @@ def apply(
         if field == "trace":
             continue
         old = getattr(link.own, field)
-        if prop == "dist":
-            changes[field] = assignment.word or old
+        if prop == "queue":
+            queue = _queue(link, assignment)
+        elif prop in ("dist", "aqm"):
+            changes[field] = old if assignment.word is None else assignment.word
         else:
             said.add(field)
             changes[field] = _value(prop, old, assignment)
     _refuse_traced(changes.get("trace", link.own.trace), said, traces)
-    queue_given = link.queue_given or "queue_bytes" in changes
-    return _changed(link, changes, traces, queue_given=queue_given, terms=terms)
+    changed = _changed(link, changes, traces, queue, terms)
+    if changes.get("aqm") and not changed.own.rate_bps:
+        why = "manages packets that wait, and without a rate none does"
+        raise Illegal("the aqm", why, "give it a rate, or name the direction that has one")
+    return changed
 
 
 def _of_direction(action: ast.Set | ast.Ramp, *, back: bool) -> list[ast.Assignment]:
@@ -110,6 +118,9 @@ def _check_kind(link: LinkNow, assignment: ast.Assignment, *, alone: bool, ramp:
         raise Illegal(f"the {prop}", why, f"write abw{'' if prop == 'rate' else f'-{prop}'}=RATE")
     if FIELDS.get(prop) == "trace":
         raise Illegal(f"the {prop}", "is no property of a measured path", "write abw=RATE")
+    if prop == "aqm" or assignment.word in ("packets", "ns"):
+        why = "of a measured path follows from what was measured, in bytes"
+        raise Illegal(f"the {prop}", why, "write queue=SIZE")
     if prop not in path_changes.WORDS:
         return
     if ramp:
@@ -145,7 +156,7 @@ def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> list[str
 def between(
     now: LinkNow,
     begin: LinkState,
-    end: LinkState,
+    end: LinkNow,
     changed: Sequence[str],
     part: tuple[int, int],
     traces: Sequence[PlannedTrace],
@@ -153,46 +164,62 @@ def between(
     """A copy of `now` whose `changed` fields are so far on the way: `part` is a numerator and a
     denominator. Raises Illegal."""
     changes: dict[str, Any] = {}
+    queue = now.queue
     for field in changed:
-        first, last = getattr(begin, field), getattr(end, field)
+        if field == "queue_bytes":
+            queue = _queue_between(begin, end, part)
+            continue
+        first, last = getattr(begin, field), getattr(end.own, field)
         if field == "rate_bps" and first != last and not (first and last):
             hint = "give it a rate before, or write 'at T … set'"
             raise Illegal("the rate", "is unlimited at one end: there are no values between", hint)
-        changes[field] = first + (2 * (last - first) * part[0] + part[1]) // (2 * part[1])
-    given = now.queue_given or "queue_bytes" in changes
-    return _changed(now, changes, traces, queue_given=given, terms=now.path)
+        changes[field] = _on_the_way(first, last, part)
+    return _changed(now, changes, traces, queue, now.path)
+
+
+def _on_the_way(first: int, last: int, part: tuple[int, int]) -> int:
+    return first + (2 * (last - first) * part[0] + part[1]) // (2 * part[1])
+
+
+def _queue_between(begin: LinkState, end: LinkNow, part: tuple[int, int]) -> ast.QueueSize | None:
+    """In packets if they are counted, else in bytes; at the end what is asked for."""
+    if part[0] == part[1]:
+        return end.queue
+    if begin.queue_packets and end.own.queue_packets:
+        packets = _on_the_way(begin.queue_packets, end.own.queue_packets, part)
+        return ast.QueueSize(packets, "packets")
+    if begin.queue_packets or end.own.queue_packets:
+        hint = "write 'at T … set'"
+        raise Illegal("the queue", "counts packets at one end: there are no values between", hint)
+    return ast.QueueSize(_on_the_way(begin.queue_bytes, end.own.queue_bytes, part), "bytes")
 
 
 def remembered(link: LinkNow, field: str) -> Any:
-    """What restore() needs: the value, or -1 for a queue that follows the rate."""
+    """What restore() needs: the value, of a queue as it is given."""
     if link.path is not None and field in ast.PathTerms._fields:
         return getattr(link.path, field)
-    if field == "queue_bytes" and not link.queue_given:
-        return -1
-    return getattr(link.own, field)
+    return link.queue if field == "queue_bytes" else getattr(link.own, field)
 
 
 def restore(link: LinkNow, values: Mapping[str, Any], traces: Sequence[PlannedTrace]) -> LinkNow:
     """A copy with these properties as they were (see remembered()). Raises Illegal."""
-    given, terms = link.queue_given, link.path
+    terms = link.path
     if terms is not None:
         terms = terms._replace(**{k: v for k, v in values.items() if k in terms._fields})
         values = {k: v for k, v in values.items() if k not in terms._fields}
-    elif "queue_bytes" in values:
-        given = values["queue_bytes"] != -1
-    return _changed(link, values, traces, queue_given=given, terms=terms)
+    others = {field: value for field, value in values.items() if field != "queue_bytes"}
+    return _changed(link, others, traces, values.get("queue_bytes", link.queue), terms)
 
 
 def _changed(
     link: LinkNow,
     changes: Mapping[str, Any],
     traces: Sequence[PlannedTrace],
-    *,
-    queue_given: bool,
+    queue: ast.QueueSize | None,
     terms: ast.PathTerms | None,
 ) -> LinkNow:
-    """A copy with these values, and the means of the trace that it follows then; a queue that is
-    not given follows the rate, and what a path has its terms. Raises Illegal."""
+    """A copy with these values, the means of the trace that it follows then, and a queue that
+    follows them; what a path has its terms. Raises Illegal."""
     own = link.own._replace(**changes)
     if own.trace:
         means: dict[str, Any] = dict(traces[own.trace - 1].means)
@@ -202,10 +229,27 @@ def _changed(
             own = own._replace(**path_queues.direction(terms, back=link.path_back))
         except path_queues.PathProblem as problem:
             raise Illegal(f"the {problem.what}", problem.why, problem.hint) from problem
-    elif terms is None and not queue_given:
-        own = own._replace(queue_bytes=queues.default_bytes(own.rate_bps))
+    elif terms is None:
+        size, packets = queues.sized(queue, own.rate_bps, own.aqm)
+        own = own._replace(queue_bytes=size, queue_packets=packets)
     _check(own, link.background_bps)
-    return replace(link, own=own, queue_given=queue_given, path=terms)
+    return replace(link, own=own, queue=queue, path=terms)
+
+
+def _queue(link: LinkNow, assignment: ast.Assignment) -> ast.QueueSize:
+    """What is not given counts in bytes, or in packets where its aqm does."""
+    own, unit = link.own, assignment.word or "bytes"
+    value = assignment.value or 0
+    if assignment.op is ast.Op.ASSIGN:
+        return ast.QueueSize(value, unit)
+    counted = ast.QueueSize(own.queue_bytes, "bytes")
+    if own.queue_packets:
+        counted = ast.QueueSize(own.queue_packets, "packets")
+    old = link.queue or counted
+    if assignment.op is not ast.Op.SCALE and unit != old.unit:
+        why = f"is {quantities.queue(*old)}: it grows and shrinks in its own unit"
+        raise Illegal("the queue", why, "write queue=…")
+    return ast.QueueSize(_value("queue", old.value, assignment), old.unit)
 
 
 def _value(prop: str, old: int, assignment: ast.Assignment) -> int:
@@ -243,6 +287,15 @@ def _check(link: LinkState, taken: int) -> None:
     if taken and link.trace:
         why = f"cannot be followed: {taken:,} b/s of background are taken from the link"
         raise Illegal("the trace", why, "write `background 0` first", "TS0238")
+    if taken and link.aqm:
+        why = f"and {taken:,} b/s of background: nobody knows which of its packets would be dropped"
+        raise Illegal(
+            "the aqm", why, "end one of them first: set aqm=none, or background 0", AQM_TAKEN
+        )
+    if link.trace and (link.aqm or link.queue_packets):
+        what = "the aqm" if link.aqm else "the queue in packets"
+        why = "is not for links that follow a trace, whose queues count bytes"
+        raise Illegal(what, why, "end one of them first: set trace=none", AQM_TRACED)
     if taken and not link.rate_bps:
         why = f"cannot be unlimited: {taken:,} b/s of background are taken from it"
         raise Illegal("the rate", why, "write `background 0` first", "TS0216")

@@ -62,7 +62,7 @@ class LinkNow:
     """One link direction at this moment."""
 
     own: LinkState  # its properties, background not taken off; `up` tells nothing
-    queue_given: bool  # else it follows the rate
+    queue: ast.QueueSize | None  # as it is given; what is not, or is in ns, follows the rate
     background_bps: int = 0
     background_flows: int = 0  # that make it, and give way; 0: it does not
     background_owner: int = -1  # the order of the interval step that put it there
@@ -247,8 +247,7 @@ def _links(model: Model) -> list[LinkNow]:
         link = model.declared.links[position]
         for direction in range(2 * pairs.start, 2 * pairs.stop):
             said = (link.back or link) if direction % 2 else link
-            given = said.queue_bytes is not None
             state = model.topology.links[direction].state
             back = link.path is not None and direction % 2 == 1
-            found.append(LinkNow(state, given, path=link.path, path_back=back))
+            found.append(LinkNow(state, said.queue, path=link.path, path_back=back))
     return found

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from compiler.plan.format import MAX_INT
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
-from compiler.plan.properties import BY_FIELD, LinkState
+from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState
 from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 
 if TYPE_CHECKING:
@@ -71,10 +71,11 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
         file, line = plan.topology.hops_at
         return Misfit("hops answer", 1, 0, "", 0, "", line, file)
     paths = PATHS[datapath]
-    limits = {field: most if paths[field] else 0 for field, most in LINK.items()}
+    rows = [row.field for row in PROPERTIES if not (row.words or row.table)]
+    limits = {field: LINK.get(field, 1) if paths[field] else 0 for field in rows}
     for link in plan.topology.links:
         for field, limit in limits.items():
-            value: int = getattr(link.state, field)
+            value = _amount(getattr(link.state, field))
             if value > limit:
                 return _misfit(field, value, limit, 0, link.name, ("", 0))
     for event in plan.events:
@@ -84,10 +85,15 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
         if event.kind != "set":
             continue
         for field, limit in limits.items():
-            value = int(event.args.get(field, 0))
+            value = _amount(event.args.get(field, 0))
             if value > limit:
                 return _misfit(field, value, limit, event.at_ns, event.target, event.place)
     return None
+
+
+def _amount(value: int | str) -> int:
+    """Of a text 1 where there is one."""
+    return int(bool(value)) if isinstance(value, str) else value
 
 
 def _misfit(

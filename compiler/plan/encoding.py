@@ -29,7 +29,7 @@ from compiler.plan.services import service_from_json, service_to_json
 TOPOLOGY_FIELDS = ("bootstrapper", "hops", "hops_at", "links", "network", "nodes", "quit_when",
                    "routing", "services", "start_when_ready", "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
-_NOTHING_RARE = {row.field: "" if row.table else 0 for row in PROPERTIES if row.rare}
+_NOTHING_RARE = {row.field: "" if row.table or row.form else 0 for row in PROPERTIES if row.rare}
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
@@ -198,6 +198,9 @@ def _value(row: Property, value: Any, place: Place) -> int | str:
         return place.word(value, row.field, row.words)
     if row.table:
         return _table(place.text(value, row.field), row, place)
+    if row.form:
+        text = place.text(value, row.field)
+        return text if re.fullmatch(row.form, text) else place.fail(f"{row.field} {text!r:.60}")
     return place.integer(value, row.field, 0, row.stored)
 
 

@@ -50,6 +50,8 @@ class LinkState(NamedTuple):
     wmax_bytes: int = 0  # of a measured path: a flow has no more on its way
     flow_rates: str = ""  # of a measured path: rate and queue by flows (see FlowRate)
     trace: int = 0  # which of the plan's it follows, from 1 on; the properties above are its means
+    aqm: str = ""  # what the queue drops before it is full (docs/plan.md); "": nothing
+    queue_packets: int = 0  # the queue is full with, whatever their bytes; 0: only bytes count
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Property:
     along: Along | None = None  # None: a path has what one of its links has
     stored: int = MAX_INT  # the largest number that a plan can hold
     words: tuple[str, ...] = ()  # in place of a number
+    form: str = ""  # of a text in place of a number: a regular expression
     rare: bool = False  # 0 of most links: left out of texts and lines where it is
     table: bool = False  # a text of FlowRates; '' for none
     told: bool = True  # to datapaths
@@ -91,9 +94,11 @@ PROPERTIES = (
     Property("wmax_bytes", "wmax", 1 << 30, rare=True, told=False),
     Property("flow_rates", "flows", rare=True, table=True),
     Property("trace", "trace", MAX_TRACES, rare=True),
+    Property("aqm", "aqm", form=r"[a-z_]{1,20}(;[a-z]{1,20}:[0-9]{1,19}){1,12}|", rare=True),
+    Property("queue_packets", "pkts", 715_827, rare=True, called="queue in packets"),
 )
 RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end
-NUMBERS = tuple(row for row in PROPERTIES if not row.words and not row.table)
+NUMBERS = tuple(row for row in PROPERTIES if not (row.words or row.table or row.form))
 COMPOSED = tuple(row for row in PROPERTIES if row.along)
 BY_FIELD = {row.field: row for row in PROPERTIES}
 BY_WORD = {row.word: row for row in PROPERTIES}

@@ -2,7 +2,8 @@
 
 `LINK` is what a link of a plan may have, so what the language allows (tdl/bounds.py) and pktd takes
 of one. `PATHS` is, by datapath, what it takes of a path that an agent composes of links; 0 where it
-cannot carry out the property at all. `HOP_EXACT` stands for pktd where no path is composed.
+cannot carry out the property at all, of a text 1 where it can. `HOP_EXACT` stands for pktd where no
+path is composed.
 Tests hold tdl/bounds.py and docs to this table, and ask pktd and tcald themselves where they
 refuse.
 
@@ -35,6 +36,8 @@ _ONE_BY_ONE = (
     "reject_ppb",
     "mtu_bytes",
     "trace",
+    "queue_packets",
+    "aqm",
     "capacity_bps",  # where it is not carried out, a background takes from the rate alone
     "wmax_bytes",
 )
@@ -45,7 +48,7 @@ _USER = {
     "jitter_ns": 256 * LINK["jitter_ns"],  # 256 is the root of MAX_NODES, rounded up
 }
 PATHS: Mapping[str, Mapping[str, int]] = {
-    HOP_EXACT: {**_USER, **{field: LINK[field] for field in _ONE_BY_ONE}},
+    HOP_EXACT: {**_USER, **{field: LINK.get(field, 1) for field in _ONE_BY_ONE}},
     "user": _USER,
     "kernel": {**_USER, "jitter_ns": (1 << 31) - 1},
 }

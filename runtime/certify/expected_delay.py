@@ -127,8 +127,10 @@ class Queue:
     link: int
     pace_bps: int
     queue_bytes: int
+    spare_bytes: int  # with so many offered while it may have waited, it is not dropped
     drain_ns: int
     jitter_ns: int
+    remembers_ns: int = 0  # for so long what was offered before may drop it, too
 
     def held_ns(self, waiting_bytes: int) -> int:
         """At most, by what waits or a full queue."""
@@ -147,8 +149,22 @@ def queues(crossed: tuple[PlannedWay, ...], *, draws: bool) -> tuple[Queue, ...]
         jitter_ns = state.jitter_ns if draws else 0
         if state.rate_bps or jitter_ns:
             pace_bps = state.capacity_bps or state.rate_bps
-            found.append(Queue(link, pace_bps, queue_bytes, drain_ns, jitter_ns))
+            remembers_ns = MOST_LOOK_BACK_NS if state.aqm.startswith("red;") else 0
+            spare = _spare_bytes(state)
+            found.append(
+                Queue(link, pace_bps, queue_bytes, spare, drain_ns, jitter_ns, remembers_ns)
+            )
     return tuple(found)
+
+
+def _spare_bytes(state: LinkState) -> int:
+    """A queue that drops early takes nothing of what is no more than two full packets; RED, whose
+    thresholds may be anything, but what comes alone. Where packets count they may be small."""
+    if state.aqm:
+        return 0 if state.aqm.startswith("red;") else 2 * PACKET_BYTES
+    if state.queue_packets:
+        return state.queue_packets * SMALL_BYTES
+    return most_queue(state)
 
 
 _NO_WAIT = Wait(0, may_drop=False, crowded=False)
@@ -163,7 +179,9 @@ def wait(traffic: Traffic, met: tuple[Queue, ...], sent_ns: int, until_ns: int) 
             begin_ns = max(sent_ns - min(queue.drain_ns, MOST_LOOK_BACK_NS), 0)
             offered = within(queue.link, begin_ns, told_ns)
             most_ns += queue.held_ns(offered)
-            may_drop |= offered > max(queue.queue_bytes, PROBE_BYTES)
+            if queue.remembers_ns:
+                offered = within(queue.link, max(sent_ns - queue.remembers_ns, 0), told_ns)
+            may_drop |= offered > max(queue.spare_bytes, PROBE_BYTES)
         if queue.jitter_ns:
             crowded |= _density(traffic, queue.link, sent_ns) * 4 * queue.jitter_ns > 0.2
     return Wait(most_ns, may_drop, crowded) if most_ns or may_drop or crowded else _NO_WAIT

@@ -19,6 +19,7 @@
 
 #define RATE_LIMIT_BPS 10000000000000ull /* 10 Tb/s */
 #define QUEUE_LIMIT_BYTES (1ull << 30)
+#define QUEUE_LIMIT_PACKETS 715827u /* of 1,500 bytes, within that */
 /* A path may cross every node, with a day on each link; jitters add up as their squares do. A delay
  * and 24 jitters, more than any distribution deviates, fit into 63 bits. */
 #define DAY_NS (86400ull * NS_PER_S)

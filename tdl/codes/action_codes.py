@@ -110,6 +110,13 @@ ACTIONS = (
         "bridges s1 s2\nlink s1--s2 up=5Mb symmetric\nat 5s s1--s2 background 5Mb",
     ),
     Code(
+        "TS0234",
+        "aqm and background on one link",
+        "A background is a share of the rate and has no packets that a managed queue could drop, "
+        "so what it would do to it is not defined.",
+        "bridges s1 s2\nlink s1--s2 rate=5Mb aqm=codel\nat 5s s1--s2 background 1Mb",
+    ),
+    Code(
         "TS0217",
         "a number for a list of names",
         "`a;b leave` means both. To choose a number among several, give them a tag: `tags=x leave "

@@ -167,6 +167,33 @@ DECLARATIONS = (
         "bridges s1 s2\nlink s1--s2 loss=80% burst=2",
     ),
     *PATHS,
+    Code(
+        "TS0166",
+        "not a way to manage a queue",
+        "aqm= is codel, fq_codel, pie, red or none, and behind semicolons parameters as tc(8) has "
+        "them: docs/tdl.md, Queues that drop early.",
+        "bridges s1 s2\nlink s1--s2 rate=10Mb aqm=codel;target:5h",
+    ),
+    Code(
+        "TS0167",
+        "aqm without a rate",
+        "Packets wait only where the link has a rate; without one there is no queue to manage.",
+        "bridges s1 s2\nlink s1--s2 latency=5ms aqm=codel",
+    ),
+    Code(
+        "TS0169",
+        "managed queue on a link that follows a trace",
+        "A trace serves bytes, and its queue counts them: aqm= and a queue= in packets are for links "
+        "with a rate.",
+        "",
+    ),
+    Code(
+        "TS0168",
+        "queue of a path in another unit",
+        "The queues of a measured path follow from what was measured, in bytes; what stands in "
+        "their place is in bytes, too.",
+        "service a\nservice b\npath a--b abw=4Mb rtt=50ms queue=100pkt",
+    ),
     *LOOPS,
 )
 

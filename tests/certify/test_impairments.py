@@ -97,3 +97,25 @@ def test_a_mean_beside_jitter_has_it_too(tmp_path: Path) -> None:
         found = set(whats(scene.judged()))
         assert ("path_early" in found) == wanted, found
         assert found <= {"path_early"}
+
+
+def test_a_queue_that_drops_early_explains_losses_beside_traffic_and_no_others(
+    tmp_path: Path,
+) -> None:
+    draw = random.Random(7)
+
+    def lost(_sent_ns: int, delay_ns: int | None) -> int | None:
+        return None if draw.random() < 0.3 else delay_ns
+
+    def found(name: str, more: str, bps: int) -> list[str]:
+        scene = Scene(tmp_path / f"{name}-{bps}", planned(more), pairs=(("a.0", "b.0"),))
+        if bps:
+            scene.flow("a.0", "b.0", bps)
+        scene.probe(lost)
+        return whats(scene.judged())
+
+    for kind in ("codel", "fq_codel", "pie", "red"):
+        assert "path_loss" not in found(kind, f"aqm={kind}", 40_000_000)
+        assert "path_loss" in found(kind, f"aqm={kind}", 0)
+    assert "path_loss" in found("tail", "queue=10MB", 4_000_000)
+    assert "path_loss" not in found("few", "queue=10pkt", 40_000_000)

@@ -150,14 +150,15 @@ class State:
 
     def _say(self, ends: Direction, link: ast.LinkStatement, rate: int | None) -> None:
         self.own_queue.discard(ends)
-        if link.queue_bytes is not None:
+        assert link.queue is None or link.queue.unit == "bytes"
+        if link.queue is not None:
             self.own_queue.add(ends)
         self.props[ends] = {
             "rate_bps": rate or 0,
             "delay_ns": link.latency_ns,
             "jitter_ns": link.jitter_ns,
             "loss_ppb": link.loss_ppb,
-            "queue_bytes": link.queue_bytes or default_queue(rate or 0),
+            "queue_bytes": link.queue.value if link.queue else default_queue(rate or 0),
             "distribution": link.distribution or "normal",
         }
 

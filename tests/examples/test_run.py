@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -252,3 +253,19 @@ def test_the_matrix_is_met_by_packets(run_example: Runner) -> None:
         assert [one["state"] for one in summary["expectations"]] == ["passed"] * 3
 
     in_time(trial)
+
+
+@pytest.mark.virtual
+def test_a_call_waits_for_an_upload_until_its_queue_is_managed(run_example: Runner) -> None:
+    """As the comment says; in milliseconds."""
+    run = run_example("queues/bufferbloat", "--time", "virtual")
+    trips = [record for record in run.records("call.0") if "rtt_us" in record and "seq" in record]
+    begin_ns = trips[0]["t_ns"]
+
+    def within(begin_s: float, end_s: float) -> list[float]:
+        span = range(int(begin_ns + begin_s * NS), int(begin_ns + end_s * NS))
+        return sorted(one["rtt_us"] / 1000 for one in trips if one["t_ns"] in span)
+
+    assert within(8, 9.5)[0] > 400
+    assert 20 <= within(11, 20)[0] <= within(11, 20)[-1] < 23
+    assert 25 < statistics.median(within(23, 28)) < 45

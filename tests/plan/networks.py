@@ -129,6 +129,9 @@ def listing() -> Topology:
 # --- random ----------------------------------------------------------------------------------
 
 
+_AQM = "codel;target:5000000;interval:100000000;ecn:0"
+
+
 def _state(rnd: random.Random) -> LinkState:
     """Few distinct delays, so that ties are common; zero delay and unlimited rates included."""
     delay = rnd.choice([0, MS, MS, 2 * MS, 3 * MS, rnd.randrange(10 * MS)])
@@ -147,7 +150,8 @@ def _state(rnd: random.Random) -> LinkState:
 def _rare(rnd: random.Random) -> dict[str, Any]:
     rows = [row for row in PROPERTIES if row.rare and row.field != "trace"]
     chosen = rnd.sample(rows, rnd.randrange(1, 4))
-    return {row.field: _table(rnd) if row.table else rnd.randrange(10**9) for row in chosen}
+    texts = {"flow_rates": _table(rnd), "aqm": _AQM}
+    return {row.field: texts.get(row.field) or rnd.randrange(10**9) for row in chosen}
 
 
 def _table(rnd: random.Random) -> str:

@@ -27,13 +27,17 @@ def test_the_language_allows_what_a_link_may_have() -> None:
     assert LINK["queue_bytes"] == bounds.MAX_QUEUE_BYTES
     assert values.latency("1d") == values.latency("24h") == LINK["delay_ns"]
     assert values.rate("10Tb") == LINK["rate_bps"]
-    assert values.queue("1GiB") == LINK["queue_bytes"]
+    assert values.queue("1GiB") == (LINK["queue_bytes"], "bytes")
+    assert values.queue("715827p") == (LINK["queue_packets"], "packets")
+    assert LINK["queue_packets"] == LINK["queue_bytes"] // 1500
     for read, text in ((values.latency, "86400001"), (values.rate, "10000000000001b")):
         with pytest.raises(values.ValueProblem) as caught:
             read(text)
         assert caught.value.code == "TS0025"
     with pytest.raises(values.ValueProblem, match="too large"):
         values.queue(str(LINK["queue_bytes"] + 1))
+    with pytest.raises(values.ValueProblem, match="too large"):
+        values.queue(f"{LINK['queue_packets'] + 1}pkt")
 
 
 def test_a_file_may_hold_what_a_plan_may() -> None:

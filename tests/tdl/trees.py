@@ -124,6 +124,32 @@ services = st.builds(
 )
 
 
+queues = st.one_of(
+    st.builds(ast.QueueSize, sizes, st.just("bytes")),
+    st.builds(ast.QueueSize, st.integers(1, bounds.MAX_QUEUE_PACKETS), st.just("packets")),
+    st.builds(ast.QueueSize, st.integers(1, 10**6), st.just("ns")),
+)
+_TIMES = st.integers(1, 10**8)
+managed = st.one_of(
+    st.builds(
+        "codel;target:{};interval:{};ecn:{}".format,
+        _TIMES,
+        st.integers(10**9, 10**10),
+        st.integers(0, 1),
+    ),
+    st.builds(
+        "fq_codel;target:{};interval:{};quantum:{};flows:{};ecn:{}".format,
+        *(_TIMES, st.integers(10**9, 10**10)),
+        *(st.integers(256, 5000), st.integers(1, 2000), st.integers(0, 1)),
+    ),
+    st.builds(
+        "red;min:{};max:{};probability:{};avpkt:{};burst:{};ecn:{}".format,
+        *(st.integers(1, 1000), st.integers(1001, 2000), st.integers(1, 10**9)),
+        *(st.integers(1, 1500), st.integers(0, 99), st.integers(0, 1)),
+    ),
+)
+
+
 @st.composite
 def links(draw: st.DrawFn) -> ast.LinkStatement:
     a, b = draw(st.lists(names, min_size=2, max_size=2, unique=True))
@@ -142,7 +168,8 @@ def links(draw: st.DrawFn) -> ast.LinkStatement:
         up_bps=up,
         down_bps=None if directed else up if symmetric else down,
         symmetric=symmetric,
-        queue_bytes=draw(st.none() | sizes),
+        queue=draw(st.none() | queues),
+        aqm=draw(st.just("") | managed) if up or (down and not directed) else "",
         distribution=draw(st.none() | st.sampled_from(DISTRIBUTIONS)),
         tags=draw(tag_lists),
         a_index=indexes[0],
@@ -238,6 +265,11 @@ def _relative(word: str, most: int) -> st.SearchStrategy[ast.Assignment]:
     )
 
 
+def _queue_assignment(prop: ast.Name, queue: ast.QueueSize) -> ast.Assignment:
+    unit = None if queue.unit == "bytes" else queue.unit
+    return ast.Assignment(prop, ast.Op.ASSIGN, queue.value, NOWHERE, unit)
+
+
 def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
     where = st.just(NOWHERE)
     prop = st.just(ast.Name(word, NOWHERE))
@@ -246,6 +278,18 @@ def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
         return st.builds(
             ast.Assignment, prop, st.just(ast.Op.ASSIGN), st.none(), where, word=chosen
         )
+    if word == "aqm":
+        return st.builds(
+            ast.Assignment,
+            prop,
+            st.just(ast.Op.ASSIGN),
+            st.none(),
+            where,
+            word=managed | st.just(""),
+        )
+    if word == "queue":
+        relative = _relative(word, bounds.MAX_QUEUE_BYTES)
+        return st.builds(_queue_assignment, prop, queues) | relative
     if word == "loss":
         return st.builds(
             ast.Assignment,
@@ -263,7 +307,6 @@ def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
         "rtt": (st.integers(0, bounds.MAX_LATENCY_NS), bounds.MAX_LATENCY_NS),
         "latency": (st.integers(10**6, bounds.MAX_LATENCY_NS), bounds.MAX_LATENCY_NS),
         "jitter": (st.integers(0, 10**6), bounds.MAX_LATENCY_NS),
-        "queue": (sizes, bounds.MAX_QUEUE_BYTES),
     }
     absolute, most = ranges.get(word, (st.none() | rates, bounds.MAX_RATE_BPS))
     return st.builds(ast.Assignment, prop, st.just(ast.Op.ASSIGN), absolute, where) | _relative(
@@ -271,7 +314,7 @@ def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
     )
 
 
-_OF_LINKS = ("latency", "queue")
+_OF_LINKS = ("latency", "queue", "aqm")
 _chosen = st.sampled_from(
     [
         ("up", "down", *_OF_LINKS),

@@ -39,6 +39,8 @@ void test_structures(void);
 void test_draws(void);
 void test_queues(void);
 void test_traces(void);
+void test_aqm(void);
+void test_holding(void);
 void test_packets(void);
 void test_links(void);
 void test_flows(void);

@@ -274,7 +274,8 @@ void engine_step(struct engine *e) {
     /* `waiting` is the first member of a link. */
     struct link *link = (struct link *)(void *)heap_top(&e->transit.heap)->node;
     struct piece *piece = link_take(&e->transit, link);
-    if (!e->node[link->dest].hop || !expire(e, link->dest, piece, piece->due_ns)) {
+    bool passes = piece && e->node[link->dest].hop;
+    if (piece && !(passes && expire(e, link->dest, piece, piece->due_ns))) {
         engine_arrive(e, link->dest, piece, piece->due_ns);
     }
 }

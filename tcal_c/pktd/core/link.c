@@ -14,6 +14,7 @@
  */
 #include "link.h"
 
+#include "holding.h"
 #include "pairs.h"
 
 #include <limits.h>
@@ -36,8 +37,8 @@ static uint64_t delayed(const struct link *link, const struct trace_row *row, ui
     return at_ns + (delay > 0 ? (uint64_t)delay : 0);
 }
 
-static void set_due(const struct transit *t, struct link *link, struct piece *piece,
-                    uint64_t after_ns) {
+void link_set_due(const struct transit *t, struct link *link, struct piece *piece,
+                  uint64_t after_ns) {
     uint64_t leaves = max_u64(piece->served_ns, after_ns);
     const struct trace_row *row = row_at(t, link, leaves);
     bool traced = row && link->trace->fields & TRACE_JITTER;
@@ -69,8 +70,20 @@ static void insert(struct link *link, struct piece *piece) {
     *(piece->next ? &piece->next->prev : &link->tail) = piece;
 }
 
-static void append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
-    set_due(t, link, piece, at_ns);
+/* Where the link stands among the others, by its head or what it is to send. */
+static void schedule(struct transit *t, struct link *link) {
+    uint64_t sends_ns = holding_next(link);
+    if (sends_ns != TIME_NEVER && (!link->head || sends_ns <= link->head->due_ns)) {
+        heap_put(&t->heap, &link->waiting, sends_ns, t->seq++);
+    } else if (link->head) {
+        heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
+    } else {
+        heap_remove(&t->heap, &link->waiting);
+    }
+}
+
+void link_append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
+    link_set_due(t, link, piece, at_ns);
     piece->seq = t->seq++;
     insert(link, piece);
     if (link->head == piece) {
@@ -118,11 +131,15 @@ static void record(const struct transit *t, struct link *link, const struct piec
     }
 }
 
-static void record_segment(const struct transit *t, struct link *link, const struct piece *origin,
-                           uint32_t segment, enum fate fate, uint64_t at_ns) {
+void link_lose(const struct transit *t, struct link *link, const struct piece *origin,
+               uint32_t segment, enum fate fate, uint64_t at_ns) {
     const struct piece part = {
         .frame = origin->frame, .first = (uint16_t)segment, .count = 1, .aged = origin->aged};
+    struct frame *frame = origin->frame;
+    bool drawn = fate == FATE_LOSS;
     record(t, link, &part, fate, at_ns);
+    counter_add(drawn ? &link->count.drop_loss : &link->count.drop_queue, 1);
+    pair_drop(frame->pair, drawn ? DROP_LOSS : DROP_QUEUE, 1);
 }
 
 static void drop_piece(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
@@ -159,7 +176,7 @@ static void close_run(struct transit *t, struct link *link, struct piece *origin
     piece->served_ns = run->last_ns;
     uint64_t through = max_u64(run->last_ns, at_ns);
     piece->span_ns = (uint32_t)min_u64(through - min_u64(run->first_ns, through), UINT32_MAX);
-    append(t, link, piece, at_ns);
+    link_append(t, link, piece, at_ns);
     run->count = 0;
 }
 
@@ -179,7 +196,8 @@ uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *p
     uint64_t bytes = counter_get(&c->burst_bytes);
     uint64_t count = counter_get(&c->burst_pkts);
     *packets = backlog && bytes ? (uint64_t)(((u128)backlog * count + bytes - 1) / bytes) : 0;
-    return backlog;
+    *packets += counter_get(&c->held_pkts);
+    return backlog + counter_get(&c->held_bytes);
 }
 
 static void tell_queue(struct link *link) {
@@ -194,7 +212,7 @@ static void tell_queue(struct link *link) {
     atomic_store_explicit(&link->count.trace, q->trace, memory_order_release);
 }
 
-static void count_accepted(struct link *link, uint64_t packets, uint64_t bytes) {
+void link_count_accepted(struct link *link, uint64_t packets, uint64_t bytes) {
     counter_add(&link->count.accepted_pkts, packets);
     counter_add(&link->count.accepted_bytes, bytes);
 }
@@ -205,9 +223,7 @@ static bool queue_segment(struct transit *t, struct link *link, const struct pie
                           struct service *service) {
     bool idle = link->queue.free_ns <= at_ns;
     if (!queue_offer(&link->queue, at_ns, bytes, service)) {
-        record_segment(t, link, origin, segment, FATE_QUEUE, at_ns);
-        counter_add(&link->count.drop_queue, 1);
-        pair_drop(origin->frame->pair, DROP_QUEUE, 1);
+        link_lose(t, link, origin, segment, FATE_QUEUE, at_ns);
         return false;
     }
     if (link->queue.rate_bps) {
@@ -216,7 +232,7 @@ static bool queue_segment(struct transit *t, struct link *link, const struct pie
         counter_set(&link->count.burst_bytes, counter_get(&link->count.burst_bytes) * keep + bytes);
         tell_queue(link);
     }
-    count_accepted(link, 1, bytes);
+    link_count_accepted(link, 1, bytes);
     return true;
 }
 
@@ -225,25 +241,28 @@ static uint32_t loss_at(const struct transit *t, const struct link *link, uint64
     return row && link->trace->fields & TRACE_LOSS ? (uint32_t)row->loss_ppb : link->loss_ppb;
 }
 
+bool link_draws_loss(const struct transit *t, struct link *link, const struct piece *origin,
+                     uint32_t segment, uint64_t nth, uint64_t at_ns) {
+    bool probe = origin->frame->info.probe;
+    uint32_t loss_ppb = loss_at(t, link, at_ns);
+    if (link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, loss_ppb)
+                      : draw_lost(link->seed, probe, nth, loss_ppb)) {
+        link_lose(t, link, origin, segment, FATE_LOSS, at_ns);
+        return true;
+    }
+    return false;
+}
+
 /* Draws and queues one segment, the nth of its kind; true when it goes on. */
 static bool offer_segment(struct transit *t, struct link *link, const struct piece *origin,
                           uint32_t segment, uint64_t nth, uint64_t at_ns, struct service *service) {
     const struct frame *frame = origin->frame;
     uint32_t bytes = packet_segment_bytes(&frame->info, segment);
-    bool probe = frame->info.probe;
-    uint32_t loss_ppb = loss_at(t, link, at_ns);
-    if (link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, loss_ppb)
-                      : draw_lost(link->seed, probe, nth, loss_ppb)) {
-        record_segment(t, link, origin, segment, FATE_LOSS, at_ns);
-        counter_add(&link->count.drop_loss, 1);
-        pair_drop(frame->pair, DROP_LOSS, 1);
-        return false;
-    }
-    return queue_segment(t, link, origin, segment, bytes, at_ns, service);
+    return !link_draws_loss(t, link, origin, segment, nth, at_ns) &&
+           queue_segment(t, link, origin, segment, bytes, at_ns, service);
 }
 
-/* When segment `i` of the piece arrived, if the piece arrived at `at_ns`. */
-static uint64_t arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
+uint64_t link_arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
     if (piece->count == 1) {
         return at_ns;
     }
@@ -286,9 +305,8 @@ static struct frame *damaged(struct transit *t, const struct link *link, struct 
     return copy;
 }
 
-/* A segment that does not go on with its neighbours: it is damaged, or leaves the order. */
-static void send_alone(struct transit *t, struct link *link, struct piece *origin, uint32_t segment,
-                       uint64_t nth, const struct service *service, unsigned fate, uint64_t at_ns) {
+struct piece *link_single(struct transit *t, struct link *link, const struct piece *origin,
+                          uint32_t segment, uint64_t nth, unsigned fate) {
     struct frame *frame = origin->frame;
     bool damages = fate & IMPAIR_CORRUPT;
     struct frame *copy = damages ? damaged(t, link, frame, segment, nth) : frame;
@@ -298,20 +316,19 @@ static void send_alone(struct transit *t, struct link *link, struct piece *origi
     }
     if (!piece) {
         counter_add(&t->drop_nobuf, 1);
-        return;
+        return NULL;
     }
     piece->first = (uint16_t)(damages ? 0 : segment);
     piece->count = 1;
     piece->hops = origin->hops;
     piece->aged = origin->aged;
-    piece->served_ns = service->end_ns;
     if (fate & IMPAIR_STRAY) {
         bool alone = link->impair.is.reorder_ns == 0;
         piece->order = alone ? PIECE_ALONE : PIECE_LATER;
         piece->deviation = alone ? draw_alone(link->seed, frame->info.probe, nth, link->dist) : 0;
         counter_add(&t->reordered, 1);
     }
-    append(t, link, piece, at_ns);
+    return piece;
 }
 
 /* What goes on of a segment that was served, and its copy behind it. */
@@ -322,7 +339,11 @@ static void impair_segment(struct transit *t, struct link *link, struct piece *o
     unsigned fate = impair_draw(&link->impair, link->seed, frame->info.probe, nth);
     if (fate & (IMPAIR_CORRUPT | IMPAIR_STRAY)) {
         close_run(t, link, origin, run, at_ns);
-        send_alone(t, link, origin, segment, nth, service, fate, at_ns);
+        struct piece *piece = link_single(t, link, origin, segment, nth, fate);
+        if (piece) {
+            piece->served_ns = service->end_ns;
+            link_append(t, link, piece, at_ns);
+        }
     } else {
         add_to_run(t, link, origin, run, segment, service, at_ns);
     }
@@ -351,7 +372,8 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
     for (uint32_t i = 0; i < piece->count; i++) {
         struct service service;
         uint32_t segment = piece->first + i;
-        if (!offer_segment(t, link, piece, segment, nth + i, arrival(piece, i, at_ns), &service)) {
+        uint64_t came_ns = link_arrival(piece, i, at_ns);
+        if (!offer_segment(t, link, piece, segment, nth + i, came_ns, &service)) {
             close_run(t, link, piece, &run, at_ns);
         } else if (link->impairs) {
             impair_segment(t, link, piece, &run, segment, nth + i, &service, at_ns);
@@ -403,10 +425,13 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
     } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs && !link->trace) {
-        count_accepted(link, piece->count, bytes);
+        link_count_accepted(link, piece->count, bytes);
         piece->served_ns = at_ns;
         piece->order = PIECE_IN_ORDER;
-        append(t, link, piece, at_ns);
+        link_append(t, link, piece, at_ns);
+    } else if (link->holds) {
+        holding_offer(t, link, piece, nth, at_ns);
+        schedule(t, link);
     } else {
         if (link->flows) {
             flows_see(link->flows, &link->queue, piece->frame, at_ns);
@@ -421,16 +446,21 @@ static struct piece *detach_head(struct transit *t, struct link *link) {
     link->head = piece->next;
     if (link->head) {
         link->head->prev = NULL;
-        heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
     } else {
         link->tail = NULL;
-        heap_remove(&t->heap, &link->waiting);
     }
+    schedule(t, link);
     counter_set(&t->in_flight, counter_get(&t->in_flight) - 1);
     return piece;
 }
 
 struct piece *link_take(struct transit *t, struct link *link) {
+    uint64_t sends_ns = holding_next(link);
+    if (sends_ns != TIME_NEVER && (!link->head || sends_ns <= link->head->due_ns)) {
+        holding_send(t, link, sends_ns, sends_ns);
+        schedule(t, link);
+        return NULL;
+    }
     struct piece *piece = detach_head(t, link);
     record(t, link, piece, FATE_LEFT, piece->due_ns);
     counter_add(&link->count.out_pkts, piece->count);
@@ -444,7 +474,13 @@ static void flush(struct transit *t, struct link *link, uint64_t at_ns) {
     uint64_t packets;
     uint64_t bytes = link_backlog(&link->count, at_ns, &packets);
     /* What waited never got through the queue. */
-    count_accepted(link, -packets, -bytes);
+    link_count_accepted(link, -packets, -bytes);
+    for (struct piece *piece; (piece = holding_remove(t, link));) {
+        drop_piece(t, link, piece, at_ns);
+    }
+    if (link->aqm) {
+        aqm_reset(link->aqm, at_ns);
+    }
     while (link->head) {
         drop_piece(t, link, detach_head(t, link), at_ns);
     }
@@ -520,7 +556,7 @@ static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint6
         piece->span_ns = (uint32_t)min_u64(
             (uint64_t)((u128)piece->span_ns * (served - at_ns) / wait), UINT32_MAX);
         piece->served_ns = served;
-        set_due(t, link, piece, at_ns);
+        link_set_due(t, link, piece, at_ns);
     }
     if (!sorted) {
         sort(link);
@@ -607,5 +643,9 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     if (fields & (LINK_RATE | LINK_CAP | LINK_DELAY | LINK_JITTER | LINK_DIST | LINK_TRACE)) {
         retime(t, link, old_bps, at_ns);
     }
+    holding_change(t, link, config, at_ns);
     tell_queue(link);
+    if (link->aqm) {
+        schedule(t, link);
+    }
 }

@@ -7,6 +7,7 @@
 #include "pktd/core/draws/impair.h"
 #include "pktd/core/structures/heap.h"
 #include "pktd/record/ring.h"
+#include "pktd/core/aqm/aqm.h"
 #include "pktd/core/packets/pool.h"
 #include "flows.h"
 #include "queue.h"
@@ -33,14 +34,16 @@ enum link_field {
     LINK_MTU = 131072,
     LINK_FLOWS = 262144,
     LINK_TRACE = 524288,
-    LINK_OPTIONAL = 1048320 /* 0 where a link does not state them; of links only, not of paths */
+    LINK_PKTS = 1048576,
+    LINK_AQM = 2097152,
+    LINK_OPTIONAL = 4194048 /* 0 where a link does not state them; of links only, not of paths */
 };
 
 /* Of the protocol, for usages. */
 #define PATH_KEYS "rate delay jitter loss queue dist"
 #define LINK_KEYS                                                                                  \
     PATH_KEYS                                                                                      \
-    " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu flows trace"
+    " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu flows trace pkts aqm"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -56,6 +59,8 @@ struct link_config {
     const struct flow_rates *flow_rates; /* NULL: none */
     struct flows *flows;                 /* where the link counts them, if it ever does */
     const struct trace *trace;
+    uint64_t packets; /* of the queue; 0: only bytes count */
+    struct aqm_config aqm;
     enum dist dist;
     bool up;
 };
@@ -77,7 +82,9 @@ struct link_counters {
     counter burst_bytes;
     _Atomic(const struct trace *) trace; /* what serves the queue, and when it began */
     counter zero_ns;
-    counter spare; /* work that the trace will have served beyond what waits */
+    counter spare;     /* work that the trace will have served beyond what waits */
+    counter held_pkts; /* that wait where a queue holds its packets; not what is being sent */
+    counter held_bytes;
 };
 
 /* What the client was last told of a path. Control thread. */
@@ -106,6 +113,7 @@ struct link {
     bool up;
     bool obstructs; /* it rejects, or has an MTU */
     bool impairs;   /* something of `impair` beside that */
+    bool holds;     /* its queue holds its packets (holding.c) */
     struct link_counters count;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
     struct link_usage told;
@@ -115,6 +123,8 @@ struct link {
     uint32_t mtu;                        /* of IP packets; 0: any */
     struct impair impair;
     struct flows *flows; /* of a measured path that leaves more to several; NULL: nobody counts */
+    uint32_t packets;    /* that the queue holds; 0: only bytes count */
+    struct aqm *aqm;     /* NULL: no memory is needed, or there is none */
 };
 
 /* Whether links have digests (record/digest.h), and of what. */
@@ -136,6 +146,7 @@ struct transit {
     counter rejected;  /* segments that links refused */
     counter too_large; /* that they did not take, and could not be cut */
     counter reordered; /* segments that left the order, on any link */
+    counter marked;    /* segments that queues marked: congestion experienced */
 };
 
 /* What the frame's bytes hash to, where anybody asks. */
@@ -161,12 +172,29 @@ bool link_exceeded(const struct link *link, const struct piece *piece);
 /* The piece is refused, and counted as dropped. Takes it over. */
 void link_refuse(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);
 
-/* Takes the piece that is due out of the link. */
+/* Does what the link has to do next: takes the piece that is due out of it, or sends what its queue
+ * holds (NULL). */
 struct piece *link_take(struct transit *t, struct link *link);
 
 /* Bytes that wait at `at_ns`, and packets: those bytes divided by the mean size since the queue was
  * last empty. Any thread. */
 uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *packets);
+
+/* When segment `i` of the piece arrived, if the piece arrived at `at_ns`. */
+uint64_t link_arrival(const struct piece *piece, uint32_t i, uint64_t at_ns);
+
+/* For holding.c. A segment was dropped; one is drawn, and was lost by that; one as a piece of its
+ * own, with the impairments of `fate`; a piece leaves at its time, computed at `at_ns`. */
+void link_lose(const struct transit *t, struct link *link, const struct piece *origin,
+               uint32_t segment, enum fate fate, uint64_t at_ns);
+bool link_draws_loss(const struct transit *t, struct link *link, const struct piece *origin,
+                     uint32_t segment, uint64_t nth, uint64_t at_ns);
+struct piece *link_single(struct transit *t, struct link *link, const struct piece *origin,
+                          uint32_t segment, uint64_t nth, unsigned fate);
+void link_set_due(const struct transit *t, struct link *link, struct piece *piece,
+                  uint64_t after_ns);
+void link_append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);
+void link_count_accepted(struct link *link, uint64_t packets, uint64_t bytes);
 
 /* Changes properties at `at_ns`. */
 void link_change(struct transit *t, struct link *link, const struct link_config *config,

@@ -70,6 +70,12 @@ static uint64_t leaves(const struct queue *q, uint64_t at_ns) {
     return at_ns + (uint64_t)((u128)(q->free_ns - at_ns) * q->rate_bps / q->capacity_bps);
 }
 
+static void work(struct queue *q, uint32_t bytes) {
+    uint64_t bits = bytes * BITS_NS + q->left;
+    q->free_ns += bits / q->rate_bps;
+    q->left = bits % q->rate_bps;
+}
+
 bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service) {
     if (q->trace) {
         return offer_to_trace(q, at_ns, bytes, service);
@@ -87,12 +93,22 @@ bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service
             return false;
         }
     }
-    uint64_t work = bytes * BITS_NS + q->left;
     service->start_ns = leaves(q, at_ns);
-    q->free_ns += work / q->rate_bps;
-    q->left = work % q->rate_bps;
+    work(q, bytes);
     service->end_ns = leaves(q, at_ns);
     return true;
+}
+
+uint64_t queue_send(struct queue *q, uint64_t at_ns, uint32_t bytes) {
+    if (q->rate_bps == 0) {
+        return at_ns;
+    }
+    if (q->free_ns < at_ns) {
+        q->free_ns = at_ns;
+        q->left = 0;
+    }
+    work(q, bytes);
+    return q->free_ns;
 }
 
 uint64_t queue_backlog(uint64_t rate_bps, uint64_t free_ns, uint64_t at_ns) {

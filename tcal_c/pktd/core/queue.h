@@ -25,6 +25,10 @@ struct service {
 /* Offers `bytes` at `at_ns`; false when the queue has no room for them. */
 bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service);
 
+/* Sends `bytes`, whatever there is room for, at its rate, at `at_ns` or when it is free; returns
+ * when they have been sent. */
+uint64_t queue_send(struct queue *q, uint64_t at_ns, uint32_t bytes);
+
 /* Bytes not served yet at `at_ns`, the rest of the one being served included. */
 uint64_t queue_backlog(uint64_t rate_bps, uint64_t free_ns, uint64_t at_ns);
 

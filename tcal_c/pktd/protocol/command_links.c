@@ -48,7 +48,8 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
 #define LINK_USAGE                                                                                 \
     "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1 "  \
     "[burst=MILLI] [burst-pass=PPB] [gap-loss=PPB] [duplicate=PPB] [corrupt=PPB] [reorder=PPB] "   \
-    "[by=NS] [reject=PPB] [cap=BPS] [mtu=BYTES] [flows=FLOWS:BPS:BYTES;...] [trace=TRACE]"
+    "[by=NS] [reject=PPB] [cap=BPS] [mtu=BYTES] [flows=FLOWS:BPS:BYTES;...] [trace=TRACE] "        \
+    "[pkts=N] [aqm=KIND;KEY:N;...]"
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
@@ -72,7 +73,8 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
                    {"by", LINK_BY, DAY_NS, &c->impairments.reorder_ns},
                    {"reject", LINK_REJECT, PPB, &c->impairments.reject},
                    {"cap", LINK_CAP, RATE_LIMIT_BPS, &c->capacity_bps},
-                   {"mtu", LINK_MTU, MTU_LIMIT, &c->mtu}};
+                   {"mtu", LINK_MTU, MTU_LIMIT, &c->mtu},
+                   {"pkts", LINK_PKTS, QUEUE_LIMIT_PACKETS, &c->packets}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
             *known = true;
@@ -114,6 +116,10 @@ bool link_option(struct proto *p, struct link_config *c, const char *key, const 
         c->up = value[0] == '1';
         return ((value[0] == '0' || value[0] == '1') && !value[1]) ||
                refuse(r, "range", "up '%.32s' is not 0 or 1", value);
+    }
+    if (strcmp(key, "aqm") == 0) {
+        c->fields |= LINK_AQM;
+        return take_aqm(&c->aqm, value, r);
     }
     if (strcmp(key, "dist") == 0) {
         c->fields |= LINK_DIST;

@@ -10,7 +10,7 @@ static bool path_option(struct proto *p, struct op_link *op, const char *key, co
     if (strcmp(key, "seed") != 0) {
         const char *none = strcmp(key, "trace") == 0 ? "0" : value; /* whether there is that one */
         return link_option(p, &op->config, key, none, PATH_USAGE, r) &&
-               (!(op->config.fields & LINK_OPTIONAL) || strcmp(value, "0") == 0 ||
+               (!(op->config.fields & LINK_OPTIONAL) || !value[0] || strcmp(value, "0") == 0 ||
                 refuse(r, "range", "%s '%.32s' is not a number from 0 to 0: a path has none", key,
                        value));
     }

@@ -42,4 +42,7 @@ command do_captures;
 bool link_option(struct proto *p, struct link_config *c, const char *key, const char *value,
                  const char *usage, struct refusal *r);
 
+/* aqm_text.c: the value of a link's `aqm`. */
+bool take_aqm(struct aqm_config *c, const char *value, struct refusal *r);
+
 #endif

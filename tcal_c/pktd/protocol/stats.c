@@ -118,7 +118,8 @@ void stats_engine(struct proto *p) {
                     {"corrupted", &p->engine->transit.corrupted},
                     {"reordered", &p->engine->transit.reordered},
                     {"rejected", &p->engine->transit.rejected},
-                    {"too_large", &p->engine->transit.too_large}};
+                    {"too_large", &p->engine->transit.too_large},
+                    {"marked", &p->engine->transit.marked}};
     text_add(p->session.out, "ok");
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
         text_add(p->session.out, " %s=%llu", counters[i].name,

@@ -46,7 +46,8 @@ static void make_worlds(void) {
     sim_pair(by_links, PROPERTIES);
     impaired = sim_new(8 << 20);
     sim_pair(impaired, PROPERTIES " burst=2000 duplicate=300000000 corrupt=500000000 "
-                                  "reorder=500000000 by=100 reject=200000000 mtu=576");
+                                  "reorder=500000000 by=100 reject=200000000 mtu=576 "
+                                  "aqm=fq_codel;target:1;interval:1;quantum:300;flows:4;ecn:1");
     sim_do(impaired, "node 2 ip=10.77.255.254 ip6=fd77:7473::1:0 hop=1");
     sim_commit(impaired);
     by_paths = sim_new(8 << 20);

@@ -9,6 +9,8 @@ int main(void) {
     } suites[] = {{"structures", test_structures},
                   {"draws", test_draws},
                   {"queues", test_queues},
+                  {"aqm", test_aqm},
+                  {"holding", test_holding},
                   {"packets", test_packets},
                   {"links", test_links},
                   {"flows", test_flows},

@@ -38,13 +38,13 @@ static bool new_slab(struct pool *pool) {
     }
     *(uint8_t **)slab = pool->slab;
     pool->slab = slab;
-    pool->slab_left = SLAB_BYTES - 64;
+    pool->slab_left = POOL_ROOM_LIMIT;
     counter_add(&pool->bytes, SLAB_BYTES);
     return true;
 }
 
 /* The unused end of a slab that is too short is given up: under 70 KiB of 2 MiB. */
-static void *carve(struct pool *pool, size_t bytes) {
+void *pool_room(struct pool *pool, size_t bytes) {
     bytes = (bytes + 63u) & ~(size_t)63u;
     if (pool->slab_left < bytes && !new_slab(pool)) {
         return NULL;
@@ -66,7 +66,7 @@ struct frame *pool_frame(struct pool *pool, size_t frame_bytes) {
     if (frame) {
         pool->frames[class] = frame->next;
     } else {
-        frame = carve(pool, class_bytes[class]);
+        frame = pool_room(pool, class_bytes[class]);
         if (!frame) {
             return NULL;
         }
@@ -111,7 +111,7 @@ struct piece *pool_piece(struct pool *pool, struct frame *frame) {
     if (piece) {
         pool->pieces = piece->next;
     } else {
-        piece = carve(pool, sizeof *piece);
+        piece = pool_room(pool, sizeof *piece);
         if (!piece) {
             return NULL;
         }

@@ -30,7 +30,7 @@ struct piece {
     struct piece *next; /* of those on a link, and the one before */
     struct piece *prev;
     struct frame *frame;
-    uint64_t due_ns;    /* leaves the link */
+    uint64_t due_ns;    /* leaves the link; where its queue holds it: when it came */
     uint64_t served_ns; /* leaves, or left, the link's queue */
     uint64_t seq;       /* breaks ties of due_ns */
     uint16_t first;
@@ -40,6 +40,7 @@ struct piece {
     uint8_t hops;      /* links passed */
     uint8_t aged;      /* what bridges have taken from its TTL; the frame's header has all of it */
     uint8_t order;     /* enum piece_order, on the present link */
+    bool marked;       /* congestion experienced, which its frame does not say yet */
 };
 
 enum piece_order { PIECE_IN_ORDER, PIECE_LATER, PIECE_ALONE };
@@ -65,6 +66,9 @@ void pool_release(struct pool *pool, struct frame *frame);
 
 /* It is for those that the other one is for. */
 void frame_send_as(struct frame *frame, const struct frame *other);
+/* Room that is never given back, at most POOL_ROOM_LIMIT; NULL as above. */
+#define POOL_ROOM_LIMIT ((2u << 20) - 64)
+void *pool_room(struct pool *pool, size_t bytes);
 
 /* One segment of a frame as a frame of its own, whole (packet_copy), on the same way; NULL as
  * above. What it hashes to is the caller's. */

@@ -1,0 +1,177 @@
+"""Queues that drop early beside the kernel's own, in virtual time: TCP flows (cubic) through a link
+with `aqm=`, and through the qdisc of that name in the kernel for virtual time, where a tbf has the
+link's rate and netem the delay. What is measured is the same program's (aqm_ends.py).
+
+`python -m bench.virtual.aqm [NAME …]` (codel-10-1: discipline, Mb/s, flows) writes
+bench/results/virtual-aqm.json; what it is told to measure replaces what the file has of it. It ends
+with 1 if a figure is further from the kernel's than WITHIN. `python -m bench.report` brings the
+table of docs/fidelity.md up to it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench import RESULTS, ROOT, machine
+from bench.tables import Record, Table
+
+FILE = RESULTS / "virtual-aqm.json"
+ENDS = Path(__file__).with_name("aqm_ends.py")
+WITHIN = 0.1
+SETTLE_S, SECONDS = 10, 20
+PACKET_BYTES, SEGMENT_BYTES = 1500, 1448
+ONE_WAY_MS = 10  # the kernel's scene has both ways in one
+NAMES = [f"{kind}-10-{n}" for kind in ("codel", "fq_codel", "pie") for n in (1, 4)]
+
+OURS = """\
+network ipv4
+service sender exec="./aqm_ends.py send receiver.0 {flows} {seconds}"
+service receiver exec="./aqm_ends.py receive {seconds}"
+bridge s
+link sender--s latency={delay}ms
+link s--receiver rate={rate} aqm={kind}
+at 0s receiver join
+at 1s sender join
+at {end}s quit
+"""
+KERNEL = """\
+service ends exec="unshare -n python3 aqm_ends.py kernel {flows} {seconds} {bps} {rtt} {kind}" \\
+    files=aqm_ends.py
+service other
+bridge s
+link ends--s
+link other--s
+at 0s ends join
+at {end}s quit
+"""
+TABLES = (
+    Table(
+        {
+            "Queue": "{kind}",
+            "Rate": "{mbps} Mb/s",
+            "Flows": "{flows}",
+            "Used: ours, kernel": "{used_ours:.1%}, {used_kernel:.1%}",
+            "Median wait, ms": "{median_ours:.2f}, {median_kernel:.2f}",
+            "p99, ms": "{p99_ours:.2f}, {p99_kernel:.2f}",
+            "Dropped": "{dropped_ours}, {dropped_kernel}",
+            "Within 10 %": "{outcome}",
+        }
+    ),
+)
+
+
+def carry_out(place: Path, text: str) -> Path:
+    """A run of it, in virtual time."""
+    shutil.copy(ENDS, place)
+    (place / ENDS.name).chmod(0o755)
+    (place / "scene.tdl").write_text(text)
+    command = [sys.executable, "-m", "tstorm", "run", "scene.tdl", "--quiet", "--time", "virtual"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([*command, "--out", "run"], cwd=place, env=env, check=True, stdout=2)
+    return place / "run"
+
+
+def _packets(file: Path) -> Iterator[list[int]]:
+    for line in file.read_text().splitlines():
+        yield [int(word) for word in line.split()]
+
+
+def judge(sent: Path, received: Path, bps: int, delay_ns: int) -> Record:
+    """Of the time after SETTLE_S: the share of the rate that was used, and how long packets waited,
+    beside the delay and the time that one takes to be sent."""
+    sends: dict[tuple[int, int], list[int]] = {}  # times, by flow and first byte of a segment
+    for at_ns, port, first, count in _packets(sent):
+        for byte in range(first, first + count, SEGMENT_BYTES):
+            sends.setdefault((port, byte), []).append(at_ns)
+    least_ns = delay_ns + PACKET_BYTES * 8 * 10**9 // bps
+    waits, total, begin_ns = [], 0, 0
+    for at_ns, port, first, count in _packets(received):
+        begin_ns = begin_ns or at_ns + SETTLE_S * 10**9
+        if not begin_ns <= at_ns < begin_ns + SECONDS * 10**9:
+            continue
+        for byte in range(first, first + count, SEGMENT_BYTES):
+            times = sends.get((port, byte), ())
+            total += min(SEGMENT_BYTES, first + count - byte) + PACKET_BYTES - SEGMENT_BYTES
+            if before := bisect_right(times, at_ns):
+                waits.append((at_ns - times[before - 1] - least_ns) / 1e6)
+    waits.sort()
+    return {
+        "used": total * 8 / SECONDS / bps,
+        "median": waits[len(waits) // 2],
+        "p99": waits[len(waits) * 99 // 100],
+    }
+
+
+def _ours(kind: str, mbps: int, flows: int) -> Record:
+    with tempfile.TemporaryDirectory(prefix="ts-aqm-") as folder:
+        seconds = SETTLE_S + SECONDS + 3
+        run = carry_out(
+            Path(folder),
+            OURS.format(flows=flows, seconds=seconds, delay=ONE_WAY_MS, rate=f"{mbps}Mb", kind=kind,
+                        end=seconds + 3),
+        )  # fmt: skip
+        found = judge(
+            run / "instances/sender.0/sent", run / "instances/receiver.0/received",
+            mbps * 10**6, ONE_WAY_MS * 10**6,
+        )  # fmt: skip
+        links = json.loads((run / "summary.json").read_text())["links"]
+        return {**found, "dropped": sum(row["drop_queue"] for row in links)}
+
+
+def _kernel(kind: str, mbps: int, flows: int) -> Record:
+    with tempfile.TemporaryDirectory(prefix="ts-aqm-") as folder:
+        seconds = SETTLE_S + SECONDS + 3
+        run = carry_out(
+            Path(folder),
+            KERNEL.format(flows=flows, seconds=seconds, bps=mbps * 10**6, rtt=2 * ONE_WAY_MS,
+                          kind=kind, end=seconds + 6),
+        )  # fmt: skip
+        own = run / "instances/ends.0"
+        found = judge(own / "sent", own / "received", mbps * 10**6, 0)
+        said = (run / "logs/ends.0.log").read_text()
+        dropped = re.search(rf"qdisc {kind} .*?dropped (\d+)", said)
+        return {**found, "dropped": int(dropped[1]) if dropped else 0}
+
+
+def measure(name: str) -> Record:
+    kind, mbps, flows = name.rsplit("-", 2)
+    ours, kernel = (one(kind, int(mbps), int(flows)) for one in (_ours, _kernel))
+    row: Record = {"name": name, "kind": kind, "mbps": int(mbps), "flows": int(flows)}
+    for key in ours:
+        row |= {f"{key}_ours": ours[key], f"{key}_kernel": kernel[key]}
+    far = [
+        key
+        for key in ("used", "median", "p99")
+        if abs(ours[key] - kernel[key]) > WITHIN * abs(kernel[key])
+    ]
+    return {**row, "outcome": f"not: {', '.join(far)}" if far else "yes"}
+
+
+def _kept(measured: Sequence[str]) -> list[Record]:
+    """What the file has of others."""
+    rows = json.loads(FILE.read_text())["results"]["aqm"] if FILE.exists() else []
+    return [row for row in rows if row["name"] not in measured]
+
+
+def main() -> int:
+    names, rows = sys.argv[1:] or NAMES, list[Record]()
+    for name in names:
+        rows.append(measure(name))
+        print(rows[-1], flush=True)
+        results = {"aqm": sorted(_kept(names) + rows, key=lambda row: str(row["name"]))}
+        document = {"machine": machine.describe(), "results": results}
+        FILE.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    return int(any(row["outcome"] != "yes" for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""The programs of bench.virtual.aqm: TCP flows, and when each of their packets was sent and came.
+
+    aqm_ends.py receive FOR_S
+    aqm_ends.py send ADDRESS FLOWS FOR_S
+    aqm_ends.py kernel FLOWS FOR_S RATE_BPS DELAY_MS WORDS...   both, over a qdisc of this kernel
+
+`receive` and `send` write FOLDER/packets in their working directory: for each packet with payload a
+line of the time (ns), port of the sender, first byte (relative to nothing) and bytes of payload, as
+the interface sees it. `kernel` runs in a network namespace of its own, and makes two more, so that
+sender, router and receiver are in a line: a tbf with
+the qdisc of WORDS in it at the router towards the receiver, and all of the delay on the way back;
+what tc(8) says of the qdisc in the end is its last line.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+PORT = 7000
+OUTGOING = 4  # PACKET_OUTGOING
+SECOND = 10**9
+
+
+def record(to: str, outgoing: bool, until_ns: int) -> None:
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))  # ETH_P_ALL
+    tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
+    tap.settimeout(1)
+    with Path(to).open("w") as file:
+        while time.monotonic_ns() < until_ns:
+            try:
+                data, place = tap.recvfrom(65536)
+            except TimeoutError:
+                continue
+            if (place[2] == OUTGOING) != outgoing or data[0] != 0x45 or data[9] != 6:
+                continue
+            bytes_, port, to_port, seq = (
+                struct.unpack_from("!H", data, 2)[0],
+                *struct.unpack_from("!HHI", data, 20),
+            )
+            payload = bytes_ - 20 - (data[32] >> 4) * 4
+            if to_port == PORT and payload > 0:
+                print(time.monotonic_ns(), port, seq, payload, file=file)
+
+
+def receive(for_s: int) -> None:
+    until_ns = time.monotonic_ns() + for_s * SECOND
+    threading.Thread(target=record, args=("received", False, until_ns)).start()
+    listener = socket.create_server(("", PORT), backlog=100)
+    ends = [listener]
+    while time.monotonic_ns() < until_ns:
+        for end in select.select(ends, [], [], 1)[0]:
+            if end is listener:
+                ends.append(listener.accept()[0])
+            elif not end.recv(1 << 20):
+                ends.remove(end)
+
+
+def send(address: str, flows: int, for_s: int) -> None:
+    until_ns = time.monotonic_ns() + for_s * SECOND
+    threading.Thread(target=record, args=("sent", True, until_ns)).start()
+    time.sleep(0.1)
+    ends = []
+    for _ in range(flows):
+        ends.append(socket.create_connection((address, PORT)))
+        ends[-1].setblocking(False)
+    while time.monotonic_ns() < until_ns:
+        for end in select.select([], ends, [], 1)[1]:
+            try:
+                end.send(bytes(65536))
+            except (BlockingIOError, ConnectionError):
+                continue  # the receiver may have ended
+
+
+def kernel(flows: int, for_s: int, rate_bps: int, delay_ms: str, qdisc: list[str]) -> None:
+    run("ip", "link", "set", "lo", "up")
+    ends = []
+    for number in range(2):
+        end = subprocess.Popen(["unshare", "-n", "sleep", str(for_s + 30)])
+        time.sleep(0.5)
+        ends.append(end)
+        run("ip", "link", "add", "name", f"r{number}", "type", "veth", "peer", "name", "eth0",
+            "netns", str(end.pid))  # fmt: skip
+        inside = ["nsenter", "-t", str(end.pid), "-n"]
+        for command in (
+            f"ip addr add 10.0.{number}.2/24 dev eth0",
+            "ip link set eth0 up",
+            "ip link set lo up",
+            f"ip route add default via 10.0.{number}.1",
+        ):
+            run(*inside, *command.split())
+        run("ip", "addr", "add", f"10.0.{number}.1/24", "dev", f"r{number}")
+        run("ip", "link", "set", f"r{number}", "up")
+    run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+    tbf = f"root handle 1: tbf rate {rate_bps * 1514 // 1500} burst 1600 limit 100000000"
+    run("tc", "qdisc", "add", "dev", "r1", *tbf.split())
+    run("tc", "qdisc", "add", "dev", "r1", "parent", "1:1", "handle", "2:", *qdisc)
+    run("tc", "qdisc", "add", "dev", "r0", *f"root netem limit 100000 delay {delay_ms}ms".split())
+    programs = [("receive", str(for_s)), ("send", "10.0.1.2", str(flows), str(for_s))]
+    running = [
+        subprocess.Popen(["nsenter", "-t", str(end.pid), "-n", sys.executable, __file__, *words])
+        for end, words in zip(reversed(ends), programs, strict=True)
+        if time.sleep(0.5) is None
+    ]
+    for program in running:
+        program.wait()
+    said = subprocess.run(
+        ["tc", "-s", "qdisc", "show", "dev", "r1"], capture_output=True, text=True, check=True
+    )
+    print(" ".join(said.stdout.split()), flush=True)
+    for end in ends:
+        end.kill()
+
+
+def run(*words: str) -> None:
+    subprocess.run(words, check=True)
+
+
+def main() -> None:
+    verb, *words = sys.argv[1:]
+    if verb == "receive":
+        receive(int(words[0]))
+    elif verb == "send":
+        send(words[0], int(words[1]), int(words[2]))
+    else:
+        kernel(int(words[0]), int(words[1]), int(words[2]), words[3], words[4:])
+
+
+main()
