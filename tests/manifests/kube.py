@@ -22,7 +22,7 @@ from manifests.render_options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.tdl"))
-_ONE_MACHINE = {"bufferbloat", "lte", "measured"}  # have links that pods cannot have
+_ONE_MACHINE = {"bufferbloat", "lte", "measured", "fattree"}  # they have links that pods cannot have
 WITH_FILES = sorted(  # their files are beside them
     path for path in (ROOT / "examples").glob("*/*.tdl") if path.stem not in _ONE_MACHINE
 )

@@ -9,6 +9,7 @@ import pytest
 
 from compiler.plan.properties import BY_FIELD
 from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
+from tdl import aqm
 from tests.datapath.client import Client, RefusedError
 from tests.pktd.harness import PKTD
 
@@ -61,4 +62,19 @@ def test_a_link_of_a_plan_is_within_it(pktd: Client) -> None:
 
 def figures(limits: Mapping[str, int]) -> list[tuple[str, int]]:
     rows = [(BY_FIELD[field], limit) for field, limit in limits.items()]
-    return [(row.word, limit) for row, limit in rows if row.told]
+    return [(row.word, limit) for row, limit in rows if row.told and not row.form]
+
+
+def test_pktd_takes_each_discipline_as_the_language_has_it(pktd: Client) -> None:
+    pktd(LINK_LINE)
+    for name, discipline in aqm.DISCIPLINES.items():
+        for ends in ("least", "most"):
+            words = [
+                f"{row.name}:{row.write(getattr(row, ends))}"
+                for row in discipline.parameters
+                if row.name not in ("min", "max", "target", "interval")
+            ]
+            pktd(f"set 0 aqm={aqm.canonical([name, *words])}")
+        pktd(f"set 0 aqm={aqm.canonical([name])}")
+    pktd("set 0 aqm=")
+    pktd.commit()
