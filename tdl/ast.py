@@ -68,7 +68,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """`routing delay` (default), `routing hops` or `routing direct`."""
+    """`routing delay` (default), `routing hops`, `routing direct` or `routing ecmp`."""
 
     metric: str
     span: Span

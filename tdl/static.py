@@ -59,7 +59,8 @@ class StaticActions(RunningActions):
 
     def routing(self, _word: Token, metric: Token) -> _Statements:
         if metric.text not in ROUTINGS:
-            hint = did_you_mean(metric.text, ROUTINGS) or "routing is 'delay', 'hops' or 'direct'"
+            known = "routing is 'delay', 'hops', 'direct' or 'ecmp'"
+            hint = did_you_mean(metric.text, ROUTINGS) or known
             self.error("TS0116", metric.span, f"unknown routing '{metric.text}'", hint)
         return (ast.Routing(metric.text, self.whole_span),)
 

@@ -9,10 +9,12 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from compiler.analysis import path_diff
 from compiler.analysis.history import History
+from compiler.analysis.network_side import MOST_EQUAL
 from compiler.analysis.timeline_diff import WHAT
 from compiler.phrases import number
 from compiler.plan.paths import path_properties
@@ -80,10 +82,15 @@ class _Samples:
         if not walk.arrives:
             return {}
         stretch = path_properties.of_links(history.link(link, epoch) for link in walk.links)
-        return {
-            "route": [history.topology.links[link].name for link in walk.links],
+        names = history.topology.links
+        found = {
+            "route": [names[link].name for link in walk.links],
             **path_properties.totals(stretch)._asdict(),
         }
+        if walk.shared:
+            routes = islice(history.equal_routes(nodes[src], nodes[dst], epoch), MOST_EQUAL)
+            found["routes"] = [[names[link].name for link in links] for links in routes]
+        return found
 
 
 # --- text ----------------------------------------------------------------------------------------
@@ -221,8 +228,24 @@ def _figures(mask: int, one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
                 old, new = argument(name, one[name]), argument(name, two[name])
                 parts.append(f"{old.replace('=', ' ')} -> {new.partition('=')[2]}")
         if mask & path_diff.ROUTE:
-            parts.append(f"route {' '.join(one['route'])} -> {' '.join(two['route'])}")
+            parts.append(_routes(one, two))
     return f": {', '.join(parts)}" if parts else ""
+
+
+def _routes(one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
+    """`route a->b -> a->c`; where there are several, `4 paths -> 3, without a->b`."""
+    if "routes" not in one and "routes" not in two:
+        return f"route {' '.join(one['route'])} -> {' '.join(two['route'])}"
+    old, new = (
+        [" ".join(route) for route in side.get("routes", [side["route"]])] for side in (one, two)
+    )
+    found = f"{number(len(old), 'path')} -> {len(new)}"
+    for word, left, right in (("without", old, new), ("with", new, old)):
+        gone = [route for route in left if route not in right]
+        if gone:
+            more = f" and {len(gone) - 1} more" if gone[1:] else ""
+            found += f", {word} {gone[0]}{more}"
+    return found
 
 
 # --- JSON ----------------------------------------------------------------------------------------

@@ -109,6 +109,8 @@ def _paths(plan: Plan, index: int) -> Mapping[str, Pairs]:
         for pair, mask in masks.items():
             if mask:
                 found[_kind(mask)].append(pair)
+    for (src, dst), mask in contrast.irregular_pairs().items():  # only where flows are shared out
+        found[_kind(mask)].append(src * count + dst)
     return {
         kind: _pairs(plan, len(pairs), [divmod(pair, count) for pair in sorted(pairs)[:EXAMPLES]])
         for kind, pairs in found.items()

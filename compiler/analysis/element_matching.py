@@ -3,7 +3,7 @@
 Input: two sides (compiler/analysis/network_side.py). Output: `Matching`, positions of one in terms
 of the other; -1 where the other has none. Instances that both have are *regular* if they hang off
 their network in the same way (behind an anchor of the same name, or behind none) and *irregular*
-if not.
+if not, and where one of the networks shares flows out over equal links.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Matching:
         self.dests: list[list[int]] = [[] for _ in a.core.columns]  # the same, by column
         self.irregular: list[int] = []
         self.common: list[int] = []  # all that both have
+        self._shares = any(a.core.groups) or any(b.core.groups)
         for i in range(a.core.instances):
             self._sort_in(i)
 
@@ -56,6 +57,7 @@ class Matching:
             return
         self.common.append(i)
         alike = self.node_b[a.anchor[i]] == b.anchor[j]
+        alike = alike and not self._shares
         if alike and (a.access_out[i] == NO_LINK) == (b.access_out[j] == NO_LINK):
             self.sources[self._a.source_row[i]].append(i)
             self.dests[self._a.column[i]].append(i)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from compiler.plan.event_kinds import DOWN, UP
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.paths.flows import PROBES, Flow, FlowChoice
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.types import Epoch
@@ -60,6 +61,7 @@ class RouteWalk:
     links: tuple[int, ...]  # links taken; the last may be down when `arrives` is false
     arrives: bool  # at the destination, all links being up
     cells: tuple[int, ...]  # of the routing table that were looked at
+    shared: bool = False  # other flows may go by other links
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +70,20 @@ class Outcome:
 
     links: tuple[int, ...]  # empty: unreachable
     states: tuple[LinkState, ...]
+    shared: bool = False  # other flows may take other links
 
 
 UNREACHABLE = Outcome((), ())
 
 
 class History:
-    """Answers about single nodes, links, cells and pairs in any epoch of one plan."""
+    """Answers about single nodes, links, cells and pairs in any epoch of one plan. Where flows are
+    shared out over equal links, a walk is that of one flow: of the pair's in `flows`, or else of a
+    run's probes."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, flows: Mapping[tuple[int, int], Flow] | None = None) -> None:
         self.plan = plan
+        self._flows = flows or {}
         self.topology = plan.topology
         self.core = plan.core
         self.epochs: tuple[Epoch, ...] = plan.epochs
@@ -148,13 +154,14 @@ class History:
     def walk(self, src: int, dst: int, epoch: int) -> RouteWalk:
         """From instance to instance (different ones)."""
         core, links, cells = self.core, list[int](), list[int]()
-        node = src
+        node, choice, shared = src, self._choice(src, dst), False
         for _ in range(len(core.rows) + 2):
             if node == dst:
-                return RouteWalk(tuple(links), True, tuple(cells))
-            link = self._next(node, dst, epoch, cells)
-            if link == NO_LINK:
+                return RouteWalk(tuple(links), True, tuple(cells), shared)
+            equal = self._next(node, dst, epoch, cells)
+            if not equal:
                 return RouteWalk(tuple(links), False, tuple(cells))
+            link, shared = choice.link(equal), shared or len(equal) > 1
             links.append(link)
             if not self.link(link, epoch).up:
                 if self.core.is_core_link(self.topology, link):
@@ -163,26 +170,44 @@ class History:
             node = self.topology.links[link].dst
         raise PlanError(ROUTES, f"epoch {epoch} routes in a circle at node {node}")
 
-    def _next(self, node: int, dst: int, epoch: int, cells: list[int]) -> int:
-        """As NetworkState.next_link; adds the cell that it looks at, if any."""
+    def _choice(self, src: int, dst: int) -> FlowChoice:
+        flow = self._flows.get((src, dst), PROBES)
+        return FlowChoice(self.topology.nodes, self.topology.links, src, dst, flow)
+
+    def equal_routes(self, src: int, dst: int, epoch: int) -> Iterator[tuple[int, ...]]:
+        """The links of all paths that flows from one instance to another are shared out over."""
+        todo: list[tuple[int, tuple[int, ...]]] = [(src, ())]
+        while todo:
+            node, links = todo.pop()
+            if node == dst:
+                yield links
+                continue
+            if len(links) > len(self.core.rows) + 2:
+                raise PlanError(ROUTES, f"epoch {epoch} routes in a circle at node {node}")
+            equal = self._next(node, dst, epoch, [])
+            todo += [(self.topology.links[one].dst, (*links, one)) for one in reversed(equal)]
+
+    def _next(self, node: int, dst: int, epoch: int, cells: list[int]) -> tuple[int, ...]:
+        """As NetworkState.next_links; adds the cell that it looks at, if any."""
         core = self.core
         if core.access_out[node] != NO_LINK:
-            return core.access_out[node]
+            return (core.access_out[node],)
         anchor = core.anchor[dst]
         if anchor == node:
-            return core.access_in[dst]
+            return (core.access_in[dst],)
         row = core.row_of[node]
         cell = row * len(core.columns) + core.column_of[anchor]
         cells.append(cell)
         choice = self._cell(cell).at(epoch)
-        if choice > len(core.out[row]):
-            raise PlanError(ROUTES, f"cell {cell} names link {choice} of {len(core.out[row])}")
-        return core.out[row][choice - 1] if choice else NO_LINK
+        if choice > core.values(row):
+            raise PlanError(ROUTES, f"cell {cell} names link {choice} of {core.values(row)}")
+        return core.leads(row, choice)
 
     def outcome(self, walk: RouteWalk, epoch: int) -> Outcome:
         if not walk.arrives:
             return UNREACHABLE
-        return Outcome(walk.links, tuple(self.link(link, epoch) for link in walk.links))
+        states = tuple(self.link(link, epoch) for link in walk.links)
+        return Outcome(walk.links, states, walk.shared)
 
     # --- through time --------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ column of the table, which rows lead through given rows, and what the way from a
 from __future__ import annotations
 
 from array import array
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
+from itertools import islice
 
 from compiler.plan.format import ROUTES, PlanError
 from compiler.plan.paths.path_properties import (
@@ -21,6 +22,8 @@ from compiler.plan.routes.core import NO_LINK, Core
 from compiler.plan.routes.table import RouteDelta
 from compiler.plan.types import Topology
 
+MOST_EQUAL = 256  # paths between two instances that are looked at
+Way = tuple[Stretch, tuple[str, ...]]  # what it amounts to, and the names of its links
 Parts = dict[int, Stretch | None]  # row -> to the column's anchor; None: no way
 
 
@@ -34,6 +37,7 @@ class NetworkSide:
         self.table = table
         self.links = [link.state._replace(up=False) for link in topology.links]
         self._stretches: dict[int, Stretch] = {}
+        self._ways: dict[tuple[int, int], list[tuple[int, ...]]] = {}  # row and column -> links
         row_of = core.row_of
         self.row_at = [row_of[link.dst] for link in topology.links]  # where a link leads
         self.place = {  # link -> its row and choice
@@ -48,6 +52,7 @@ class NetworkSide:
 
     def take(self, links: Iterable[tuple[int, LinkState]], delta: RouteDelta | None) -> None:
         """The changes of one epoch (or the state of another moment)."""
+        self._ways.clear()
         for link, state in links:
             self.links[link] = state
             self._stretches.pop(link, None)
@@ -57,13 +62,15 @@ class NetworkSide:
                 table[cell] = value
 
     def next(self, row: int, column: int) -> int:
-        """The next link from a row; -1 if there is none."""
+        """The next link from a row, of several the first; -1 if there is none."""
+        links = self._leads(row, column)
+        return links[0] if links else NO_LINK
+
+    def _leads(self, row: int, column: int) -> tuple[int, ...]:
         choice = self.table[row * self.width + column]
-        if not choice:
-            return NO_LINK
-        if choice > len(self.core.out[row]):
-            raise PlanError(ROUTES, f"row {row} names link {choice} of {len(self.core.out[row])}")
-        return self.core.out[row][choice - 1]
+        if choice > self.core.values(row):
+            raise PlanError(ROUTES, f"row {row} names link {choice} of {self.core.values(row)}")
+        return self.core.leads(row, choice)
 
     def columns_using(self, link: int) -> list[int]:
         """Columns in which the row of this core link sends by it."""
@@ -150,23 +157,34 @@ class NetworkSide:
             self._stretches[link] = of_link(self.links[link])
         return self._stretches[link]
 
-    def whole(self, src: int, dst: int) -> tuple[Stretch, tuple[str, ...]] | None:
-        """The path between two instances, with the names of its links; None if unreachable."""
-        core, links = self.core, list[int]()
-        row, column = self.source_row[src], self.column[dst]
-        if core.access_out[src] != NO_LINK:
-            links.append(core.access_out[src])
-        while row != self.anchor_row[column]:
-            link = self.next(row, column)
-            if link == NO_LINK or len(links) > len(core.rows):
-                return None
-            links.append(link)
-            row = self.row_at[link]
-        if core.access_in[dst] != NO_LINK:
-            links.append(core.access_in[dst])
-        total = NOTHING
-        for link in links:
-            if not self.links[link].up:
-                return None
-            total = joined(total, of_link(self.links[link]))
-        return total, tuple(self.topology.links[link].name for link in links)
+    def whole(self, src: int, dst: int) -> list[Way]:
+        """The paths between two instances, which are several where flows are shared out; none if
+        it is unreachable."""
+        first, last = self.ends(src, dst)
+        if not self.are_up((first, last)):
+            return []
+        key = self.source_row[src], self.column[dst]
+        if key not in self._ways:
+            self._ways[key] = list(islice(self._between(*key), MOST_EQUAL))
+        found = []
+        for between in self._ways[key]:
+            links = [link for link in (first, *between, last) if link != NO_LINK]
+            total = NOTHING
+            for link in links:
+                total = joined(total, self._stretch(link))
+            found.append((total, tuple(self.topology.links[link].name for link in links)))
+        return found
+
+    def _between(self, row: int, column: int) -> Iterator[tuple[int, ...]]:
+        """The links of all ways from a row to the column's anchor."""
+        todo: list[tuple[int, tuple[int, ...]]] = [(row, ())]
+        while todo:
+            row, links = todo.pop()
+            if row == self.anchor_row[column]:
+                yield links
+                continue
+            if len(links) > len(self.core.rows):
+                raise PlanError(ROUTES, f"the route at row {row} is in a circle")
+            for link in reversed(self._leads(row, column)):
+                if self.links[link].up:
+                    todo.append((self.row_at[link], (*links, link)))

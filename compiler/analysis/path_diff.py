@@ -7,7 +7,7 @@ only if it leads through a root, so the rows upstream of roots are all that have
 compared; and beside these the pairs of instances whose access links differ (they are *odd*). Roots
 are kept up to date cell by cell, and what is known about the way from a row until a link on it or
 a cell on it changes. The pairs of irregular instances (compiler/analysis/element_matching.py) are
-walked link by link.
+walked link by link, by all of their equal paths.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any
 
 from compiler.analysis.element_matching import Matching
-from compiler.analysis.network_side import NetworkSide, Parts
+from compiler.analysis.network_side import NetworkSide, Parts, Way
 from compiler.plan.paths.path_properties import ROUNDED, Stretch, joined
 from compiler.plan.properties import COMPOSED, Along, LinkState
 from compiler.plan.routes.core import NO_LINK
@@ -43,6 +43,24 @@ def differences(a: Stretch | None, b: Stretch | None, *, route: bool) -> int:
     for bit, rounded, one, two in zip(PROPERTY.values(), ROUNDED, a, b, strict=True):
         if one != two and rounded(one) != rounded(two):
             found |= bit
+    return found
+
+
+def _of_ways(a: Sequence[Way], b: Sequence[Way]) -> int:
+    """The same between all paths of two instances in one network and those in the other."""
+    if len(a) <= 1 and len(b) <= 1:
+        route = bool(a and b) and a[0][1] != b[0][1]
+        return differences(a[0][0] if a else None, b[0][0] if b else None, route=route)
+    if not (a and b):
+        return ONLY_A if a else ONLY_B
+    same = {names for _, names in a} == {names for _, names in b}
+    found = 0 if same else ROUTE
+    for place, (bit, rounded) in enumerate(zip(PROPERTY.values(), ROUNDED, strict=True)):
+        one, two = (
+            {(rounded(total[place]), names if same else ()) for total, names in ways}
+            for ways in (a, b)
+        )
+        found |= bit if one != two else 0
     return found
 
 
@@ -351,8 +369,7 @@ class Contrast:
                 if src != dst:
                     one = self.a.whole(src, dst)
                     two = self.b.whole(match.node_b[src], match.node_b[dst])
-                    route = one is not None and two is not None and one[1] != two[1]
-                    mask = differences(one and one[0], two and two[0], route=route)
+                    mask = _of_ways(one, two)
                     if mask:
                         found[src, dst] = mask
         return found

@@ -63,6 +63,7 @@ class PredictedStretch:
     back: Totals[int] | None
     joined: bool  # both instances, at its beginning
     traced: tuple[Outcome, Outcome] | None = None  # both ways, where a link follows a trace
+    shared: bool = False  # packets may take other paths than this, which is that of probes
 
     @property
     def length_ns(self) -> int:
@@ -114,7 +115,7 @@ class PredictedPairs:
             follows = any(state.trace for way in (there, back) for state in way.states)
             ways = (there, back) if follows else None
             both = _totals(there), _totals(back)
-            found.append(PredictedStretch(start_ns, MAX_INT, *both, joined, ways))
+            found.append(PredictedStretch(start_ns, MAX_INT, *both, joined, ways, there.shared))
             if len(found) > self._left:
                 break
         return found
@@ -310,8 +311,8 @@ def _statistic(name: str, weighed: Sequence[tuple[int, int]]) -> int:
 
 def _throughput(expectation: PlannedExpectation, those: Sequence[PredictedStretch]) -> _Judged:
     rates = [(one.there.rate_bps if one.there else 0, one.length_ns) for one in those]
-    if any(one.there is not None and not one.there.rate_bps for one in those):
-        return None, None, expectation.value  # without a limit
+    if any(one.there is not None and (one.shared or not one.there.rate_bps) for one in those):
+        return None, None, expectation.value  # without a limit, or with several
     mean = _statistic("mean", rates)
     most = max(value for value, _ in rates) if expectation.eventually else mean
     bound = most * expectation.value // PPB if expectation.of_plan else expectation.value

@@ -45,6 +45,7 @@ class Bypassed:
         core_links = [d for d in links if core.is_core_link(self._topology, d)]
         self._links = {self._places.link_number(d): d for d in core_links}
         self.unused = dict(self._links)
+        self._groups: list[list[tuple[int, ...]]] = [[] for _ in core.rows]  # as next hops
         self._ends_of = [  # of each row where its choices lead; 0 is none
             [row, *(core.row_of[self._topology.links[link].dst] for link in out)]
             for row, out in enumerate(core.out)
@@ -58,6 +59,8 @@ class Bypassed:
     ) -> Iterator[tuple[Epoch, RouteDelta]]:
         for epoch, delta in snapshots:
             self._states += 1
+            for row, choices in delta.groups:
+                self._groups[row].append(choices)
             if self.unused and self._work > 0:
                 for cell, value in zip(delta.cells, delta.values, strict=True):
                     self._table[cell] = value
@@ -92,12 +95,16 @@ class Bypassed:
         for column in range(width):
             seen = {core.row_of[core.columns[column]]}
             for source in self._sources:
-                row = source
-                while row not in seen and (choice := table[row * width + column]):
+                todo = [source]
+                while todo:
+                    row = todo.pop()
+                    if row in seen or not (value := table[row * width + column]):
+                        continue
                     seen.add(row)
-                    if (row, choice) in hops:
-                        self._meet((row, choice))
-                    row = ends_of[row][choice]
+                    for choice in self._choices(row, value):
+                        if (row, choice) in hops:
+                            self._meet((row, choice))
+                        todo.append(ends_of[row][choice])
             self._work -= len(seen)
             if self._work <= 0 and column + 1 < width:
                 return False
@@ -110,12 +117,17 @@ class Bypassed:
         for cell in cells:
             start, column = divmod(cell, width)
             root = self._core.row_of[self._core.columns[column]]
-            found, row = [], start
-            while row != root and (choice := table[row * width + column]):
-                if (row, choice) in hops:
-                    found.append((row, choice))
-                row = ends_of[row][choice]
+            found, todo, seen = [], [start], {root}
+            while todo:
+                row = todo.pop()
+                if row in seen or not (value := table[row * width + column]):
+                    continue
+                seen.add(row)
                 self._work -= 1
+                for choice in self._choices(row, value):
+                    if (row, choice) in hops:
+                        found.append((row, choice))
+                    todo.append(ends_of[row][choice])
             if found and self._passed(start, column):
                 for hop in found:
                     self._meet(hop)
@@ -127,9 +139,15 @@ class Bypassed:
             for one in self._both(self.unused.pop(link)):
                 self._hops.pop(one, None)
 
+    def _choices(self, row: int, value: int) -> tuple[int, ...]:
+        """The next hops that a cell, which is not 0, stands for."""
+        own = len(self._core.out[row])
+        return (value,) if value <= own else self._groups[row][value - own - 1]
+
     def _chosen(self, hop: tuple[int, int], column: int) -> bool:
         row, choice = hop
-        return self._table[row * self._width + column] == choice
+        value = self._table[row * self._width + column]
+        return value == choice or (value > 0 and choice in self._choices(row, value))
 
     def _passed(self, row: int, column: int) -> bool:
         """Whether a place of instances is on a way that leads to the row."""
@@ -146,8 +164,8 @@ class Bypassed:
         """The links from a row to a destination, and the rows that they lead to."""
         core = self._core
         root = core.row_of[core.columns[column]]
-        while row != root and (choice := table[row * self._width + column]):
-            link = core.out[row][choice - 1]
+        while row != root and (value := table[row * self._width + column]):
+            link = core.out[row][self._choices(row, value)[0] - 1]
             row = core.row_of[self._topology.links[link].dst]
             yield link, row
 

@@ -48,7 +48,7 @@ MAX_TRACES = 65_534
 MAX_PARAM = 1000  # characters of a value
 PPB = 1_000_000_000
 
-ROUTINGS = ("delay", "hops", "direct")  # their places are numbers in tsroutes.h
+ROUTINGS = ("delay", "hops", "direct", "ecmp")  # their places are numbers in tsroutes.h
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")
 
 

@@ -224,23 +224,23 @@ class NetworkState:
     links: Sequence[LinkState]
     table: array[int]  # next hops, see Core
 
-    def next_link(self, node: int, dest: int) -> int:
-        """The link by which `node` sends packets for instance `dest`; -1 if there is none.
+    def next_links(self, node: int, dest: int) -> tuple[int, ...]:
+        """The links by which `node` sends packets for instance `dest`: none, one, or those that
+        flows are shared out over.
 
         Leads towards the anchor of `dest`: whether the access links at both ends are up is in
         `links`, not here.
         """
         core = self.core
         if node == dest:
-            return NO_LINK
+            return ()
         if core.access_out[node] != NO_LINK:
-            return core.access_out[node]
+            return (core.access_out[node],)
         anchor = core.anchor[dest]
         if anchor == node:
-            return core.access_in[dest]
+            return (core.access_in[dest],)
         row = core.row_of[node]
-        choice = self.table[row * len(core.columns) + core.column_of[anchor]]
-        return core.out[row][choice - 1] if choice else NO_LINK
+        return core.leads(row, self.table[row * len(core.columns) + core.column_of[anchor]])
 
 
 class StateAt:

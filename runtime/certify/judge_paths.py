@@ -329,7 +329,8 @@ SETTLE_NS = 1_000_000_000
 def judge_rates(
     judge: Judge, name: Callable[[int], str], planned: Planned, traffic: Traffic
 ) -> None:
-    """No pair gets more over seconds than the slowest link of its path carries."""
+    """No pair gets more over seconds than the slowest link of its path carries. Flows of pairs with
+    several paths may carry more together: nothing is said of them."""
     bound = judge.threshold("path_rate")
     delivered = traffic.delivered
     known = of_run(planned)
@@ -337,7 +338,9 @@ def judge_rates(
     for pair, stretches in planned:
         key = traffic.key(pair)
         for stretch in stretches:
-            if stretch.there is None or not stretch.there.totals.rate_bps:
+            if stretch.there is None or stretch.there.shared:
+                continue
+            if not stretch.there.totals.rate_bps:
                 continue
             rate: float = min(filter(None, map(most_rate, stretch.there.states)))
             delay_ns = stretch.there.totals.delay_ns

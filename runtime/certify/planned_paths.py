@@ -25,11 +25,13 @@ MOST_STRETCHES = 100_000  # of all pairs together
 
 @dataclass(frozen=True, slots=True)
 class PlannedWay:
-    """One direction: `links` with their states, in order."""
+    """One direction: `links` with their states, in order. `shared`: it is what probes take, and
+    other packets may take other links."""
 
     totals: Totals[int]
     links: tuple[int, ...]
     states: tuple[LinkState, ...]
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Planned:
             way = None
             if found.totals is not None:
                 states = tuple(self._links[link] for link in found.links)
-                way = PlannedWay(found.totals, found.links, states)
+                way = PlannedWay(found.totals, found.links, states, found.shared)
                 for link in found.links:
                     self._by_link[link].add(pair)
             self._ways[pair] = way

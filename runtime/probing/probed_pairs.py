@@ -134,9 +134,8 @@ def _through(plan: Plan, ways: Ways, link: int) -> Pair | None:
     epoch that was followed last."""
     core, ends = plan.core, plan.topology.links[link]
     row, width = core.row_of[ends.src], len(core.columns)
-    choice = core.out[row].index(link) + 1
     for column, value in enumerate(ways.table[row * width : (row + 1) * width]):
-        if value != choice:
+        if value > core.values(row) or link not in core.leads(row, value):
             continue
         src = _upstream(plan, ways, ends.src, column)
         if src is not None:
@@ -148,16 +147,16 @@ def _upstream(plan: Plan, ways: Ways, node: int, column: int) -> int | None:
     """An instance whose packets for this column come to this node of the core."""
     core, width = plan.core, len(plan.core.columns)
     into: dict[int, list[int]] = {}
-    for row, out in enumerate(core.out):
-        choice = ways.table[row * width + column]
-        if 0 < choice <= len(out):
-            into.setdefault(plan.topology.links[out[choice - 1]].dst, []).append(core.rows[row])
+    for row, before in enumerate(core.rows):
+        value = ways.table[row * width + column]
+        for one in core.leads(row, value) if value <= core.values(row) else ():
+            into.setdefault(plan.topology.links[one].dst, []).append(before)
     queue, seen = [node], {node}
     for one in queue:
         behind = core.behind[core.column_of[one]] if core.column_of[one] >= 0 else []
         if behind and core.columns[column] != one:
             return behind[0]
-        fresh = [before for before in into.get(one, []) if before not in seen]
+        fresh = [node for node in into.get(one, []) if node not in seen]
         seen.update(fresh)
         queue.extend(fresh)
     return None

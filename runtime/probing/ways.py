@@ -1,8 +1,9 @@
 """Over which links the packets of some pairs go while a run goes on.
 
-Routes are followed through all of its epochs: a pair is followed anew only where a cell of the
-routing table changes that it has passed. A pair's packets enter the network also while a link of
-its route is down, so those links count, too.
+Where flows are shared out over equal links, these are the ways of a run's probes. Routes are
+followed through all of its epochs: a pair is followed anew only where a cell of the routing table
+changes that it has passed. A pair's packets enter the network also while a link of its route is
+down, so those links count, too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from compiler.plan.paths.flows import PROBES, FlowChoice
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from compiler.plan.routes.core import NO_LINK
@@ -129,15 +131,16 @@ class Ways:
             track.route.append(first)
         node, end = core.anchor[track.src], core.anchor[track.dst]
         column = core.column_of[end]
+        flow = FlowChoice(self._plan.topology.nodes, self._ends, track.src, track.dst, PROBES)
         for _ in range(len(core.rows)):
             if node == end:
                 break
             row = core.row_of[node]
             track.cells.append(row * len(core.columns) + column)
-            choice = self.table[track.cells[-1]]
-            if not 0 < choice <= len(core.out[row]):
+            value = self.table[track.cells[-1]]
+            if not 0 < value <= core.values(row):
                 return
-            track.route.append(core.out[row][choice - 1])
+            track.route.append(flow.link(core.leads(row, value)))
             node = self._ends[track.route[-1]].dst
         if last != NO_LINK:
             track.route.append(last)

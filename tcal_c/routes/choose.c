@@ -1,5 +1,5 @@
-/* Of a row's tight links (far(u) = length + far(v)) the first is the next hop. Which links are
- * tight changes where a distance or a length does. */
+/* Of a row's tight links (far(u) = length + far(v)) the first is the next hop, or with METRIC_EQUAL
+ * all are. Which links are tight changes where a distance or a length does. */
 #include "choose.h"
 
 #include <errno.h>
@@ -76,17 +76,46 @@ void chooser_add_neighbours(struct chooser *chooser, const struct repair *repair
     }
 }
 
-uint16_t choose(const struct network *net, const struct column *column, uint32_t row) {
+/* The first tight link of a row from `i` on; the end of its links if there is none. */
+static uint32_t next_tight(const struct network *net, const struct column *column, uint32_t row,
+                           uint32_t i) {
     distance have = column->far[row];
-    if (have >= FAR || row == column->root) {
-        return 0;
-    }
-    for (uint32_t i = net->out_first[row]; i < net->out_first[row + 1]; i++) {
+    for (; i < net->out_first[row + 1]; i++) {
         const struct hop *hop = &net->out[i];
         if (network_reach(net, column->far[hop->row], hop->length) == have &&
             network_leads(net, hop->row, column->root)) {
-            return net->choice[i];
+            break;
         }
     }
-    return 0;
+    return i;
+}
+
+static bool leads_on(const struct column *column, uint32_t row) {
+    return column->far[row] < FAR && row != column->root;
+}
+
+uint16_t choose(const struct network *net, const struct column *column, uint32_t row) {
+    if (!leads_on(column, row)) {
+        return 0;
+    }
+    uint32_t i = next_tight(net, column, row, net->out_first[row]);
+    return i < net->out_first[row + 1] ? net->choice[i] : 0;
+}
+
+uint32_t choose_all(const struct network *net, const struct column *column, uint32_t row,
+                    uint16_t *links) {
+    uint32_t count = 0;
+    uint32_t end = leads_on(column, row) ? net->out_first[row + 1] : 0;
+    for (uint32_t i = net->out_first[row]; i < end && count < GROUP_MOST; i++) {
+        i = next_tight(net, column, row, i);
+        if (i == end) {
+            break;
+        }
+        uint32_t at = count++;
+        for (; at && links[at - 1] > net->choice[i]; at--) {
+            links[at] = links[at - 1];
+        }
+        links[at] = net->choice[i];
+    }
+    return count;
 }

@@ -2,6 +2,7 @@
 #ifndef ROUTES_CHOOSE_H
 #define ROUTES_CHOOSE_H
 
+#include "groups.h"
 #include "repair.h"
 
 /* Rows whose next hop has to be looked at, each once; the same kind of marks as in a repair. */
@@ -31,5 +32,10 @@ void chooser_add_neighbours(struct chooser *chooser, const struct repair *repair
 
 /* What stands in the table for this row: its first tight link, 0 if there is none. */
 uint16_t choose(const struct network *net, const struct column *column, uint32_t row);
+
+/* What stands in the table for each of its tight links, ascending: the first GROUP_MOST of them, in
+ * the order in which next hops are preferred. How many there are. */
+uint32_t choose_all(const struct network *net, const struct column *column, uint32_t row,
+                    uint16_t *links);
 
 #endif

@@ -11,7 +11,7 @@ struct hop {
 };
 
 /* As in tsroutes.h. */
-enum metric { METRIC_DELAY, METRIC_HOPS, METRIC_DIRECT, METRICS };
+enum metric { METRIC_DELAY, METRIC_HOPS, METRIC_DIRECT, METRIC_EQUAL, METRICS };
 
 /* Links are numbered by their first row, then by the name of the other: `out` of a row is in the
  * order in which next hops are preferred. */

@@ -69,7 +69,7 @@ static inline u128 stretch_error(const struct stretch *s) {
     return 3 * ((u128)s->hops + 2);
 }
 
-/* From exact sums to whole numbers, halves up, as docs/plan.md says: rounding.c. */
+/* From exact sums to whole numbers, halves up, as docs/plan.md says. */
 
 /* The square root, rounded; a tie cannot occur, (r + 1/2)^2 is no integer. False if it does not fit
  * (2^64). */

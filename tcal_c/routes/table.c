@@ -6,17 +6,20 @@
  */
 #include "cells.h"
 #include "choose.h"
+#include "groups.h"
 #include "repair.h"
 #include "tsroutes.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct change {
     uint32_t link;
     uint32_t tail;
     uint32_t head;
     uint16_t choice;
+    distance before; /* its length */
 };
 
 struct tsroutes_table {
@@ -24,6 +27,7 @@ struct tsroutes_table {
     struct repair repair;
     struct chooser chooser;
     struct cells cells;
+    struct groups groups;
     uint32_t columns;
     bool fresh;     /* no link was ever up */
     bool whole;     /* the last apply began with that: every cell that is not 0 has changed */
@@ -69,6 +73,7 @@ static int start(struct tsroutes_table *t, const struct network_plan *plan, cons
     int error = network_init(&t->net, plan);
     error = error ? error : repair_init(&t->repair, &t->net);
     error = error ? error : chooser_init(&t->chooser, &t->net);
+    error = error ? error : groups_init(&t->groups, plan->rows);
     if (error || !allocate(t)) {
         return error ? error : -ENOMEM;
     }
@@ -117,6 +122,7 @@ void tsroutes_table_free(struct tsroutes_table *t) {
     repair_destroy(&t->repair);
     network_destroy(&t->net);
     cells_destroy(&t->cells);
+    groups_destroy(&t->groups);
     free(t->root);
     free(t->far);
     free(t->change);
@@ -142,7 +148,7 @@ static void take(struct tsroutes_table *t, uint32_t count, const uint32_t *links
         t->only_less = t->only_less && length < old;
         network_set(net, link, length);
         t->change[t->change_count++] =
-            (struct change){link, net->tail[link], net->out[link].row, net->choice[link]};
+            (struct change){link, net->tail[link], net->out[link].row, net->choice[link], old};
     }
 }
 
@@ -169,6 +175,17 @@ static bool begins_anew(const struct tsroutes_table *t, const struct column *col
     return anew;
 }
 
+/* Whether a row has used a changed link, in this column, which has not changed yet. */
+static bool used(const struct tsroutes_table *t, const struct change *change, size_t cell,
+                 const struct column *column) {
+    if (t->net.metric != METRIC_EQUAL) {
+        return t->cell[cell] == change->choice;
+    }
+    distance have = column->far[change->tail];
+    return have < FAR && have == column->far[change->head] + change->before &&
+           network_leads(&t->net, change->head, column->root);
+}
+
 /* Finds what the changes mean for this column. False: nothing. */
 static bool touched(struct tsroutes_table *t, uint32_t number, const struct column *column) {
     t->lost_count = 0;
@@ -176,7 +193,7 @@ static bool touched(struct tsroutes_table *t, uint32_t number, const struct colu
     for (uint32_t i = 0; i < t->change_count; i++) {
         const struct change *change = &t->change[i];
         size_t cell = (size_t)change->tail * t->columns + number;
-        if (!t->only_less && t->cell[cell] == change->choice) {
+        if (!t->only_less && used(t, change, cell, column)) {
             t->lost[t->lost_count++] = change->tail;
         }
         distance length = t->net.out[change->link].length;
@@ -202,6 +219,58 @@ static void repair(struct tsroutes_table *t, const struct column *column) {
     for (uint32_t i = 0; i < t->lost_count; i++) {
         chooser_add(&t->chooser, t->lost[i]);
     }
+}
+
+/* Notes the cells whose links have to be looked at, unless all of them have. */
+static int choose_later(struct tsroutes_table *t, uint32_t number) {
+    for (uint32_t i = 0; i < t->chooser.count && !t->whole; i++) {
+        if (cells_add(&t->cells, t->chooser.row[i] * t->columns + number)) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+/* What stands in the table for all links on the shortest paths: 0, one of them, or a set, which is
+ * beyond the row's links. -ENOMEM, -ERANGE. */
+static int32_t equal_links(struct tsroutes_table *t, uint32_t cell) {
+    uint16_t links[GROUP_MOST];
+    uint32_t row = cell / t->columns;
+    uint32_t number = cell % t->columns;
+    struct column column = {t->far + (size_t)number * t->net.rows, t->root[number]};
+    uint32_t count = choose_all(&t->net, &column, row, links);
+    if (count < 2) {
+        return count ? links[0] : 0;
+    }
+    uint32_t own = t->net.out_first[row + 1] - t->net.out_first[row];
+    int32_t group = groups_number(&t->groups, row, links, count, UINT16_MAX - own);
+    return group < 0 ? group : (int32_t)own + group;
+}
+
+/* Writes the links of the cells that were noted, in the order of the cells, which is that of new
+ * sets; keeps those that have changed. */
+static int choose_in_order(struct tsroutes_table *t) {
+    size_t count = t->whole ? (size_t)t->net.rows * t->columns : t->cells.count;
+    uint32_t *noted = t->whole ? NULL : malloc((count + 1) * sizeof *noted);
+    int32_t value = !t->whole && !noted ? -ENOMEM : 0;
+    if (noted) {
+        cells_sorted(&t->cells, t->net.rows, t->columns, t->first, noted);
+    }
+    t->cells.count = 0;
+    for (size_t i = 0; i < count && value >= 0; i++) {
+        uint32_t cell = noted ? noted[i] : (uint32_t)i;
+        value = equal_links(t, cell);
+        if (value < 0 || value == t->cell[cell]) {
+            continue;
+        }
+        t->cell[cell] = (uint16_t)value;
+        if (noted) {
+            t->cells.cell[t->cells.count] = cell;
+        }
+        t->cells.count++;
+    }
+    free(noted);
+    return value < 0 ? value : 0;
 }
 
 /* Writes the new choices into the table and notes the cells, unless all of them are meant. */
@@ -243,6 +312,9 @@ static int update_column(struct tsroutes_table *t, uint32_t number) {
         chooser_add_moved(&t->chooser, &t->repair, &column);
         chooser_add_neighbours(&t->chooser, &t->repair, &column);
     }
+    if (t->net.metric == METRIC_EQUAL) {
+        return choose_later(t, number);
+    }
     return choose_again(t, number, &column);
 }
 
@@ -266,11 +338,21 @@ int32_t tsroutes_table_apply(struct tsroutes_table *t, uint32_t count, const uin
         }
     }
     t->fresh = false;
-    return 0;
+    return t->net.metric == METRIC_EQUAL ? choose_in_order(t) : 0;
 }
 
 uint64_t tsroutes_table_changed(const struct tsroutes_table *t) {
     return t->cells.count;
+}
+
+uint64_t tsroutes_table_group_numbers(const struct tsroutes_table *t) {
+    return t->groups.count;
+}
+
+void tsroutes_table_groups(const struct tsroutes_table *t, uint64_t first, uint16_t *numbers) {
+    if (t->groups.count > first) {
+        memcpy(numbers, t->groups.number + first, (t->groups.count - first) * sizeof *numbers);
+    }
 }
 
 static void cells_in_use(const struct tsroutes_table *t, uint32_t *cells) {

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TSROUTES_ABI 2
+#define TSROUTES_ABI 3
 
 #define TSROUTES_API __attribute__((visibility("default")))
 
@@ -32,8 +32,9 @@ struct tsroutes_table;
  * links     core links by first row, then in the order in which a row prefers next hops; each from
  *           tails[] to heads[], written as choices[] (from 1) in the table
  * metric    which path is the shortest. 0: of least delay, then of fewest links; 1: of fewest
- * links, then of least delay; 2: the link from one to the other where it is up, else as 0 table
- * rows x columns cells, zeroed; the caller's, used until tsroutes_table_free() */
+ * links, then of least delay; 2: the link from one to the other where it is up, else as 0; 3: as 0,
+ *           and all links on such paths are taken, not the first alone
+ * table     rows x columns cells, zeroed; the caller's, used until tsroutes_table_free() */
 TSROUTES_API struct tsroutes_table *
 tsroutes_table_new(uint32_t rows, uint32_t columns, uint32_t links, const uint8_t *forwards,
                    const uint32_t *roots, const uint32_t *tails, const uint32_t *heads,
@@ -42,7 +43,8 @@ tsroutes_table_new(uint32_t rows, uint32_t columns, uint32_t links, const uint8_
 TSROUTES_API void tsroutes_table_free(struct tsroutes_table *table);
 
 /* Takes the new states of `count` links, all at once, and makes the table right. After -ENOMEM it
- * is not, and can only be freed; after -EINVAL nothing has happened. */
+ * is not, and can only be freed; after -EINVAL nothing has happened. With metric 3 also -ERANGE: a
+ * row has more sets of links than fit in a cell; then as after -ENOMEM. */
 TSROUTES_API int32_t tsroutes_table_apply(struct tsroutes_table *table, uint32_t count,
                                           const uint32_t *links, const uint64_t *delays_ns,
                                           const uint8_t *up);
@@ -51,6 +53,14 @@ TSROUTES_API int32_t tsroutes_table_apply(struct tsroutes_table *table, uint32_t
 TSROUTES_API uint64_t tsroutes_table_changed(const struct tsroutes_table *table);
 TSROUTES_API void tsroutes_table_changes(const struct tsroutes_table *table, uint32_t *cells,
                                          uint16_t *values);
+
+/* With metric 3 a value above the number of a row's links stands for a set of them: the first above
+ * it for the row's first set. Sets are told in the order in which they were first used (by apply,
+ * then by cell), each once: its row, how many links it has (2 to 64), and what stands in the table
+ * for each of them alone, ascending. How many numbers that is so far, and those from `first` on. */
+TSROUTES_API uint64_t tsroutes_table_group_numbers(const struct tsroutes_table *table);
+TSROUTES_API void tsroutes_table_groups(const struct tsroutes_table *table, uint64_t first,
+                                        uint16_t *numbers);
 
 /* --- paths ------------------------------------------------------------------------------------ */
 

@@ -113,7 +113,8 @@ DECLARATIONS = (
         "TS0116",
         "unknown routing",
         "`routing delay` (the default) takes the path of least delay, `routing hops` the one of "
-        "fewest links, `routing direct` the link from one to the other wherever there is one.",
+        "fewest links, `routing direct` the link from one to the other wherever there is one, "
+        "`routing ecmp` shares flows out over all paths of least delay with the fewest links.",
         "routing latency",
     ),
     Code(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -160,7 +160,12 @@ def _table(rnd: random.Random) -> str:
     return flow_rates_text(sorted(rows))
 
 
-def random_topology(rnd: random.Random, services: int, bridges: int) -> Topology:
+ONE_PATH = ("delay", "delay", "hops", "direct")  # routings with one path between two instances
+
+
+def random_topology(
+    rnd: random.Random, services: int, bridges: int, routings: Sequence[str] = ONE_PATH
+) -> Topology:
     """Any mixture of single-homed, multi-homed and service-to-service links."""
     names = rnd.sample(
         [f"{letter}{n}" for letter in "abxyz" for n in range(40)], services + bridges
@@ -181,9 +186,7 @@ def random_topology(rnd: random.Random, services: int, bridges: int) -> Topology
     for _ in range(rnd.choice([0, 0, 1, 2])):
         if len(names) > 1:
             link(*rnd.sample(names, 2))
-    return build(
-        declared, switches, links.values(), rnd.choice(["delay", "delay", "hops", "direct"])
-    )
+    return build(declared, switches, links.values(), rnd.choice(routings))
 
 
 class RandomTimeline:
@@ -268,12 +271,17 @@ class RandomTimeline:
 
 @st.composite
 def networks(
-    draw: st.DrawFn, services: int = 3, bridges: int = 6, length: int = 12
+    draw: st.DrawFn,
+    services: int = 3,
+    bridges: int = 6,
+    length: int = 12,
+    routings: Sequence[str] = ONE_PATH,
 ) -> tuple[Topology, tuple[Event, ...]]:
     """A random topology and a legal timeline for it, of sizes up to these.
 
     All follows one seed: sizes drawn by hypothesis itself would nearly always be small.
     """
     rnd = random.Random(draw(st.integers(0, 2**48)))
-    topology = random_topology(rnd, rnd.randint(1, services), rnd.randint(0, bridges))
+    sizes = rnd.randint(1, services), rnd.randint(0, bridges)
+    topology = random_topology(rnd, *sizes, routings)
     return topology, RandomTimeline(rnd, topology).draw(rnd.randint(0, length))

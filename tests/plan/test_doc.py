@@ -106,4 +106,4 @@ def test_python_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert printed[0] == (1, b"seed 5\n")
     assert printed[1][:2] == (decode(example()).digest, 5)
     assert printed[2:4] == [(0, [0, 0], [0, 0]), (1, [0, 0], [0, 0])]
-    assert printed[4:] == [(2, -1, ((1, 1),)), (3, -1, ((0, 0),))]
+    assert printed[4:] == [(2, (), ((1, 1),)), (3, (), ((0, 0),))]

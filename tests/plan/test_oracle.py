@@ -67,5 +67,6 @@ def test_every_node_knows_the_next_link(case: Case) -> None:
         for dest in range(plan.core.instances):
             route = network.route(name, names[dest]) if node != dest else None
             if route is not None:
-                link = topology.links[state.next_link(node, dest)]
+                [number] = state.next_links(node, dest)
+                link = topology.links[number]
                 assert link.name == f"{route[0]}->{route[1]}"

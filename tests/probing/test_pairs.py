@@ -10,7 +10,6 @@ from compiler.pipeline import compile_source
 from compiler.plan.expectations import RTT, PlannedExpectation
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode
-from compiler.plan.routes.core import NO_LINK
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from runtime.options import RunOptions
@@ -40,7 +39,8 @@ def by_looking(plan: Plan, timeline: Schedule, src: int, dst: int) -> tuple[set[
             state = plan.state_at(timeline.options.start_at_ns)
         connected = connected or Paths(state).path(src, dst).reachable
         node = src
-        while (link := state.next_link(node, dst)) != NO_LINK:
+        while links := state.next_links(node, dst):
+            [link] = links
             used.add(link)
             node = plan.topology.links[link].dst
     return used, connected

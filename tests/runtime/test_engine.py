@@ -139,7 +139,7 @@ def test_lines_for_a_plan(plan_of: Compile) -> None:
         "link 0 0 2 rate=10000000 delay=2000000 jitter=0 loss=10000000 queue=62500 dist=normal"
         f" up=1 seed={seed}"
     )
-    down = staging.delta_lines(plan.epochs[1].links, plan.route_groups(1), set())
+    down = staging.delta_lines(plan.epochs[1].links, plan.route_groups(1), {}, set())
     assert [line.split()[:2] for line in down] == [["set", "2"], ["set", "3"]]
     assert all(line.endswith("up=0") for line in down)
     assert dialect.attach_lines({1: 4, 0: 7}, [5]) == ["unbind 5", "bind 0 7", "bind 1 4"]
@@ -148,24 +148,26 @@ def test_lines_for_a_plan(plan_of: Compile) -> None:
 def test_what_is_rare_goes_back_to_nothing() -> None:
     plain = LinkState(True, 0, 5, 0, 0, 1, "normal")
     odd, rare = plain._replace(reject_ppb=10**9), set[int]()
-    [first] = staging.delta_lines([(3, odd)], (), rare)
+    [first] = staging.delta_lines([(3, odd)], (), {}, rare)
     assert "reject=1000000000" in first
     assert "duplicate" not in first
-    [back] = staging.delta_lines([(3, plain)], (), rare)
+    [back] = staging.delta_lines([(3, plain)], (), {}, rare)
     assert "reject=0 " in back
     assert "duplicate=0 " in back
-    [after] = staging.delta_lines([(3, plain)], (), rare)
+    [after] = staging.delta_lines([(3, plain)], (), {}, rare)
     assert "reject" not in after
     assert not rare
 
 
 def test_route_lines_use_ranges_and_stay_short() -> None:
     groups = [
-        RouteGroup(3, 8, ((0, 0), (5, 5))),
-        RouteGroup(3, -1, ((0, 9), (11, 11))),
-        RouteGroup(4, 1, tuple((n, n) for n in range(0, 60_000, 2))),
+        RouteGroup(3, (8,), ((0, 0), (5, 5))),
+        RouteGroup(3, (), ((0, 9), (11, 11))),
+        RouteGroup(3, (8, 9), ((20, 21),)),
+        RouteGroup(4, (1,), tuple((n, n) for n in range(0, 60_000, 2))),
     ]
-    lines = list(staging.route_lines(groups))
+    lines = list(staging.route_lines(groups, {(7, 8): 0, (8, 9): 1}))
+    assert lines.pop(2) == "routes 3 g1 20-21"
     assert lines[:2] == ["route 3 8 0 5", "routes 3 - 0-9 11-11"]
     assert len(lines) > 3
     assert max(map(len, lines)) <= staging.LINE_BYTES

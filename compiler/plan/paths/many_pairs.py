@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from compiler.plan.paths.collapse import Collapse, RouteRow
-from compiler.plan.paths.path import PathProperties
+from compiler.plan.paths.path import PathProperties, Paths
 from compiler.plan.properties import Totals
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.state import NetworkState
@@ -22,7 +22,12 @@ BLOCK = 256  # sources at a time: 36 bytes for each of them and destination
 def between(
     state: NetworkState, sources: Sequence[int], dests: Sequence[int]
 ) -> Iterator[PathProperties]:
-    """Raises PlanError where the routes of the state are wrong."""
+    """Raises PlanError where the routes of the state are wrong. Where packets are shared out over
+    equal links, the paths are those of a run's probes."""
+    if any(state.core.groups):
+        paths = Paths(state)
+        yield from (paths.path(src, dst) for src in sources for dst in dests if src != dst)
+        return
     collapse = Collapse(state.topology)
     for start in range(0, len(sources), BLOCK):
         block = sources[start : start + BLOCK]

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from compiler.plan.routes.core import NO_LINK, Core
 from compiler.plan.routes.table import RouteDelta
 
+Links = tuple[int, ...]
 Ranges = tuple[tuple[int, int], ...]  # (first, last) of destination instances, both included
 
 
 @dataclass(frozen=True, slots=True)
 class RouteGroup:
-    """At `node`, packets for these destinations now leave by `link` (-1: unreachable)."""
+    """At `node`, packets for these destinations now leave by one of `links`; () is unreachable."""
 
     node: int
-    link: int
+    links: tuple[int, ...]
     ranges: Ranges
 
     def dests(self) -> list[int]:
@@ -40,7 +41,7 @@ def _ranges(dests: Iterable[int]) -> Ranges:
 
 
 def route_groups(core: Core, delta: RouteDelta, *, initial: bool) -> Iterator[RouteGroup]:
-    """By node, then link, each (node, link) once.
+    """By node, then links, each (node, links) once.
 
     `initial` adds the routes that never change: an instance behind an anchor sends everything by
     its access link, the anchor hands over by the access link.
@@ -48,34 +49,34 @@ def route_groups(core: Core, delta: RouteDelta, *, initial: bool) -> Iterator[Ro
     changed = _by_row(core, delta)
     fixed = _fixed(core) if initial else {}
     for node in sorted(changed.keys() | fixed.keys()):
-        groups = {link: _ranges(sorted(dests)) for link, dests in changed.get(node, {}).items()}
+        row, values = core.row_of[node], changed.get(node, {})
+        groups = {core.leads(row, value): _ranges(sorted(values[value])) for value in values}
         groups.update(fixed.get(node, {}))
-        for link in sorted(groups):
-            if groups[link]:
-                yield RouteGroup(node, link, groups[link])
+        for links in sorted(groups):
+            if groups[links]:
+                yield RouteGroup(node, links, groups[links])
 
 
 def _by_row(core: Core, delta: RouteDelta) -> dict[int, dict[int, list[int]]]:
-    """node -> link -> destinations."""
+    """node -> value of cells -> destinations."""
     width = len(core.columns)
     found: dict[int, dict[int, list[int]]] = {}
     for cell, value in zip(delta.cells, delta.values, strict=True):
         row, column = divmod(cell, width)
-        link = core.out[row][value - 1] if value else NO_LINK
-        dests = found.setdefault(core.rows[row], {}).setdefault(link, [])
+        dests = found.setdefault(core.rows[row], {}).setdefault(value, [])
         dests.extend(core.behind[column])
     return found
 
 
-def _fixed(core: Core) -> dict[int, dict[int, Ranges]]:
-    """node -> access link -> destinations."""
-    found: dict[int, dict[int, Ranges]] = {}
+def _fixed(core: Core) -> dict[int, dict[Links, Ranges]]:
+    """node -> its access link -> destinations."""
+    found: dict[int, dict[Links, Ranges]] = {}
     last = core.instances - 1
     for instance in range(core.instances):
         out, back = core.access_out[instance], core.access_in[instance]
         if out == NO_LINK:
             continue
         others = ((0, instance - 1), (instance + 1, last))
-        found[instance] = {out: tuple(pair for pair in others if pair[0] <= pair[1])}
-        found.setdefault(core.anchor[instance], {})[back] = ((instance, instance),)
+        found[instance] = {(out,): tuple(pair for pair in others if pair[0] <= pair[1])}
+        found.setdefault(core.anchor[instance], {})[back,] = ((instance, instance),)
     return found

@@ -43,6 +43,7 @@ class CellReader:
         self._known: dict[int, int] = {}
         [head] = parts([(0, min(index_bytes(epochs), size))])
         index = RouteIndex(head, size, core, epochs)
+        index.read_groups(b"".join(parts([index.groups])))
         _, _, self._table, base = index.entry(epoch)
         since = [index.entry(later) for later in range(base, epoch + 1)]
         self._place.what = f"epoch {epoch}"
@@ -84,12 +85,13 @@ class CellReader:
     def _checked(self, cell: int, value: int) -> int:
         core = self._core
         row, column = divmod(cell, len(core.columns))
-        links, anchor = core.out[row], core.columns[column]
-        if value > len(links):
-            self._place.fail(f"row {row} names link {value} of {len(links)}")
+        anchor = core.columns[column]
+        if value > core.values(row):
+            self._place.fail(f"row {row} names link {value} of {core.values(row)}")
         if value and core.rows[row] == anchor:
             self._place.fail(f"column {column} leads away from its destination")
-        end = self._ends[links[value - 1]] if value else anchor
-        if end < core.instances and end != anchor:
-            self._place.fail(f"row {row} leads through an instance")
+        for link in core.leads(row, value):
+            end = self._ends[link]
+            if end < core.instances and end != anchor:
+                self._place.fail(f"row {row} leads through an instance")
         return value

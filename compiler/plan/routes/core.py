@@ -19,6 +19,9 @@ from compiler.plan.types import Topology
 NO_LINK = -1
 _NOWHERE = 0xFFFF_FFFF  # no row or no link, in C
 MAX_CELLS = 1 << 26  # of the routing table: 128 MiB
+MAX_GROUP = 64  # links that packets are shared out over
+
+Group = tuple[int, tuple[int, ...]]  # a row, and which of its links: as the table has them, from 1
 
 
 class Core:
@@ -32,6 +35,8 @@ class Core:
                (from 1) is the k-th of them
     anchor     node -> node
     behind     column -> the instances whose anchor it is, by node index
+    groups     row -> its groups of links, by link index, as far as routes have been read or made
+               (`routing ecmp` alone has any); a value above the links of `out` is one of them
     access_out, access_in   instance behind an anchor -> its link towards and from the anchor;
                -1 for all other nodes
     """
@@ -43,6 +48,7 @@ class Core:
         "behind",
         "column_of",
         "columns",
+        "groups",
         "instances",
         "out",
         "row_of",
@@ -88,6 +94,7 @@ class Core:
         for index, (src, dst) in enumerate(zip(sources, ends, strict=True)):
             if row_of[src] >= 0 and row_of[dst] >= 0:
                 self.out[row_of[src]].append(index)
+        self.groups: list[list[tuple[int, ...]]] = [[] for _ in self.rows]
 
     def _find_anchors(self, nodes: int, sources: Sequence[int], ends: Sequence[int]) -> None:
         """Sets anchor, access_out and access_in."""
@@ -112,6 +119,26 @@ class Core:
     def cells(self) -> int:
         """Entries of the table: row * len(columns) + column."""
         return len(self.rows) * len(self.columns)
+
+    def add_groups(self, groups: Iterable[Group]) -> None:
+        """Groups that were first used after all that were added before."""
+        for row, choices in groups:
+            links = self.out[row]
+            self.groups[row].append(tuple(links[choice - 1] for choice in choices))
+
+    def leads(self, row: int, value: int) -> tuple[int, ...]:
+        """The links that a cell of this row stands for: none, one, or those of a group. `value` is
+        within bounds."""
+        if not value:
+            return ()
+        links = self.out[row]
+        if value <= len(links):
+            return (links[value - 1],)
+        return self.groups[row][value - len(links) - 1]
+
+    def values(self, row: int) -> int:
+        """The largest value that a cell of this row may have."""
+        return len(self.out[row]) + len(self.groups[row])
 
     def shape(self, topology: Topology) -> tuple[int | array[int], ...]:
         """What C wants to know of a network whose paths are followed: the arguments of

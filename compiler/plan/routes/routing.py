@@ -2,8 +2,8 @@
 
 Metric: least total delay, then fewest hops (where the topology says so, fewest hops, then least
 delay; or the link from one to the other where it is up, then as first), then at each node the next
-node whose name sorts first (by code points). Only bridges forward. The two directions of a link are
-independent. Source: docs/plan.md (routes).
+node whose name sorts first (by code points), or all next nodes. Only bridges forward. The two
+directions of a link are independent. Source: docs/plan.md (routes).
 
 The work is done in C (tcal_c/routes/table.c tells how); here topologies and link states become the
 arrays of numbers that it reads. Cost follows the size of a change.
@@ -11,15 +11,16 @@ arrays of numbers that it reads. Cost follows the size of a change.
 
 from __future__ import annotations
 
+import errno
 import weakref
 from array import array
 from collections.abc import Iterable
 
-from compiler.plan.format import ROUTINGS, PlanError
+from compiler.plan.format import ROUTINGS, TOPOLOGY, PlanError
 from compiler.plan.properties import LinkState
 from compiler.plan.routes import tsroutes
-from compiler.plan.routes.core import Core
-from compiler.plan.routes.table import RouteDelta
+from compiler.plan.routes.core import Core, Group
+from compiler.plan.routes.table import RouteDelta, groups_of
 from compiler.plan.types import Topology
 
 
@@ -49,6 +50,7 @@ class Routes:
             ROUTINGS.index(topology.routing),
             self.table,
         )
+        self._group_numbers = 0  # of the groups that were told
         if not self._handle:
             raise self._no_memory()
         weakref.finalize(self, self._library.tsroutes_table_free, self._handle)
@@ -68,13 +70,28 @@ class Routes:
         if not numbers:
             return RouteDelta(array("I"), array("H"))
         failed = self._library.tsroutes_table_apply(self._handle, len(numbers), numbers, delays, up)
+        if failed == -errno.ERANGE:
+            what = "the equal paths of a bridge make more sets of links than a plan can have"
+            raise PlanError(TOPOLOGY, what, "give links other latencies, or write `routing delay`")
         if failed:
             raise self._no_memory()
         count = self._library.tsroutes_table_changed(self._handle)
         cells, values = array("I", [0]) * count, array("H", [0]) * count
         if count:
             self._library.tsroutes_table_changes(self._handle, cells, values)
-        return RouteDelta(cells, values)
+        return RouteDelta(cells, values, self._new_groups())
+
+    def _new_groups(self) -> tuple[Group, ...]:
+        """Those that the last apply was the first to use."""
+        known = self._group_numbers
+        self._group_numbers = self._library.tsroutes_table_group_numbers(self._handle)
+        numbers = array("H", [0]) * (self._group_numbers - known)
+        if not numbers:
+            return ()
+        self._library.tsroutes_table_groups(self._handle, known, numbers)
+        found = tuple(groups_of(numbers))
+        self.core.add_groups(found)
+        return found
 
     def _no_memory(self) -> PlanError:
         rows, columns = len(self.core.rows), len(self.core.columns)

@@ -2,8 +2,9 @@
 
 A table has a row per core node and a column per destination anchor (compiler/plan/routes/core.py).
 A cell is 0 (unreachable, or the destination itself) or k: the k-th core link out of that row's
-node. Layout in docs/plan.md. Everything is little-endian. Reading one epoch needs one table and the
-changes since; the writer adds a table as soon as the changes since the last one would be larger.
+node, or one of the groups of such links that are listed before all tables. Layout in docs/plan.md.
+Everything is little-endian. Reading one epoch needs one table and the changes since; the writer
+adds a table as soon as the changes since the last one would be larger.
 """
 
 from __future__ import annotations
@@ -12,26 +13,30 @@ import hashlib
 import struct
 import sys
 from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import lt
 
 from compiler.plan.format import ROUTES, Place
-from compiler.plan.routes.core import Core
+from compiler.plan.routes.core import MAX_GROUP, Core, Group
 from compiler.plan.types import Topology
 
 MAGIC = b"TSROUTES"
-_HEAD = struct.Struct("<8sIIII")  # magic, rows, columns, epochs, 0
+_HEAD = struct.Struct("<8sIIII")  # magic, rows, columns, epochs, numbers of groups
 _ENTRY = struct.Struct("<QQII")  # offset of changes, offset of base table, changes, base epoch
 BYTES_A_CHANGE = 6
+MAX_VALUE = (1 << 16) - 1  # of a cell
 _NOWHERE = -1  # the offset of an empty block, written as 0
 
 
 @dataclass(frozen=True, slots=True)
 class RouteDelta:
-    """Cells of the table that changed in one epoch, ascending, and their new values."""
+    """Cells of the table that changed in one epoch, ascending, and their new values. `groups`:
+    those that no cell had before, in the order in which these cells have them."""
 
     cells: array[int]  # 'I'
     values: array[int]  # 'H'
+    groups: tuple[Group, ...] = ()
 
 
 def pack(numbers: array[int]) -> bytes:
@@ -49,6 +54,22 @@ def unpack(typecode: str, data: bytes | memoryview) -> array[int]:
     return numbers
 
 
+def groups_of(numbers: array[int]) -> Iterator[Group]:
+    """Groups from what the file has of each: its row, how many links, and these."""
+    at = 0
+    while at < len(numbers):
+        row, count = numbers[at : at + 2]
+        yield row, tuple(numbers[at + 2 : at + 2 + count])
+        at += 2 + count
+
+
+def _numbers_of(groups: Iterable[Group]) -> array[int]:
+    found = array("H")
+    for row, choices in groups:
+        found.extend((row, len(choices), *choices))
+    return found
+
+
 class RouteWriter:
     """Collects one RouteDelta per epoch, epoch 0's counted from the empty table."""
 
@@ -60,9 +81,11 @@ class RouteWriter:
         self._known: dict[bytes, int] = {}
         self._end = 0
         self._since_base = 0
+        self._groups: list[Group] = []
 
     def add(self, delta: RouteDelta) -> None:
         table = self._table
+        self._groups += delta.groups
         for cell, value in zip(delta.cells, delta.values, strict=True):
             table[cell] = value
         if not self._entries:
@@ -89,13 +112,14 @@ class RouteWriter:
 
     def encode(self) -> bytes:
         core, count = self._core, len(self._entries)
-        start = _HEAD.size + count * _ENTRY.size
-        head = _HEAD.pack(MAGIC, len(core.rows), len(core.columns), count, 0)
+        groups = _numbers_of(self._groups)
+        start = index_bytes(count) + groups.itemsize * len(groups)
+        head = _HEAD.pack(MAGIC, len(core.rows), len(core.columns), count, len(groups))
         index = b"".join(
             _ENTRY.pack(_absolute(start, changes), _absolute(start, table), cells, base)
             for changes, table, cells, base in self._entries
         )
-        return b"".join((head, index, *self._blocks))
+        return b"".join((head, index, pack(groups), *self._blocks))
 
 
 def _absolute(start: int, offset: int) -> int:
@@ -103,7 +127,7 @@ def _absolute(start: int, offset: int) -> int:
 
 
 def index_bytes(epochs: int) -> int:
-    """How many bytes of routes.bin come before the first block."""
+    """How many bytes of routes.bin come before the groups and the blocks."""
     return _HEAD.size + epochs * _ENTRY.size
 
 
@@ -124,14 +148,37 @@ class RouteIndex:
         core, place = self._core, self._place
         if len(self._data) < index_bytes(epochs):
             place.fail("shorter than its index")
-        magic, rows, columns, count, zero = _HEAD.unpack_from(self._data)
-        if magic != MAGIC or zero:
+        magic, rows, columns, count, groups = _HEAD.unpack_from(self._data)
+        if magic != MAGIC:
             place.fail("not a table of routes")
         if (rows, columns, count) != (len(core.rows), len(core.columns), epochs):
             place.fail(
                 f"{rows} x {columns} cells and {count} epochs, but the topology and the "
                 f"snapshots make it {len(core.rows)} x {len(core.columns)} and {epochs}"
             )
+        self.groups = (index_bytes(epochs), 2 * groups)  # offset and size
+        if sum(self.groups) > self._size:
+            place.fail("its groups lie outside the file")
+
+    def read_groups(self, data: bytes | memoryview) -> None:
+        """Adds to the core what stands where `groups` says."""
+        core, place, numbers = self._core, self._place, unpack("H", data)
+        core.groups = [[] for _ in core.rows]
+        at, known = 0, set[Group]()
+        while at < len(numbers):
+            place.what = f"group {len(known)}"
+            count = numbers[at + 1] if at + 1 < len(numbers) else 0
+            group = numbers[at], tuple(numbers[at + 2 : at + 2 + count])
+            at += 2 + count
+            row, choices = group
+            if row >= len(core.rows) or not 2 <= count <= MAX_GROUP or at > len(numbers):
+                place.fail(f"not 2 to {MAX_GROUP} links of a row")
+            if not all(map(lt, (0, *choices), (*choices, len(core.out[row]) + 1))):
+                place.fail(f"must be some of the {len(core.out[row])} links of row {row}, in order")
+            if group in known:
+                place.fail("stands there twice")
+            known.add(group)
+            core.add_groups((group,))
 
     def entry(self, epoch: int) -> tuple[int, int, int, int]:
         """Offset and number of changes, offset of the base table, base epoch."""
@@ -164,6 +211,7 @@ class RouteReader:
         self._core = core
         self._topology = topology
         index = RouteIndex(self._data, len(data), core, epochs)
+        self._read_groups(index)
         self._entries = [index.entry(epoch) for epoch in range(epochs)]
         # Row -> {value: anchor}: links to an instance may be used for that instance alone.
         self._private: list[dict[int, int]] = [
@@ -174,6 +222,20 @@ class RouteReader:
             }
             for links in core.out
         ]
+
+    def _read_groups(self, index: RouteIndex) -> None:
+        core, place, (offset, size) = self._core, self._place, index.groups
+        if size and self._topology.routing != "ecmp":
+            place.fail(f"has groups, with routing {self._topology.routing}")
+        index.read_groups(self._data[offset : offset + size])
+        self._most = [core.values(row) for row in range(len(core.rows))]
+        for row, groups in enumerate(core.groups):
+            if self._most[row] > MAX_VALUE:
+                place.fail(f"row {row} has more groups than cells can tell apart")
+            if any(
+                self._topology.links[link].dst < core.instances for one in groups for link in one
+            ):
+                place.fail(f"a group of row {row} leads through an instance")
 
     def changes(self, epoch: int) -> RouteDelta:
         """What changed in this epoch; for epoch 0, all that is reachable."""
@@ -216,8 +278,8 @@ class RouteReader:
                 self._place.fail(f"cell {cell} is out of order")
             last = cell
             row, column = divmod(cell, columns)
-            if value > len(core.out[row]):
-                self._place.fail(f"cell {cell} names link {value} of {len(core.out[row])}")
+            if value > self._most[row]:
+                self._place.fail(f"cell {cell} names link {value} of {self._most[row]}")
             anchor = core.columns[column]
             if value and core.rows[row] == anchor:
                 self._place.fail(f"cell {cell} leads away from its destination")
@@ -241,10 +303,10 @@ class RouteReader:
         for column, anchor in enumerate(core.columns):
             if table[core.row_of[anchor] * width + column]:
                 self._place.fail(f"column {column} leads away from its destination")
-        for row, links in enumerate(core.out if width else ()):
+        for row in range(len(core.rows) if width else 0):
             cells = table[row * width : (row + 1) * width]
-            if max(cells) > len(links):
-                self._place.fail(f"row {row} names link {max(cells)} of {len(links)}")
+            if max(cells) > self._most[row]:
+                self._place.fail(f"row {row} names link {max(cells)} of {self._most[row]}")
             private = self._private[row]
             if not private:
                 continue
@@ -255,11 +317,26 @@ class RouteReader:
     def verify(self) -> None:
         """Replays all changes and compares them with every full table; reads everything."""
         table = self.table(0)
+        used = [0] * len(self._core.rows)  # groups of each row
+        self._look_for_groups(self.reachable(0), used)
         for epoch in range(1, len(self._entries)):
             delta = self.changes(epoch)
             for cell, value in zip(delta.cells, delta.values, strict=True):
                 if table[cell] == value:
                     self._place.fail(f"cell {cell} is listed as changed and has not changed")
                 table[cell] = value
+            self._look_for_groups(delta, used)
             if self._entries[epoch][3] == epoch and self.table(epoch) != table:
                 self._place.fail("its table is not what the changes lead to")
+        if used != list(map(len, self._core.groups)):
+            self._place.fail("a group is used nowhere")
+
+    def _look_for_groups(self, delta: RouteDelta, used: list[int]) -> None:
+        """Groups of a row are first used in their order."""
+        core, columns = self._core, len(self._core.columns)
+        for cell, value in zip(delta.cells, delta.values, strict=True):
+            row = cell // columns
+            group = value - len(core.out[row])
+            if group > used[row] + 1:
+                self._place.fail(f"cell {cell} has group {group} of row {row} before {group - 1}")
+            used[row] = max(used[row], group)

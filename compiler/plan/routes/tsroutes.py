@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from compiler.plan.format import TOPOLOGY, PlanError
 
-ABI = 2  # TSROUTES_ABI in tsroutes.h
+ABI = 3  # TSROUTES_ABI in tsroutes.h
 NAME = "libtsroutes.so"
 _PACKAGE = Path(__file__).resolve().parents[1]
 _REMEDY = "run `make -C tcal_c` in the source tree, or install again with a C compiler present"
@@ -72,6 +72,8 @@ PROTOTYPES: Prototypes = {
     "tsroutes_table_apply": (_i32, (Handle, _u32, U32, U64, U8)),
     "tsroutes_table_changed": (_u64, (Handle,)),
     "tsroutes_table_changes": (None, (Handle, U32, U16)),
+    "tsroutes_table_group_numbers": (_u64, (Handle,)),
+    "tsroutes_table_groups": (None, (Handle, _u64, U16)),
     "tsroutes_paths_new": (
         Handle,
         (_u32, _u32, _u32, _u32, U32, U32, U32, U32, U32, U32, U32, U32),

@@ -6,7 +6,7 @@ its destinations. A path's queue is that of its first link of the least rate: th
 Its distribution is that of its first link of the greatest jitter: the others change the sum's
 shape less.
 
-Both the figures and these links are found in C (tcal_c/routes: compose.c, row.c, deciding.c).
+Both the figures and these links are found in C (tcal_c/routes: compose.c, row.c).
 """
 
 from __future__ import annotations

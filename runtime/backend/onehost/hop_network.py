@@ -61,6 +61,7 @@ class HopNetwork:
         self._holds = LinkHolds(plan.topology, context.schedule.start.links)
         states = enumerate(context.schedule.start.links)
         self._rare = {index for index, state in states if has_rare(state)}
+        self._groups: dict[tuple[int, ...], int] = {}  # that were declared
         self._on_effect = context.on_effect
         self._t0_ns = 0
         self._in_force = False  # the network of the first step, before T0
@@ -95,7 +96,10 @@ class HopNetwork:
         traces = plan.topology.traces
         lines = list(staging.trace_lines(traces, plan.attached.traces, start_ns)) if traces else []
         lines.extend(staging.declaration_lines(plan.topology, schedule.start.links))
-        lines.extend(staging.route_lines(plan.route_groups(schedule.first, whole=True)))
+        routes = list(plan.route_groups(schedule.first, whole=True))
+        self._groups = staging.numbered(plan.core)
+        lines.extend(staging.group_lines(plan.topology, self._groups))
+        lines.extend(staging.route_lines(routes, self._groups))
         lines.extend(dialect.attach_lines(bound))
         return lines
 
@@ -127,7 +131,8 @@ class HopNetwork:
         leaving = set(change.leaving)
         links, held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
         links.extend(self._holds.back(change.bound, links))
-        lines = staging.delta_lines(links, self._plan.route_groups(step.epoch.index), self._rare)
+        routes = self._plan.route_groups(step.epoch.index)
+        lines = staging.delta_lines(links, routes, self._groups, self._rare)
         lines.extend(dialect.attach_lines(change.bound, gone - held.keys()))
         if lines:
             await self._commit(lines, change.number, step)

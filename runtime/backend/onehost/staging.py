@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.plan.properties import LinkState, has_rare
-from compiler.plan.routes.behind import RouteGroup
+from compiler.plan.routes.behind import Links, RouteGroup
+from compiler.plan.routes.core import Core
 from compiler.plan.traces import head_words
 from compiler.plan.types import Link, PlannedTrace, Topology
 from runtime.datapath import dialect
@@ -70,10 +71,23 @@ def _filled(head: str, dests: Iterable[str]) -> Iterator[str]:
         yield " ".join(line)
 
 
-def route_lines(groups: Iterable[RouteGroup]) -> Iterator[str]:
+def numbered(core: Core) -> dict[Links, int]:
+    """Every group of links that flows are shared out over, and its number."""
+    every = (links for groups in core.groups for links in groups)
+    return {links: number for number, links in enumerate(every)}
+
+
+def group_lines(topology: Topology, numbers: Mapping[Links, int]) -> Iterator[str]:
+    for links, number in numbers.items():
+        yield f"group {number} {topology.links[links[0]].src} {' '.join(map(str, links))}"
+
+
+def route_lines(groups: Iterable[RouteGroup], numbers: Mapping[Links, int]) -> Iterator[str]:
     """`route` for single destinations, `routes` as soon as there is a range."""
     for group in groups:
-        hop = "-" if group.link < 0 else str(group.link)
+        hop = f"g{numbers[group.links]}" if len(group.links) > 1 else "-"
+        if len(group.links) == 1:
+            hop = str(group.links[0])
         if all(first == last for first, last in group.ranges):
             dests = (str(first) for first, _ in group.ranges)
             yield from _filled(f"route {group.node} {hop}", dests)
@@ -83,10 +97,13 @@ def route_lines(groups: Iterable[RouteGroup]) -> Iterator[str]:
 
 
 def delta_lines(
-    links: Iterable[tuple[int, LinkState]], groups: Iterable[RouteGroup], rare: set[int]
+    links: Iterable[tuple[int, LinkState]],
+    groups: Iterable[RouteGroup],
+    numbers: Mapping[Links, int],
+    rare: set[int],
 ) -> list[str]:
     """What an epoch changes about links and routes. `rare`: links that have a rare property as the
     engine knows them; it is kept up to date."""
     lines = [_set_line(index, state, rare) for index, state in links]
-    lines.extend(route_lines(groups))
+    lines.extend(route_lines(groups, numbers))
     return lines

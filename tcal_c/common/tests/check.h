@@ -48,6 +48,7 @@ void test_impairments(void);
 void test_hops(void);
 void test_many(void);
 void test_engine(void);
+void test_spread(void);
 void test_protocol(void);
 void test_stages(void);
 void test_paths(void);

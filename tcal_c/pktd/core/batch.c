@@ -8,6 +8,7 @@ void batch_free(struct batch *batch) {
         free(batch->op);
         free(batch->node);
         free(batch->link);
+        free(batch->group);
         free(batch);
     }
 }

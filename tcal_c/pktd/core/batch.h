@@ -5,13 +5,14 @@
 #include "common/addr.h"
 #include "link.h"
 
-enum op_kind { OP_NODE, OP_BIND, OP_UNBIND, OP_LINK, OP_SET, OP_ROUTES, OP_PATH };
+enum op_kind { OP_NODE, OP_BIND, OP_UNBIND, OP_LINK, OP_SET, OP_ROUTES, OP_PATH, OP_GROUP };
 
-/* One change. `index` finds the details of a node, link or path in the batch's own arrays. */
+/* One change. `index` finds the details of a node, link, path or group in the batch's own arrays.
+ */
 struct op {
     uint8_t kind; /* enum op_kind */
     uint16_t node;
-    uint32_t link; /* LINK_NONE: unreachable */
+    uint32_t link; /* LINK_NONE: unreachable; GROUP_FIRST + a group; of OP_GROUP its number */
     union {
         uint32_t index;
         uint32_t port;
@@ -35,6 +36,11 @@ struct op_link {
     uint16_t dest;
 };
 
+struct op_group {
+    uint32_t count;
+    uint32_t link[GROUP_MOST];
+};
+
 struct batch {
     struct batch *next;
     uint64_t at_ns;      /* as asked for; 0 = now */
@@ -50,6 +56,9 @@ struct batch {
     struct op_link *link;
     size_t link_count;
     size_t link_room;
+    struct op_group *group;
+    size_t group_count;
+    size_t group_room;
 };
 
 void batch_free(struct batch *batch);

@@ -10,6 +10,7 @@
 #include "batch.h"
 #include "many.h"
 #include "obstruct.h"
+#include "spread.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ void engine_free(struct engine *e) {
         free(atomic_load_explicit(&e->link_page[i], memory_order_relaxed));
     }
     fib_destroy(&e->fib);
+    spread_destroy(&e->spread);
     pairs_destroy(&e->pairs);
     free(e->transit.heap.entry);
     free(e->addrs.slot);
@@ -155,7 +157,8 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
 
 void engine_forward(struct engine *e, uint32_t node, uint32_t next, struct piece *piece,
                     uint64_t at_ns) {
-    struct link *link = next == LINK_NONE ? NULL : engine_link(e, next);
+    struct link *link =
+        next < LINK_LIMIT ? engine_link(e, next) : spread_link(e, next, piece->frame);
     if (!link || piece->hops++ >= HOP_LIMIT) {
         pair_drop(piece->frame->pair, DROP_ROUTE, piece->count);
         pool_piece_release(&e->transit.pool, piece);
@@ -387,6 +390,10 @@ void engine_apply(struct engine *e, const struct batch *batch, uint64_t at_ns) {
             break;
         case OP_ROUTES:
             fib_set(&e->fib, op->node, op->dests.first, op->dests.last, op->link);
+            break;
+        case OP_GROUP:
+            spread_set(&e->spread, op->link, batch->group[op->index].link,
+                       batch->group[op->index].count);
             break;
         }
     }

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #define LINK_FAN 1024u
+#define GROUP_FAN 256u
 #define HOP_LIMIT 255u
 
 struct node {
@@ -23,6 +24,11 @@ struct node {
 
 struct link_page {
     struct link link[LINK_FAN];
+};
+
+/* Links that packets are shared out over (spread.h): pages of groups, made as they are needed. */
+struct spread {
+    _Atomic(struct group_page *) page[GROUP_LIMIT / GROUP_FAN];
 };
 
 struct engine_counters {
@@ -76,6 +82,7 @@ struct engine {
     struct pairs pairs;
     struct fib fib;
     struct groups groups;
+    struct spread spread;
     struct pair_page to_many; /* its first pair is that of packets for many, which is not told */
     bool paths;               /* what has passed its link leaves by the port of its source */
     bool closed;              /* no path lets anything through */

@@ -193,6 +193,49 @@ bool do_link(struct proto *p, struct words *w, struct refusal *r) {
     return stage_link(p->stage, link, &op, r) && done(p);
 }
 
+#define GROUP_USAGE "group GROUP NODE LINK LINK..."
+
+bool do_group(struct proto *p, struct words *w, struct refusal *r) {
+    uint32_t group;
+    uint32_t node;
+    uint32_t links[GROUP_MOST];
+    uint32_t count = 0;
+    if (!take_index(w, "group", GROUP_LIMIT, &group, GROUP_USAGE, r) ||
+        !take_index(w, "node", NODE_LIMIT, &node, GROUP_USAGE, r)) {
+        return false;
+    }
+    for (; w->rest; count++) {
+        uint32_t link;
+        if (!take_index(w, "link", LINK_LIMIT, &link, GROUP_USAGE, r)) {
+            return false;
+        }
+        if (count == GROUP_MOST) {
+            return refuse(r, "range", "a group has %u links at most", GROUP_MOST);
+        }
+        links[count] = link;
+    }
+    if (count < 2) {
+        return syntax(r, GROUP_USAGE);
+    }
+    return stage_group(p->stage, group, node, links, count, r) && done(p);
+}
+
+/* A link, `gN` for group N, or `-` for none. */
+static bool take_next(struct words *w, uint32_t *next, const char *usage, struct refusal *r) {
+    if (w->rest && strncmp(w->rest, "- ", 2) == 0) {
+        words_next(w);
+        *next = LINK_NONE;
+        return true;
+    }
+    if (!w->rest || w->rest[0] != 'g') {
+        return take_index(w, "link", LINK_LIMIT, next, usage, r);
+    }
+    w->rest++;
+    bool good = take_index(w, "group", GROUP_LIMIT, next, usage, r);
+    *next += GROUP_FIRST;
+    return good;
+}
+
 static bool add_range(struct proto *p, size_t count, struct dest_range range, struct refusal *r) {
     if (count == p->range_room) {
         size_t room = count ? count * 2 : 256;
@@ -207,7 +250,7 @@ static bool add_range(struct proto *p, size_t count, struct dest_range range, st
     return true;
 }
 
-/* NODE LINK and then destinations, single ones or ranges. */
+/* NODE, LINK and then destinations, single ones or ranges. */
 static bool routes(struct proto *p, struct words *w, bool ranges, const char *usage,
                    struct refusal *r) {
     uint32_t node;
@@ -215,9 +258,7 @@ static bool routes(struct proto *p, struct words *w, bool ranges, const char *us
     if (!take_index(w, "node", NODE_LIMIT, &node, usage, r)) {
         return false;
     }
-    if (w->rest && strncmp(w->rest, "- ", 2) == 0) {
-        words_next(w);
-    } else if (!take_index(w, "link", LINK_LIMIT, &link, usage, r)) {
+    if (!take_next(w, &link, usage, r)) {
         return false;
     }
     size_t count = 0;
@@ -244,9 +285,9 @@ static bool routes(struct proto *p, struct words *w, bool ranges, const char *us
 }
 
 bool do_route(struct proto *p, struct words *w, struct refusal *r) {
-    return routes(p, w, false, "route NODE LINK|- DEST...", r);
+    return routes(p, w, false, "route NODE LINK|gGROUP|- DEST...", r);
 }
 
 bool do_routes(struct proto *p, struct words *w, struct refusal *r) {
-    return routes(p, w, true, "routes NODE LINK|- FIRST-LAST...", r);
+    return routes(p, w, true, "routes NODE LINK|gGROUP|- FIRST-LAST...", r);
 }

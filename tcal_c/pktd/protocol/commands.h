@@ -17,6 +17,7 @@ command do_bind;
 command do_unbind;
 command do_link;
 command do_set;
+command do_group;
 command do_route;
 command do_routes;
 

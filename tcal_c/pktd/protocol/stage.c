@@ -8,6 +8,7 @@
 #include "stage.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FIRST_SLOTS 256u
 
@@ -43,6 +44,7 @@ void stage_destroy(struct stage *s) {
     stage_free_flows(s);
     free(s->node);
     free(s->link);
+    free(s->group);
     free(s->addrs.slot);
     free(s->undo);
     for (uint32_t i = 0; i < s->trace_room; i++) {
@@ -97,24 +99,28 @@ static bool check_link(const struct stage *s, uint32_t link, struct refusal *r) 
            refuse(r, "unknown", "link %u is not declared", link);
 }
 
-static bool remember(struct stage *s, bool is_link, uint32_t number) {
+static bool remember(struct stage *s, int of, uint32_t number) {
     if (!grow((void **)&s->undo, &s->undo_room, s->undo_count, sizeof *s->undo)) {
         return false;
     }
     struct stage_undo *undo = &s->undo[s->undo_count];
-    *undo = (struct stage_undo){.is_link = is_link, .number = number};
-    if (!is_link) {
+    *undo = (struct stage_undo){.of = of, .number = number};
+    if (of == UNDO_NODE) {
         undo->node = s->node[number];
     }
     return true;
 }
 
 bool stage_remember_link(struct stage *s, uint32_t link) {
-    if (!remember(s, true, link)) {
-        return false;
-    }
-    s->undo_count++;
-    return true;
+    bool done = remember(s, UNDO_LINK, link);
+    s->undo_count += done;
+    return done;
+}
+
+bool stage_remember_group(struct stage *s, uint32_t group) {
+    bool done = remember(s, UNDO_GROUP, group);
+    s->undo_count += done;
+    return done;
 }
 
 static bool check_addr(const struct stage *s, uint32_t node, const struct addr *addr,
@@ -168,7 +174,7 @@ bool stage_node(struct stage *s, uint32_t node, const struct op_node *op, struct
     struct batch *b = s->batch;
     if (!room_for_op(s) || !room_for_addrs(s) ||
         !grow((void **)&b->node, &b->node_room, b->node_count, sizeof *b->node) ||
-        !remember(s, false, node)) {
+        !remember(s, UNDO_NODE, node)) {
         return stage_no_memory(r);
     }
     s->undo_count++;
@@ -254,7 +260,7 @@ bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct
     }
     struct op_link whole = *op;
     if (!stage_room_for_flows(s, link, &whole.config) ||
-        (!known->declared && !remember(s, true, link)) ||
+        (!known->declared && !remember(s, UNDO_LINK, link)) ||
         !stage_push_link(s, OP_LINK, link, &whole)) {
         return stage_no_memory(r);
     }
@@ -273,19 +279,37 @@ bool stage_set(struct stage *s, uint32_t link, const struct link_config *config,
            stage_no_memory(r);
 }
 
-static bool check_routes(struct stage *s, uint32_t node, uint32_t link,
-                         const struct dest_range *range, size_t count, struct refusal *r) {
-    if (!stage_check_node(s, node, r)) {
+bool stage_push_group(struct stage *s, uint32_t group, const uint32_t *links, uint32_t count) {
+    struct batch *b = s->batch;
+    if (!room_for_op(s) ||
+        !grow((void **)&b->group, &b->group_room, b->group_count, sizeof *b->group)) {
         return false;
     }
-    if (link != LINK_NONE) {
-        if (!check_link(s, link, r)) {
-            return false;
-        }
-        if (s->link[link].source != node) {
-            return refuse(r, "conflict", "link %u leaves node %u, not node %u", link,
-                          s->link[link].source, node);
-        }
+    b->group[b->group_count].count = count;
+    memcpy(b->group[b->group_count].link, links, count * sizeof *links);
+    b->op[b->op_count++] =
+        (struct op){.kind = OP_GROUP, .link = group, .index = (uint32_t)b->group_count++};
+    return true;
+}
+
+bool stage_check_out(const struct stage *s, uint32_t node, uint32_t link, struct refusal *r) {
+    return check_link(s, link, r) && (s->link[link].source == node ||
+                                      refuse(r, "conflict", "link %u leaves node %u, not node %u",
+                                             link, s->link[link].source, node));
+}
+
+static bool check_next(const struct stage *s, uint32_t node, uint32_t link, struct refusal *r) {
+    if (link == LINK_NONE) {
+        return true;
+    }
+    return link < GROUP_FIRST ? stage_check_out(s, node, link, r)
+                              : stage_check_group(s, node, link - GROUP_FIRST, r);
+}
+
+static bool check_routes(struct stage *s, uint32_t node, uint32_t link,
+                         const struct dest_range *range, size_t count, struct refusal *r) {
+    if (!stage_check_node(s, node, r) || !check_next(s, node, link, r)) {
+        return false;
     }
     for (size_t i = 0; i < count; i++) {
         if (range[i].first > range[i].last) {
@@ -370,11 +394,18 @@ struct batch *stage_commit(struct stage *s, uint64_t at_ns, struct refusal *r) {
 void stage_abort(struct stage *s) {
     while (s->undo_count) {
         const struct stage_undo *undo = &s->undo[--s->undo_count];
-        if (undo->is_link) {
-            s->link[undo->number].declared = false; /* what it counts in may be needed again */
-        } else {
+        switch (undo->of) {
+        case UNDO_NODE:
             set_node(s, undo->number, &undo->node);
+            break;
+        case UNDO_LINK:
+            s->link[undo->number].declared = false; /* what it counts in may be needed again */
+            break;
+        case UNDO_GROUP:
+            s->group[undo->number] = (struct staged_group){0};
+            break;
         }
     }
-    s->batch->op_count = s->batch->node_count = s->batch->link_count = 0;
+    struct batch *b = s->batch;
+    b->op_count = b->node_count = b->link_count = b->group_count = 0;
 }

@@ -26,9 +26,14 @@ struct staged_table {
     struct flow_rates rates;
 };
 
+struct staged_group {
+    bool declared;
+    uint16_t node;
+};
+
 /* A declaration that abort takes back. */
 struct stage_undo {
-    bool is_link;
+    enum { UNDO_NODE, UNDO_LINK, UNDO_GROUP } of;
     uint32_t number;
     struct staged_node node;
 };
@@ -41,10 +46,12 @@ struct stage {
     struct engine *engine; /* only its inert memory is touched from here */
     struct staged_node *node;
     struct staged_link *link;
+    struct staged_group *group;
     uint32_t node_end; /* one more than the highest number ever declared */
     uint32_t link_end;
     uint32_t port_end;
     uint32_t link_room;
+    uint32_t group_room;
     uint8_t port_open[(PORT_LIMIT + 7) / 8];
     uint32_t port_node[PORT_LIMIT]; /* node + 1, as of the batches applied; 0 = none */
     uint32_t node_port[NODE_LIMIT]; /* port + 1 */
@@ -82,8 +89,14 @@ struct dest_range {
     uint32_t first;
     uint32_t last;
 };
+/* `link`: or GROUP_FIRST + a group. */
 bool stage_routes(struct stage *s, uint32_t node, uint32_t link, const struct dest_range *range,
                   size_t count, struct refusal *r);
+
+/* stage_groups.c: links of a node, ascending, at most GROUP_MOST. */
+bool stage_group(struct stage *s, uint32_t group, uint32_t node, const uint32_t *links,
+                 uint32_t count, struct refusal *r);
+bool stage_check_group(const struct stage *s, uint32_t node, uint32_t group, struct refusal *r);
 
 /* stage_paths.c: declares the path from op->source to op->dest or changes it. */
 bool stage_path(struct stage *s, const struct op_link *op, struct refusal *r);
@@ -117,6 +130,11 @@ uint32_t stage_port_node(const struct stage *s, uint32_t port);
 bool stage_room_for_flows(struct stage *s, uint32_t link, struct link_config *config);
 
 void stage_free_flows(struct stage *s);
+
+/* For stage_groups.c: one more change of a group; a link that leaves this node. */
+bool stage_push_group(struct stage *s, uint32_t group, const uint32_t *links, uint32_t count);
+bool stage_remember_group(struct stage *s, uint32_t group);
+bool stage_check_out(const struct stage *s, uint32_t node, uint32_t link, struct refusal *r);
 
 /* For stage_paths.c: one more change of a link, and room for its declaration. */
 bool stage_push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op);

@@ -13,7 +13,8 @@
 static struct test_frame probe;
 
 static size_t staged(const struct sim *sim) {
-    return sim->stage.batch->op_count + sim->stage.batch->node_count + sim->stage.batch->link_count;
+    const struct batch *batch = sim->stage.batch;
+    return batch->op_count + batch->node_count + batch->link_count + batch->group_count;
 }
 
 static void one_line(struct sim *sim, const uint8_t *bytes, size_t length) {
@@ -71,6 +72,9 @@ const char *const fuzz_words[] = {
     "set ",
     "route ",
     "routes ",
+    "group 0 2 1 3",
+    "group ",
+    " g0 1",
     "commit ",
     "abort",
     "epoch ",

@@ -19,6 +19,7 @@ int main(void) {
                   {"hops", test_hops},
                   {"many", test_many},
                   {"engine", test_engine},
+                  {"spread", test_spread},
                   {"protocol", test_protocol},
                   {"stages", test_stages},
                   {"paths", test_paths},

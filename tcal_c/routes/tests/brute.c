@@ -89,7 +89,7 @@ void brute_draw(struct brute *net, struct bytes *bytes) {
     memset(net, 0, sizeof *net);
     net->rows = 1 + take_below(bytes, MOST_ROWS);
     net->instances = take_below(bytes, MOST_INSTANCES + 1);
-    net->metric = (uint32_t[]){1, 2, 0, 0}[take_byte(bytes) % 4];
+    net->metric = (uint32_t[]){1, 2, 0, 3}[take_byte(bytes) % 4];
     for (uint32_t row = 0; row < net->rows; row++) {
         net->forwards[row] = take_byte(bytes) % 8 != 0;
     }
@@ -153,6 +153,21 @@ void brute_table(const struct brute *net, uint16_t *table) {
             }
         }
     }
+}
+
+uint32_t brute_equal(const struct brute *net, uint32_t row, uint32_t column, uint16_t *links) {
+    wide far[MOST_ROWS];
+    uint32_t root = net->roots[column];
+    uint32_t count = 0;
+    relax(net, root, far);
+    for (uint32_t choice = 1; choice <= net->out_first[row + 1] - net->out_first[row]; choice++) {
+        uint32_t link = net->out[net->out_first[row] + choice - 1];
+        if (row != root && far[row] < AWAY && usable(net, link, root) &&
+            far[row] == far[net->heads[link]] + length(net, link)) {
+            links[count++] = (uint16_t)choice;
+        }
+    }
+    return count;
 }
 
 /* 10^9 * (1 - product of (1 - loss)), half up, with the product as digits to the base 10^9 behind

@@ -62,6 +62,9 @@ void brute_change(struct brute *net, struct bytes *bytes, uint32_t link);
 /* Every cell, by relaxing every link until nothing changes. */
 void brute_table(const struct brute *net, uint16_t *table);
 
+/* All links of a row that lie on shortest paths, as `choices` has them, ascending; how many. */
+uint32_t brute_equal(const struct brute *net, uint32_t row, uint32_t column, uint16_t *links);
+
 /* One path along a table that is right. */
 struct brute_path {
     wide delay_ns;

@@ -34,7 +34,7 @@ static void tables(void) {
     no_table(2, roots, tails, heads, zero);
     no_table(65537, roots, tails, heads, choices);
     errno = 0;
-    CHECK(!tsroutes_table_new(2, 2, 2, forwards, roots, tails, heads, choices, 3, cells));
+    CHECK(!tsroutes_table_new(2, 2, 2, forwards, roots, tails, heads, choices, 4, cells));
     CHECK_EQ(errno, EINVAL);
 }
 

@@ -71,9 +71,10 @@ class Interest:
         state, node = self._state, src
         found: list[int] = []
         while node != dst:
-            link = state.next_link(node, dst)
-            if link == NO_LINK or not state.links[link].up:
+            links = state.next_links(node, dst)
+            if not links or not state.links[links[0]].up:
                 return []
+            [link] = links
             found.append(link)
             node = state.topology.links[link].dst
             if len(found) > len(state.nodes):

@@ -33,6 +33,7 @@ struct packet_info {
     uint16_t segment_payload;
     uint32_t length;   /* bytes of the frame, without padding behind the IP packet */
     uint32_t segments; /* 1 when not split */
+    uint64_t flow;     /* what it is shared out by, once that is known (spread.h); 0 before */
     uint8_t source[16];
     uint8_t dest[16];
 };

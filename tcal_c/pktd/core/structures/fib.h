@@ -1,4 +1,5 @@
-/* Next hops: the link by which packets for an end point leave a node. */
+/* Next hops: the link by which packets for an end point leave a node, or GROUP_FIRST and the number
+ * of a group of links. */
 #ifndef PKTD_FIB_H
 #define PKTD_FIB_H
 
@@ -9,7 +10,8 @@
 #define FIB_FAN 256u
 
 struct fib_page {
-    uint32_t link[FIB_FAN]; /* link + 1; 0 = unreachable, so that zeroed memory is a valid page */
+    uint32_t link[FIB_FAN]; /* link (or group) + 1; 0 = unreachable, so that zeroed memory is a
+                               valid page */
 };
 
 struct fib_node {

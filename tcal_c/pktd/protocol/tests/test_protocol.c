@@ -119,7 +119,7 @@ static void links_and_routes(void) {
     CHECK_TEXT(sim_ask(sim, "route 1 0 0"), "err conflict link 0 leaves node 0, not node 1");
     CHECK_TEXT(sim_ask(sim, "route 0 0 7"), "err unknown node 7 is not declared");
     CHECK_TEXT(sim_ask(sim, "route 0 3 1"), "err unknown link 3 is not declared");
-    CHECK_TEXT(sim_ask(sim, "route 0 0"), "err syntax usage: route NODE LINK|- DEST...");
+    CHECK_TEXT(sim_ask(sim, "route 0 0"), "err syntax usage: route NODE LINK|gGROUP|- DEST...");
     CHECK_TEXT(sim_ask(sim, "route 0 -"), "err range link '-' is not a number from 0 to 1048574");
     CHECK_TEXT(sim_ask(sim, "routes 0 0 0-1 1-1"), "ok");
     CHECK_TEXT(sim_ask(sim, "routes 0 0 1-0"),
