@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from compiler.analysis.path_explanation import MOST_EQUAL
 from compiler.plan.properties import (
     COMPOSED,
     PROPERTIES,
@@ -36,22 +37,22 @@ _TOTALS = ("TOTAL RATE", *(row.word.upper() for row in COMPOSED[1:]), "")
 # --- text ----------------------------------------------------------------------------------------
 
 
-def show(story: Story, statements: Statements) -> None:
-    """Prints it."""
+def show(story: Story, statements: Statements, whose: str = "") -> None:
+    """Prints it. `whose`: the packets whose way it is, where others may take another."""
     write = output.line
     there, back = story.there, story.back
     rtt = "-" if story.rtt_ns is None else units.duration(story.rtt_ns)
     write(f"{there.src} to {there.dst} at {units.duration(story.at_ns)}: round trip {rtt}")
     for direction in (there, back):
         write("")
-        _direction(direction, statements)
+        _direction(direction, statements, whose)
     measuredtext.show(story)
     write("")
     for text in _changes(story, statements):
         write(text)
 
 
-def _direction(direction: Direction, statements: Statements) -> None:
+def _direction(direction: Direction, statements: Statements, whose: str) -> None:
     names = f"{direction.src} -> {direction.dst}"
     if direction.reachable:
         rate, *others = zip(COMPOSED, _shown(direction.hops[-1].total), strict=True)
@@ -63,6 +64,9 @@ def _direction(direction: Direction, statements: Statements) -> None:
         for hop in direction.hops:
             if hop.follows is not None:
                 output.line(f"  {followed(hop.link, hop.follows)}")
+        if direction.equal > 1:
+            more = " or more" if direction.equal == MOST_EQUAL else ""
+            output.line(f"one of {direction.equal:,}{more} equal paths: that of {whose}")
         return
     output.line(f"{names}: unreachable")
     if not direction.obstacles:
@@ -155,13 +159,13 @@ def _changes(story: Story, statements: Statements) -> Iterator[str]:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def record(story: Story, statements: Statements) -> dict[str, Any]:
-    """The whole story as one object."""
+def record(story: Story, statements: Statements, *, shares: bool) -> dict[str, Any]:
+    """The whole story as one object. `shares`: with how many equal paths there are."""
     return {
         "at_ns": story.at_ns,
         "rtt_ns": story.rtt_ns,
-        "there": _direction_record(story.there, statements),
-        "back": _direction_record(story.back, statements),
+        "there": _direction_record(story.there, statements, shares=shares),
+        "back": _direction_record(story.back, statements, shares=shares),
         "measured": [_measured_record(path) for path in measuredtext.paths(story)],
         "last_change": _change_record(story.last, statements),
         "next_change": _change_record(story.next, statements),
@@ -169,7 +173,9 @@ def record(story: Story, statements: Statements) -> dict[str, Any]:
     }
 
 
-def _direction_record(direction: Direction, statements: Statements) -> dict[str, Any]:
+def _direction_record(
+    direction: Direction, statements: Statements, *, shares: bool
+) -> dict[str, Any]:
     total: dict[str, int | None] = dict.fromkeys(Totals._fields)
     if direction.reachable:
         total = direction.hops[-1].total._asdict()
@@ -180,6 +186,7 @@ def _direction_record(direction: Direction, statements: Statements) -> dict[str,
         **total,
         "hops": [_hop_record(hop) for hop in direction.hops],
         "obstacles": [_obstacle_record(one, statements) for one in direction.obstacles],
+        **({"equal_paths": direction.equal} if shares else {}),
     }
 
 

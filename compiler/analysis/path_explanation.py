@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
@@ -15,6 +16,8 @@ from compiler.plan.followed import Followed, of_plan
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.types import Event
+
+MOST_EQUAL = 1000  # that are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Direction:
     dst: str
     hops: tuple[Hop, ...]
     obstacles: tuple[Obstacle, ...]
+    equal: int = 1  # so many paths flows are shared out over, up to MOST_EQUAL
 
     @property
     def reachable(self) -> bool:
@@ -98,11 +102,14 @@ def _direction(
     nodes = history.topology.nodes
     hops: tuple[Hop, ...] = ()
     found: tuple[Obstacle, ...] = ()
+    equal = 1
     if walk.arrives:
+        if walk.shared:
+            equal = sum(1 for _ in islice(history.equal_routes(src, dst, epoch), MOST_EQUAL))
         hops = tuple(_hops(history, walk, epoch, span))
     else:
         found = obstacles(history, src, dst, epoch)
-    return Direction(nodes[src].name, nodes[dst].name, hops, found)
+    return Direction(nodes[src].name, nodes[dst].name, hops, found, equal)
 
 
 def _hops(history: History, walk: RouteWalk, epoch: int, span: tuple[int, int]) -> Iterable[Hop]:

@@ -1,4 +1,5 @@
-"""TS0925: links that no path between two instances ever leads over.
+"""TS0925: links that no path between two instances ever leads over. TS0960: `routing ecmp` that
+never has more than one path.
 
 Input: the next hops of every epoch, as they pass on their way into the plan. At 0 s each way from
 where instances are is walked along. Later the ways behind a next hop that has changed are, where
@@ -59,8 +60,8 @@ class Bypassed:
     ) -> Iterator[tuple[Epoch, RouteDelta]]:
         for epoch, delta in snapshots:
             self._states += 1
-            for row, choices in delta.groups:
-                self._groups[row].append(choices)
+            for row, equal in delta.groups:
+                self._groups[row].append(equal)
             if self.unused and self._work > 0:
                 for cell, value in zip(delta.cells, delta.values, strict=True):
                     self._table[cell] = value
@@ -196,6 +197,15 @@ class Bypassed:
         return link.src, link.dst
 
     def warn(self, sink: Sink) -> None:
+        routing = self._model.declared.routing
+        if routing and routing.metric == "ecmp" and not any(self._groups):
+            sink.warning(
+                "TS0960",
+                routing.span,
+                "no two instances ever have more than one path",
+                "paths are shared if the sums of their latencies are equal, to the nanosecond, and "
+                "they have as many links",
+            )
         left = self._worth_telling()
         for link, direction in left[:MOST]:
             statement = self._model.declared.links[link]

@@ -61,6 +61,7 @@ class Plan:
         self.seed = self._header.seed
         self.params = self._header.params  # values of the source's parameters
         self.end_ns = self._header.end_ns
+        self.routing = self._header.routing
         self.tool_version = self._header.tool
         for name in form.FILES:
             self._check_size(name, files.size(name))

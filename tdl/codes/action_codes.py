@@ -362,6 +362,15 @@ WARNINGS = (
         "link x--y latency=9ms\nlink x--z latency=1ms\nlink z--y latency=1ms",
     ),
     Code(
+        "TS0960",
+        "nothing to share out",
+        "`routing ecmp` shares flows out over all paths whose latencies add up to the same least "
+        "sum, to the nanosecond, and that have as many links. At no time have two instances more "
+        "than one: latencies that were measured, or drawn at random, are hardly ever equal.",
+        "routing ecmp\nservice a\nservice b\nbridges x y\nlink a--x\nlink b--y\n"
+        "link x--y latency=9ms",
+    ),
+    Code(
         "TS0926",
         "a limit for one way only",
         "`up=` alone leaves the way back unlimited, and `down=` the way there. `up=10Mb symmetric` "

@@ -11,6 +11,7 @@ from tstorm.options import option_types
 from tstorm.options.shared import params, seed, source, table_or_json
 
 if TYPE_CHECKING:
+    from compiler.plan.paths.flows import Flow
     from compiler.plan.reader import Plan
 
 
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     metavar="T",
     type=option_types.DURATION,
     help="When.  [default: the first time that both are joined]",
+)
+@click.option(
+    "--flow",
+    metavar="FLOW",
+    type=option_types.FLOW,
+    help="With routing ecmp the way of this flow: tcp:PORT>PORT, udp:… or sctp:… (its ports at A "
+    "and at B), icmp, or the number of a protocol; tcp6 and so on over IPv6, @LABEL with a flow "
+    "label.  [default: the run's own probes]",
 )
 @click.option(
     "--event",
@@ -46,6 +55,7 @@ def command(
     src: str | None,
     dst: str | None,
     at_ns: int | None,
+    flow: Flow | None,
     seq: int | None,
     expected: bool,
     seed: int | None,
@@ -77,7 +87,7 @@ def command(
     """
     from tstorm.loading import collector_paused, load_plan, plan_errors_shown
 
-    _check_usage(src, dst, at_ns, seq, expected=expected)
+    _check_usage(src, dst, at_ns, flow, seq, expected=expected)
     with plan_errors_shown(source), collector_paused():
         plan = load_plan(source, seed, params)
         if expected:
@@ -87,24 +97,37 @@ def command(
         else:
             assert src is not None
             assert dst is not None
-            _path(plan, source, (src, dst), at_ns, form)
+            _path(plan, source, (src, dst), at_ns, flow, form)
 
 
 def _check_usage(
-    src: str | None, dst: str | None, at_ns: int | None, seq: int | None, *, expected: bool
+    src: str | None,
+    dst: str | None,
+    at_ns: int | None,
+    flow: Flow | None,
+    seq: int | None,
+    *,
+    expected: bool,
 ) -> None:
-    of_path = any(one is not None for one in (src, dst, at_ns))
+    of_path = any(one is not None for one in (src, dst, at_ns, flow))
     if expected and (of_path or seq is not None):
-        raise click.UsageError("--expect goes without --from, --to, --at and --event")
+        raise click.UsageError("--expect goes without --from, --to, --at, --flow and --event")
     if expected:
         return
     if seq is None and (src is None or dst is None):
         raise click.UsageError("give --from A and --to B, --event K or --expect")
     if seq is not None and of_path:
-        raise click.UsageError("--event goes without --from, --to and --at")
+        raise click.UsageError("--event goes without --from, --to, --at and --flow")
 
 
-def _path(plan: Plan, source: str, ends: tuple[str, str], at_ns: int | None, form: str) -> None:
+def _path(
+    plan: Plan,
+    source: str,
+    ends: tuple[str, str],
+    at_ns: int | None,
+    flow: Flow | None,
+    form: str,
+) -> None:
     from compiler.analysis.history import History
     from compiler.analysis.path_explanation import story
     from tstorm import pathtext
@@ -122,16 +145,21 @@ def _path(plan: Plan, source: str, ends: tuple[str, str], at_ns: int | None, for
     if at_ns is not None and at_ns > plan.end_ns:
         message = f"the experiment ends at {units.duration(plan.end_ns)}."
         raise click.BadParameter(message, param_hint="'--at'")
-    history = History(plan)
+    if flow is not None and flow.number(topology.nodes[first], topology.nodes[second]) is None:
+        message = f"with network {topology.network} instances have no such addresses."
+        raise click.BadParameter(message, param_hint="'--flow'")
+    history = History(
+        plan, {(first, second): flow, (second, first): flow.back()} if flow is not None else None
+    )
     if at_ns is None:
         together = history.together(first, second)
         at_ns = 0 if together is None else history.starts[together]
     told = story(history, first, second, at_ns)
     statements = Statements(plan, source)
     if form == "json":
-        output.emit_json(pathtext.record(told, statements))
+        output.emit_json(pathtext.record(told, statements, shares=plan.routing == "ecmp"))
     else:
-        pathtext.show(told, statements)
+        pathtext.show(told, statements, whose="this flow" if flow else "a run's probes")
 
 
 def _event(plan: Plan, source: str, seq: int, form: str) -> None:

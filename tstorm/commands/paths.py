@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import click
 
+from compiler.plan.format import PPB
 from compiler.plan.properties import COMPOSED, Totals
 from tstorm import output, units
 from tstorm.options import option_types
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_TRACES = 10
+MOST_EQUAL = 64  # paths between two instances that are listed
 FEW = 1000  # pairs that are composed one by one, without reading the rest of the plan
 
 
@@ -61,6 +64,23 @@ def _paths(
     return between(plan.state_at(state.at_ns), starts, ends)
 
 
+def _equal(
+    state: SparseState, starts: Sequence[int], ends: Sequence[int]
+) -> Iterator[tuple[Fraction, PathProperties]]:
+    """The same where flows are shared out: each of the equal paths, with its share. Says so where
+    they are too many."""
+    from compiler.plan.paths.path import Paths
+
+    paths = Paths(state)
+    for src, dst in ((a, b) for a in starts for b in ends if a != b):
+        count, found = paths.equal(src, dst, MOST_EQUAL)
+        if count > len(found):
+            names = (state.topology.nodes[node].name for node in (src, dst))
+            what = f"{' to '.join(names)}: {count:,} equal paths, of which {MOST_EQUAL} are listed"
+            output.note(f"note: {what}")
+        yield from ((one.share, one.path) for one in found)
+
+
 class _Names(dict[int, str]):
     """Index -> name of a node or a link, in the form asked for; made when it is first used."""
 
@@ -99,6 +119,13 @@ _KEYS = (*Totals._fields, "dst", "links", "reachable", "rtt_ns", "src")
 _RECORD = "{{" + ",".join(f'"{key}":{{{_KEYS.index(key)}}}' for key in sorted(_KEYS)) + "}}"
 
 
+def _json_of(
+    share: Fraction, path: PathProperties, nodes: Mapping[int, str], links: Mapping[int, str]
+) -> str:
+    """One of several equal paths."""
+    return f'{_json(path, nodes, links)[:-1]},"share_ppb":{round(share * PPB)}}}'
+
+
 def _json(path: PathProperties, nodes: Mapping[int, str], links: Mapping[int, str]) -> str:
     """One record, written directly: for millions of pairs a dictionary each takes too long."""
     totals = path.totals
@@ -127,6 +154,11 @@ def _row(
     )
 
 
+def _with_share(share: Fraction, row: tuple[str, ...]) -> tuple[str, ...]:
+    src, dst, *rest = row
+    return (src, dst, str(share), *rest)
+
+
 @click.command()
 @source
 @click.option("--at", "at_ns", metavar="T", type=option_types.DURATION, help="When (default 0s).")
@@ -148,6 +180,9 @@ def command(
 
     T is a duration of the language (90s, 1h30m), or 0s without --at; events at T are included. A
     row is one direction; RTT adds the way back. Rates count bits at layer 3.
+
+    With `routing ecmp` there is a row for each of the equal paths, with its share of the flows;
+    tstorm explain --flow says which of them a flow takes.
 
     JSON is an array of {"src", "dst", "reachable", "rtt_ns", "links"} and the properties, each by
     its field ("delay_ns"). A rate of 0 is unlimited; an unreachable pair has null for numbers.
@@ -174,16 +209,22 @@ def command(
             output.note(f"note: the experiment ends at {units.duration(plan.end_ns)}")
         starts = _joined(state.nodes, sources, src)
         ends = _joined(state.nodes, targets, dst)
-        found = _paths(plan, state, starts, ends)
+        quoted = output.to_json if form == "json" else str
+        nodes, links = _Names(topology.nodes, quoted), _Names(topology.links, quoted)
+        equal = _equal(state, starts, ends) if plan.routing == "ecmp" else None
+        found = _paths(plan, state, starts, ends) if equal is None else iter(())
         _tell_traces(plan, at_ns or 0)
-        if form == "json":
-            quoted = output.to_json
-            nodes, links = _Names(topology.nodes, quoted), _Names(topology.links, quoted)
+        if form == "json" and equal is not None:
+            output.emit_json_texts(_json_of(*one, nodes, links) for one in equal)
+        elif form == "json":
             output.emit_json_texts(_json(path, nodes, links) for path in found)
         else:
-            nodes, links = _Names(topology.nodes), _Names(topology.links)
+            rows = (_row(path, nodes, links) for path in found)
+            if equal is not None:
+                rows = (_with_share(share, _row(path, nodes, links)) for share, path in equal)
+            share = () if equal is None else ("SHARE",)
             output.emit_table(
-                ("FROM", "TO", *(row.word.upper() for row in COMPOSED), "RTT", "LINKS"),
-                (_row(path, nodes, links) for path in found),
-                right=tuple(range(2, 3 + len(COMPOSED))),
+                ("FROM", "TO", *share, *(row.word.upper() for row in COMPOSED), "RTT", "LINKS"),
+                rows,
+                right=tuple(range(2, 3 + len(share) + len(COMPOSED))),
             )

@@ -6,9 +6,12 @@ import os
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from compiler.plan.paths.flows import Flow
 
 
 class MeasureType(click.ParamType[int]):
@@ -61,6 +64,37 @@ class AroundType(click.ParamType[tuple[int, int]]):
 
 
 AROUND = AroundType()
+_FLOW = re.compile(
+    r"(?:(?P<name>tcp|udp|sctp)(?P<six>6?):(?P<source>[0-9]{1,5})>(?P<dest>[0-9]{1,5})"
+    r"|icmp(?P<icmp>6?)|(?P<number>[0-9]{1,3}))(?:@(?P<label>0x[0-9a-fA-F]{1,5}|[0-9]{1,7}))?"
+)
+
+
+class FlowType(click.ParamType["Flow"]):
+    """What the packets of a flow have in common: `tcp:5001>80`, `udp6:1>2@0x1234`, `icmp`, `47`."""
+
+    name = "flow"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Flow:
+        from compiler.plan.paths import flows
+
+        if isinstance(value, flows.Flow):
+            return value
+        found = _FLOW.fullmatch(value)
+        if found is None:
+            hint = "a flow is tcp:PORT>PORT, udp:…, sctp:…, icmp or the number of a protocol"
+            self.fail(f"{hint}, quoted for the shell: --flow 'tcp:5001>80'", param, ctx)
+        names = {"tcp": flows.TCP, "udp": flows.UDP, "sctp": flows.SCTP, None: flows.ICMP}
+        protocol = int(found["number"] or names[found["name"]])
+        source, dest = (int(found[end] or 0) for end in ("source", "dest"))
+        label = int(found["label"] or "0", 0)
+        if protocol > 255 or max(source, dest) > 65535 or label > 0xFFFFF:
+            self.fail("ports end at 65535, protocols at 255, labels at 0xfffff", param, ctx)
+        six = found["six"] or found["icmp"] or found["label"]
+        return flows.Flow(protocol, source, dest, label, 6 if six else 0)
+
+
+FLOW = FlowType()
 _TOO_FINE = re.compile(r"[.,]\d{7}")
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
+from compiler.plan import capabilities
+from compiler.plan.capabilities import COMPOSE, KUBERNETES
 from compiler.plan.types import Node, Topology
 from runtime.backend import datapath_choice
 from runtime.backend.base import Effect
@@ -61,6 +63,18 @@ def test_one_machine_is_not_for_as_many_hosts_as_a_cluster() -> None:
     with pytest.raises(RunError, match="cannot have 65 local hosts") as refusal:
         datapath_choice.check(plan, RunOptions(hosts=65))
     assert refusal.value.remedy == "give --hosts 1 to 64"
+
+
+def test_equal_paths_are_refused_where_a_pair_has_one_path() -> None:
+    text = "routing ecmp\nservice a img=x replicas=2\nbridge s\nlink a--s latency=1 bw=1Mb\n"
+    plan = compile_source(text).plan
+    datapath_choice.check(plan, RunOptions())
+    for options in (RunOptions(hosts=1), RunOptions(hosts=1, datapath="kernel")):
+        with pytest.raises(RunError, match="`routing ecmp` is not possible") as refusal:
+            datapath_choice.check(plan, options)
+        assert refusal.value.remedy.endswith("or the line `routing ecmp`")
+    for way in (KUBERNETES, COMPOSE):
+        assert "does not carry out `routing ecmp`" in capabilities.refusal(plan, way)
 
 
 def test_a_kernel_that_cannot_is_found_out_by_trying(
