@@ -171,8 +171,7 @@ class History:
         raise PlanError(ROUTES, f"epoch {epoch} routes in a circle at node {node}")
 
     def _choice(self, src: int, dst: int) -> FlowChoice:
-        flow = self._flows.get((src, dst), PROBES)
-        return FlowChoice(self.topology.nodes, self.topology.links, src, dst, flow)
+        return FlowChoice(self.topology, src, dst, self._flows.get((src, dst), PROBES))
 
     def equal_routes(self, src: int, dst: int, epoch: int) -> Iterator[tuple[int, ...]]:
         """The links of all paths that flows from one instance to another are shared out over."""

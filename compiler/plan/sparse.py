@@ -27,7 +27,7 @@ from compiler.plan.format import HEADER, MAX_LINKS, MAX_NODES, SNAPSHOTS, TOPOLO
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.cells import CellReader
 from compiler.plan.routes.core import Core
-from compiler.plan.types import Epoch, Link, Node
+from compiler.plan.types import NETWORKS, Epoch, Link, Node
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Outline:
 
     members  service -> its instances, by node index
     ends     link -> the node that it leads to
-    nodes, links, core  as in Topology and Plan
+    network, nodes, links, core  as in Topology and Plan
     """
 
     def __init__(self, value: Any, counts: Mapping[str, int]) -> None:
@@ -74,6 +74,7 @@ class Outline:
             zip(TOPOLOGY_FIELDS, self._place.fields(value, *TOPOLOGY_FIELDS), strict=True)
         )
         links, nodes, services = (fields[name] for name in ("links", "nodes", "services"))
+        self.network = self._place.word(fields["network"], "network", NETWORKS)
         self._nodes: list[Any] = self._counted(nodes, "nodes", counts)
         self._links: list[Any] = self._counted(links, "links", counts)
         if len(nodes) > MAX_NODES or len(links) > MAX_LINKS:

@@ -131,7 +131,7 @@ class Ways:
             track.route.append(first)
         node, end = core.anchor[track.src], core.anchor[track.dst]
         column = core.column_of[end]
-        flow = FlowChoice(self._plan.topology.nodes, self._ends, track.src, track.dst, PROBES)
+        flow = FlowChoice(self._plan.topology, track.src, track.dst, PROBES)
         for _ in range(len(core.rows)):
             if node == end:
                 break

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan.paths.path import PathProperties, path
+from compiler.plan.paths.path import PathProperties, Paths, path
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(example.stem for example in EXAMPLES.glob("*.tdl"))
@@ -27,9 +27,8 @@ def between(compilation: Compilation, src: str, dst: str, at_s: float) -> PathPr
 
 def test_the_examples_are_all_there() -> None:
     promised = {"listing1", "quickstart", "dynamics", "dumbbell", "churn", "partition"}
-    assert promised | {"sixclients", "demo", "replicas", "lostwrites", "expect", "matrix"} == set(
-        NAMES
-    )
+    others = {"sixclients", "demo", "replicas", "lostwrites", "expect", "matrix", "fattree"}
+    assert promised | others == set(NAMES)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "listing1"])
@@ -114,6 +113,15 @@ def test_replicas_are_each_in_a_place_of_their_own() -> None:
     ]
     named = {event.target for event in compilation.events if event.at_ns == 10 * NS}
     assert named == {"pg.2->oslo", "oslo->pg.2"}
+
+
+def test_hosts_of_a_fat_tree_have_as_many_paths_as_there_are_cores_to_choose() -> None:
+    """One below an edge switch, two in a pod, four between pods; three while a core is gone."""
+    plan = compiled("fattree").plan
+    before, after = Paths(plan.state_at(0)), Paths(plan.state_at(4 * NS))
+    ends = {1: 1, 2: 2, 4: 4, 15: 4}
+    assert {end: before.equal(0, end, 9)[0] for end in ends} == ends
+    assert {end: after.equal(0, end, 9)[0] for end in ends} == {1: 1, 2: 2, 4: 3, 15: 3}
 
 
 def test_matrix_is_the_matrix() -> None:

@@ -21,10 +21,11 @@ from manifests.bundle import Bundle
 from manifests.render_options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.tdl"))
-_ONE_MACHINE = {"bufferbloat", "lte", "measured", "fattree"}  # they have links that pods cannot have
-WITH_FILES = sorted(  # their files are beside them
-    path for path in (ROOT / "examples").glob("*/*.tdl") if path.stem not in _ONE_MACHINE
+# What pods cannot have: equal paths, queues, traces and paths of links (docs/limits.md).
+_ONE_MACHINE = {"bufferbloat", "fattree", "lte", "measured"}
+EXAMPLES, WITH_FILES = (  # the second have their files beside them
+    sorted(one for one in (ROOT / "examples").glob(names) if one.stem not in _ONE_MACHINE)
+    for names in ("*.tdl", "*/*.tdl")
 )
 Document = dict[str, Any]
 

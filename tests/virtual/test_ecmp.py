@@ -101,9 +101,10 @@ at 500s quit
 """
 
 
-def test_probes_are_judged_by_the_path_that_they_take(tmp_path: Path) -> None:
+@pytest.mark.parametrize("network", ["dual", "ipv6"])
+def test_probes_are_judged_by_the_path_that_they_take(tmp_path: Path, network: str) -> None:
     """Of the equal paths one loses nothing, one 30 % and one 60 %: no other one would do."""
-    (tmp_path / "exp.tdl").write_text(LOSSY)
+    (tmp_path / "exp.tdl").write_text(f"network {network}\n{LOSSY}")
     tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
     certificate = json.loads((tmp_path / "run/certificate.json").read_text())
     assert certificate["verdict"]["state"] == "valid", certificate["verdict"]

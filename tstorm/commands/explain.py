@@ -145,7 +145,8 @@ def _path(
     if at_ns is not None and at_ns > plan.end_ns:
         message = f"the experiment ends at {units.duration(plan.end_ns)}."
         raise click.BadParameter(message, param_hint="'--at'")
-    if flow is not None and flow.number(topology.nodes[first], topology.nodes[second]) is None:
+    pair = topology.nodes[first], topology.nodes[second]
+    if flow is not None and flow.number(*pair, topology.network) is None:
         message = f"with network {topology.network} instances have no such addresses."
         raise click.BadParameter(message, param_hint="'--flow'")
     history = History(

@@ -66,7 +66,7 @@ class AroundType(click.ParamType[tuple[int, int]]):
 AROUND = AroundType()
 _FLOW = re.compile(
     r"(?:(?P<name>tcp|udp|sctp)(?P<six>6?):(?P<source>[0-9]{1,5})>(?P<dest>[0-9]{1,5})"
-    r"|icmp(?P<icmp>6?)|(?P<number>[0-9]{1,3}))(?:@(?P<label>0x[0-9a-fA-F]{1,5}|[0-9]{1,7}))?"
+    r"|icmp(?P<icmp>6?)|(?P<number>[0-9]{1,3}))(?:@(?P<label>0x[0-9a-fA-F]{1,8}|[0-9]{1,7}))?"
 )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
+from typing import Protocol
 
 from compiler.plan.numbered_draws import bits
 from compiler.plan.types import Link, Node
@@ -23,8 +24,8 @@ WITH_PORTS = (TCP, UDP, SCTP)
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Ports of protocols WITH_PORTS, 0 of others and of fragments. `version` 0: IPv4 where both
-    ends have an address of it, else IPv6."""
+    """Ports of protocols WITH_PORTS, 0 of others and of fragments. `version` 0: what probes have,
+    IPv4 where the network has it, else IPv6."""
 
     protocol: int
     source_port: int = 0
@@ -36,11 +37,11 @@ class Flow:
         """What answers it."""
         return replace(self, source_port=self.dest_port, dest_port=self.source_port)
 
-    def number(self, source: Node, dest: Node) -> int | None:
+    def number(self, source: Node, dest: Node, network: str = "dual") -> int | None:
         """64 bits that stand for it between these instances; None: they have no such addresses."""
-        version = self.version or (4 if source.ipv4 and dest.ipv4 else 6)
+        version = self.version or (6 if network == "ipv6" else 4)
         ends = [node.ipv4 if version == 4 else node.ipv6 for node in (source, dest)]
-        if not all(ends):
+        if network not in ("dual", f"ipv{version}") or not all(ends):
             return None
         protocol = ICMP6 if version == 6 and self.protocol == ICMP else self.protocol
         rest = version << 60 | protocol << 52 | self.label << 32
@@ -55,14 +56,23 @@ class Flow:
 PROBES = Flow(253)  # that a run sends itself (docs/probes.md)
 
 
+class Numbered(Protocol):
+    """What of a topology tells flows and links apart."""
+
+    @property
+    def network(self) -> str: ...
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+    @property
+    def links(self) -> Sequence[Link]: ...
+
+
 class FlowChoice:
     """Of one flow between two instances, given by node."""
 
-    def __init__(
-        self, nodes: Sequence[Node], links: Sequence[Link], src: int, dst: int, flow: Flow
-    ) -> None:
-        self._links = links
-        self._ends = nodes, src, dst
+    def __init__(self, topology: Numbered, src: int, dst: int, flow: Flow) -> None:
+        self._topology = topology
+        self._ends = src, dst
         self._flow = flow
         self._number: int | None = None  # found when it is first needed
 
@@ -71,9 +81,9 @@ class FlowChoice:
         if len(equal) == 1:
             return equal[0]
         if self._number is None:
-            nodes, src, dst = self._ends
-            self._number = self._flow.number(nodes[src], nodes[dst])
+            source, dest = (self._topology.nodes[node] for node in self._ends)
+            self._number = self._flow.number(source, dest, self._topology.network)
             if self._number is None:
                 return equal[0]
-        number, links = self._number, self._links
+        number, links = self._number, self._topology.links
         return max(equal, key=lambda link: (bits(links[link].seed ^ _KEY, number), -link))

@@ -164,8 +164,7 @@ class Paths:
         if self._shared:
             key = (src, dst, flow)
         if key not in self._between:
-            topology = self._state.topology
-            choice = FlowChoice(topology.nodes, topology.links, src, dst, flow)
+            choice = FlowChoice(self._state.topology, src, dst, flow)
             self._between[key] = self._walk(core.anchor[src], core.anchor[dst], choice)
         return self._with_ends(src, dst, self._between[key])
 

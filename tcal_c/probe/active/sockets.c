@@ -80,12 +80,16 @@ static uint64_t read_clock(void *context) {
 static int raw_socket(const struct addr *addr) {
     union address local;
     int on = 1;
+    int off = 0;
     socklen_t length = to_socket_address(addr, &local);
     int fd = socket(local.any.sa_family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, PROBE_PROTOCOL);
     if (fd < 0) {
         return -errno;
     }
+    /* Without a flow label, which the kernel would draw: so a plan tells what way probes take. */
+    bool six = local.any.sa_family == AF_INET6;
     if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) ||
+        (six && setsockopt(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, &off, sizeof off)) ||
         bind(fd, &local.any, length)) {
         int error = -errno;
         close(fd);

@@ -7,6 +7,7 @@ import random
 import re
 import struct
 from array import array
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -200,7 +201,7 @@ def test_flows_are_shared_out_evenly_and_stay_when_another_link_goes() -> None:
     links = tuple(i for i, link in enumerate(topology.links) if link.name.startswith("in->m"))
     taken: dict[int, int] = dict.fromkeys(links, 0)
     for port in range(4000):
-        choice = FlowChoice(topology.nodes, topology.links, 0, 1, Flow(UDP, port, 9))
+        choice = FlowChoice(topology, 0, 1, Flow(UDP, port, 9))
         link = choice.link(links)
         taken[link] += 1
         for gone in links:
@@ -216,7 +217,7 @@ def test_links_of_one_bridge_behind_another_are_chosen_apart() -> None:
     first, second = (links[0], links[1]), (links[2], links[3])
     both = [0, 0]
     for port in range(2000):
-        choice = FlowChoice(topology.nodes, topology.links, 0, 1, Flow(TCP, port, 9))
+        choice = FlowChoice(topology, 0, 1, Flow(TCP, port, 9))
         if choice.link(first) == first[0]:
             both[choice.link(second) == second[0]] += 1
     assert abs(both[0] - both[1]) < 4 * sum(both) ** 0.5
@@ -236,6 +237,8 @@ def test_the_number_of_a_flow_by_hand() -> None:
     six = Flow(UDP, 1, 2, label=0xABCDE, version=6)
     assert six.number(a, b) == bits(key, 6 << 60 | 17 << 52 | 0xABCDE << 32 | 1 << 16 | 2)
     assert Flow(TCP, version=6).number(a, star(2).nodes[2]) is None
+    assert Flow(TCP, version=6).number(a, b, "ipv4") is None
+    assert Flow(TCP).number(a, b, "ipv6") == Flow(TCP, version=6).number(a, b)
 
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -255,10 +258,10 @@ def test_the_engine_takes_the_same_links() -> None:
     """Its own test sends these packets, and has the links that it must see them on."""
     text = (ROOT / "tcal_c/pktd/core/tests/test_spread.c").read_text(encoding="utf-8")
     there = dict(re.findall(r'{"(\w+)", "([123]{40})"}', text))
-    nodes = star(2).nodes[:2]
-    links = [Link(f"{i}", 0, 1, 10 + i, (), PLAIN) for i in range(4)]
+    links = tuple(Link(f"{i}", 0, 1, 10 + i, (), PLAIN) for i in range(4))
+    topology = replace(star(2), links=links)
     for name, flows in KNOWN.items():
-        taken = (FlowChoice(nodes, links, 0, 1, flow).link((1, 2, 3)) for flow in flows)
+        taken = (FlowChoice(topology, 0, 1, flow).link((1, 2, 3)) for flow in flows)
         assert "".join(map(str, taken)) == there.pop(name)
     assert not there
 

@@ -1,0 +1,116 @@
+"""Equal paths of a fat tree (Yan, on virtual time): eight hosts send to the host four places on.
+
+Which links a flow takes follows from the plan (compiler/plan/paths/flows.py), and from that what
+each gets where links are shared fairly: max-min, found by filling all flows alike until a link is
+full. Measured: real TCP, and UDP that sends as much as it should get, which gets all of it only if
+its links are those. How much hashing costs on average is computed of many seeds, of which the
+links' draws are made as the compiler makes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bench.papers.context import Context, log
+from bench.papers.rows import RELATIVE, VIRTUAL, goal, row
+from bench.papers.theory import PAYLOAD
+from bench.tables import Record
+from compiler.draws import link_seed
+from compiler.pipeline import compile_source
+from compiler.plan.paths.flows import TCP, UDP, Flow
+from compiler.plan.paths.path import Paths
+from compiler.plan.state import NetworkState
+
+RATE_BPS = 100_000_000
+SENDERS, STRIDE = range(8), 4
+PORTS = (5001, 7477)
+SEEDS, MEAN, MEAN_WITHIN = 1000, 0.62, 0.03
+TCP_WITHIN, UDP_WITHIN = 0.1, 0.01
+PAPER = "less than 30 Mb/s on average at stride 4"
+WHY = "TCP is not quite fair while flows are this few"
+
+
+def measure(context: Context) -> list[Record]:
+    rows: list[Record] = []
+    tree = compile_source(context.scene("fattree").read_text()).plan.state_at(0)
+    means = [sum(shares(seeded(tree, seed), TCP)) / len(SENDERS) for seed in range(SEEDS)]
+    mean = sum(means) / len(means)
+    what = f"mean of a flow, {SEEDS:,} seeds, computed; worst seed {min(means):.2f}"
+    near = goal(RELATIVE, MEAN_WITHIN)
+    rows.append(row(what, "plan", "b/s", mean * RATE_BPS, MEAN * RATE_BPS, goal=near, paper=PAPER))
+    seeds = (1,) if context.quick else (1, 2, 3)
+    for seed in seeds:
+        for name, protocol, within in (("TCP", TCP, TCP_WITHIN), ("UDP", UDP, UDP_WITHIN)):
+            what = f"{name}, seed {seed}, of 8 flows the farthest from its share"
+            for place in context.places(VIRTUAL):
+                with context.attempt(rows, what, place):
+                    wanted = [share * RATE_BPS for share in shares(seeded(tree, seed), protocol)]
+                    rows.append(_run(context, place, what, seed, protocol, wanted, within))
+    return rows
+
+
+def seeded(state: NetworkState, seed: int) -> NetworkState:
+    """The same with the links' seeds that this seed of the experiment makes."""
+    topology = state.topology
+    links = tuple(replace(one, seed=link_seed(seed, one.name)) for one in topology.links)
+    return replace(state, topology=replace(topology, links=links))
+
+
+def shares(state: NetworkState, protocol: int) -> list[float]:
+    """Of each sender's flow, in parts of a link's rate."""
+    paths = Paths(state, Flow(protocol, *PORTS))
+    return fill([paths.path(host, host + STRIDE).links for host in SENDERS])
+
+
+def fill(flows: Sequence[Sequence[int]]) -> list[float]:
+    """Max-min shares of links with the rate 1."""
+    found = [0.0] * len(flows)
+    left = {link: 1.0 for links in flows for link in links}
+    growing = set(range(len(flows)))
+    while growing:
+        load = {link: sum(link in flows[flow] for flow in growing) for link in left}
+        step = min(left[link] / count for link, count in load.items() if count)
+        for link, count in load.items():
+            left[link] -= step * count
+        for flow in growing:
+            found[flow] += step
+        growing = {flow for flow in growing if all(left[link] > 1e-9 for link in flows[flow])}
+    return found
+
+
+def _run(
+    context: Context,
+    place: str,
+    what: str,
+    seed: int,
+    protocol: int,
+    wanted: Sequence[float],
+    within: float,
+) -> Record:
+    values: dict[str, object] = {"seconds": 6 if context.quick else 10}
+    if protocol == UDP:
+        offers = " ".join(f"{round(one)}b" for one in wanted)
+        values |= {"offers": f'"{offers}"', "more": '"--udp $1"'}
+    run = context.run(context.scene("fattree", **values), place, "--seed", str(seed))
+    got = [_got_bps(run, host, protocol) for host in SENDERS]
+    farthest = max(SENDERS, key=lambda host: abs(got[host] / wanted[host] - 1))
+    why = context.why(run) or (WHY if protocol == TCP else "")
+    return row(
+        what,
+        place,
+        "b/s",
+        got[farthest],
+        wanted[farthest],
+        goal=goal(RELATIVE, within),
+        paper=PAPER,
+        why=why,
+    )
+
+
+def _got_bps(run: Path, host: int, protocol: int) -> float:
+    """Of IP packets, as its receiver counted after the first seconds."""
+    said = json.loads(log(run, f"host.{host}").splitlines()[-1])["receiver"]
+    return float(said["bps"]) / (PAYLOAD if protocol == TCP else 1)
