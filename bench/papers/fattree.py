@@ -24,13 +24,13 @@ from compiler.plan.paths.flows import TCP, UDP, Flow
 from compiler.plan.paths.path import Paths
 from compiler.plan.state import NetworkState
 
-RATE_BPS = 100_000_000
+RATE_BPS = 10_000_000  # shares are the same at any rate, and packets take time
 SENDERS, STRIDE = range(8), 4
 PORTS = (5001, 7477)
 SEEDS, MEAN, MEAN_WITHIN = 1000, 0.62, 0.03
 TCP_WITHIN, UDP_WITHIN = 0.1, 0.01
 PAPER = "less than 30 Mb/s on average at stride 4"
-WHY = "TCP is not quite fair while flows are this few"
+WHY = "two or three flows of TCP at one queue that drops its tail do not share it evenly"
 
 
 def measure(context: Context) -> list[Record]:
@@ -41,14 +41,12 @@ def measure(context: Context) -> list[Record]:
     what = f"mean of a flow, {SEEDS:,} seeds, computed; worst seed {min(means):.2f}"
     near = goal(RELATIVE, MEAN_WITHIN)
     rows.append(row(what, "plan", "b/s", mean * RATE_BPS, MEAN * RATE_BPS, goal=near, paper=PAPER))
-    seeds = (1,) if context.quick else (1, 2, 3)
-    for seed in seeds:
-        for name, protocol, within in (("TCP", TCP, TCP_WITHIN), ("UDP", UDP, UDP_WITHIN)):
-            what = f"{name}, seed {seed}, of 8 flows the farthest from its share"
+    for seed in (1,) if context.quick else (1, 2):
+        for name, protocol in (("TCP", TCP), ("UDP", UDP)):
             for place in context.places(VIRTUAL):
-                with context.attempt(rows, what, place):
+                with context.attempt(rows, f"{name}, seed {seed}", place):
                     wanted = [share * RATE_BPS for share in shares(seeded(tree, seed), protocol)]
-                    rows.append(_run(context, place, what, seed, protocol, wanted, within))
+                    rows += _run(context, place, seed, protocol, wanted)
     return rows
 
 
@@ -82,35 +80,33 @@ def fill(flows: Sequence[Sequence[int]]) -> list[float]:
 
 
 def _run(
-    context: Context,
-    place: str,
-    what: str,
-    seed: int,
-    protocol: int,
-    wanted: Sequence[float],
-    within: float,
-) -> Record:
-    values: dict[str, object] = {"seconds": 6 if context.quick else 10}
+    context: Context, place: str, seed: int, protocol: int, wanted: Sequence[float]
+) -> list[Record]:
+    """What all flows get together, and the one that is farthest from its share."""
+    values: dict[str, object] = {"seconds": 6 if context.quick else 20}
     if protocol == UDP:
         offers = " ".join(f"{round(one)}b" for one in wanted)
         values |= {"offers": f'"{offers}"', "more": '"--udp $1"'}
-    run = context.run(context.scene("fattree", **values), place, "--seed", str(seed))
+    source = context.scene("fattree", **values)
+    run = context.run(source, place, "--seed", str(seed), "--no-probes")
     got = [_got_bps(run, host, protocol) for host in SENDERS]
     farthest = max(SENDERS, key=lambda host: abs(got[host] / wanted[host] - 1))
-    why = context.why(run) or (WHY if protocol == TCP else "")
-    return row(
-        what,
-        place,
-        "b/s",
-        got[farthest],
-        wanted[farthest],
-        goal=goal(RELATIVE, within),
-        paper=PAPER,
-        why=why,
-    )
+    name, within, why = ("TCP", TCP_WITHIN, WHY) if protocol == TCP else ("UDP", UDP_WITHIN, "")
+    figures = {
+        "eight flows together": (sum(got), sum(wanted)),
+        "the flow farthest from its share": (got[farthest], wanted[farthest]),
+    }
+    return [
+        row(
+            f"{name}, seed {seed}, {what}", place, "b/s", *one, goal=goal(RELATIVE, within), why=why
+        )
+        for what, one in figures.items()
+    ]
 
 
 def _got_bps(run: Path, host: int, protocol: int) -> float:
     """Of IP packets, as its receiver counted after the first seconds."""
-    said = json.loads(log(run, f"host.{host}").splitlines()[-1])["receiver"]
-    return float(said["bps"]) / (PAYLOAD if protocol == TCP else 1)
+    said = json.loads(log(run, f"host.{host}").splitlines()[-1])
+    if protocol == TCP:
+        return float(said["receiver"]["bps"]) / PAYLOAD
+    return float(said["bps"])
