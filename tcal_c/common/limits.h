@@ -10,9 +10,9 @@
 #define PORT_LIMIT 65535u   /* ports are 0 .. PORT_LIMIT-1 */
 #define LINK_LIMIT 1048575u /* links are 0 .. LINK_LIMIT-1 */
 #define LINK_NONE UINT32_MAX
-#define GROUP_LIMIT 1048576u   /* groups of links are 0 .. GROUP_LIMIT-1 */
-#define GROUP_MOST 64u         /* links of a group */
-#define GROUP_FIRST (1u << 31) /* in a table of links: the first group */
+#define SPREAD_LIMIT 1048576u   /* groups of links are 0 .. SPREAD_LIMIT-1 */
+#define SPREAD_MOST 64u         /* links of a group */
+#define SPREAD_FIRST (1u << 31) /* in a table of links: the first group */
 #define PORT_NONE UINT32_MAX
 #define NODE_NONE UINT32_MAX
 

@@ -12,7 +12,7 @@ enum op_kind { OP_NODE, OP_BIND, OP_UNBIND, OP_LINK, OP_SET, OP_ROUTES, OP_PATH,
 struct op {
     uint8_t kind; /* enum op_kind */
     uint16_t node;
-    uint32_t link; /* LINK_NONE: unreachable; GROUP_FIRST + a group; of OP_GROUP its number */
+    uint32_t link; /* LINK_NONE: unreachable; SPREAD_FIRST + a group; of OP_GROUP its number */
     union {
         uint32_t index;
         uint32_t port;
@@ -38,7 +38,7 @@ struct op_link {
 
 struct op_group {
     uint32_t count;
-    uint32_t link[GROUP_MOST];
+    uint32_t link[SPREAD_MOST];
 };
 
 struct batch {

@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 
 #define LINK_FAN 1024u
-#define GROUP_FAN 256u
+#define SPREAD_FAN 256u
 #define HOP_LIMIT 255u
 
 struct node {
@@ -28,7 +28,7 @@ struct link_page {
 
 /* Links that packets are shared out over (spread.h): pages of groups, made as they are needed. */
 struct spread {
-    _Atomic(struct group_page *) page[GROUP_LIMIT / GROUP_FAN];
+    _Atomic(struct spread_page *) page[SPREAD_LIMIT / SPREAD_FAN];
 };
 
 struct engine_counters {

@@ -24,33 +24,33 @@
 #define PROTOCOL_OF_IPV4 9
 #define LABEL 0xFFFFFu
 
-struct group {
+struct spread_group {
     uint32_t count;
-    uint32_t link[GROUP_MOST];
+    uint32_t link[SPREAD_MOST];
 };
 
-struct group_page {
-    struct group group[GROUP_FAN];
+struct spread_page {
+    struct spread_group group[SPREAD_FAN];
 };
 
 bool spread_prepare(struct spread *spread, uint32_t group) {
-    _Atomic(struct group_page *) *slot = &spread->page[group / GROUP_FAN];
+    _Atomic(struct spread_page *) *slot = &spread->page[group / SPREAD_FAN];
     if (atomic_load_explicit(slot, memory_order_relaxed)) {
         return true;
     }
-    struct group_page *page = calloc(1, sizeof *page);
+    struct spread_page *page = calloc(1, sizeof *page);
     atomic_store_explicit(slot, page, memory_order_release);
     return page != NULL;
 }
 
-static struct group *find(const struct spread *spread, uint32_t group) {
-    struct group_page *page =
-        atomic_load_explicit(&spread->page[group / GROUP_FAN], memory_order_acquire);
-    return page ? &page->group[group % GROUP_FAN] : NULL;
+static struct spread_group *find(const struct spread *spread, uint32_t group) {
+    struct spread_page *page =
+        atomic_load_explicit(&spread->page[group / SPREAD_FAN], memory_order_acquire);
+    return page ? &page->group[group % SPREAD_FAN] : NULL;
 }
 
 void spread_set(struct spread *spread, uint32_t group, const uint32_t *links, uint32_t count) {
-    struct group *to = find(spread, group);
+    struct spread_group *to = find(spread, group);
     to->count = count;
     memcpy(to->link, links, count * sizeof *links);
 }
@@ -81,7 +81,8 @@ uint64_t spread_flow(const struct packet_info *info, const uint8_t *frame) {
 }
 
 struct link *spread_link(struct engine *e, uint32_t next, struct frame *frame) {
-    const struct group *group = next == LINK_NONE ? NULL : find(&e->spread, next - GROUP_FIRST);
+    const struct spread_group *group =
+        next == LINK_NONE ? NULL : find(&e->spread, next - SPREAD_FIRST);
     struct link *best = NULL;
     uint64_t highest = 0;
     if (!group) {
@@ -99,4 +100,10 @@ struct link *spread_link(struct engine *e, uint32_t next, struct frame *frame) {
         }
     }
     return best;
+}
+
+const struct link *spread_first(const struct engine *e, uint32_t next) {
+    const struct spread_group *group =
+        next == LINK_NONE ? NULL : find(&e->spread, next - SPREAD_FIRST);
+    return group && group->count ? engine_link(e, group->link[0]) : NULL;
 }

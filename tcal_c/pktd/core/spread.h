@@ -19,4 +19,7 @@ uint64_t spread_flow(const struct packet_info *info, const uint8_t *frame);
  * the group that it stands for. NULL: there is none. */
 struct link *spread_link(struct engine *e, uint32_t next, struct frame *frame);
 
+/* Any of those: they are equal in how far they lead. */
+const struct link *spread_first(const struct engine *e, uint32_t next);
+
 #endif

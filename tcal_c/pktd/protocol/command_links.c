@@ -198,9 +198,9 @@ bool do_link(struct proto *p, struct words *w, struct refusal *r) {
 bool do_group(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t group;
     uint32_t node;
-    uint32_t links[GROUP_MOST];
+    uint32_t links[SPREAD_MOST];
     uint32_t count = 0;
-    if (!take_index(w, "group", GROUP_LIMIT, &group, GROUP_USAGE, r) ||
+    if (!take_index(w, "group", SPREAD_LIMIT, &group, GROUP_USAGE, r) ||
         !take_index(w, "node", NODE_LIMIT, &node, GROUP_USAGE, r)) {
         return false;
     }
@@ -209,8 +209,8 @@ bool do_group(struct proto *p, struct words *w, struct refusal *r) {
         if (!take_index(w, "link", LINK_LIMIT, &link, GROUP_USAGE, r)) {
             return false;
         }
-        if (count == GROUP_MOST) {
-            return refuse(r, "range", "a group has %u links at most", GROUP_MOST);
+        if (count == SPREAD_MOST) {
+            return refuse(r, "range", "a group has %u links at most", SPREAD_MOST);
         }
         links[count] = link;
     }
@@ -231,8 +231,8 @@ static bool take_next(struct words *w, uint32_t *next, const char *usage, struct
         return take_index(w, "link", LINK_LIMIT, next, usage, r);
     }
     w->rest++;
-    bool good = take_index(w, "group", GROUP_LIMIT, next, usage, r);
-    *next += GROUP_FIRST;
+    bool good = take_index(w, "group", SPREAD_LIMIT, next, usage, r);
+    *next += SPREAD_FIRST;
     return good;
 }
 

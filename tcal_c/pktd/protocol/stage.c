@@ -302,8 +302,8 @@ static bool check_next(const struct stage *s, uint32_t node, uint32_t link, stru
     if (link == LINK_NONE) {
         return true;
     }
-    return link < GROUP_FIRST ? stage_check_out(s, node, link, r)
-                              : stage_check_group(s, node, link - GROUP_FIRST, r);
+    return link < SPREAD_FIRST ? stage_check_out(s, node, link, r)
+                               : stage_check_group(s, node, link - SPREAD_FIRST, r);
 }
 
 static bool check_routes(struct stage *s, uint32_t node, uint32_t link,

@@ -89,11 +89,11 @@ struct dest_range {
     uint32_t first;
     uint32_t last;
 };
-/* `link`: or GROUP_FIRST + a group. */
+/* `link`: or SPREAD_FIRST + a group. */
 bool stage_routes(struct stage *s, uint32_t node, uint32_t link, const struct dest_range *range,
                   size_t count, struct refusal *r);
 
-/* stage_groups.c: links of a node, ascending, at most GROUP_MOST. */
+/* stage_groups.c: links of a node, ascending, at most SPREAD_MOST. */
 bool stage_group(struct stage *s, uint32_t group, uint32_t node, const uint32_t *links,
                  uint32_t count, struct refusal *r);
 bool stage_check_group(const struct stage *s, uint32_t node, uint32_t group, struct refusal *r);

@@ -1,5 +1,5 @@
-/* Next hops: the link by which packets for an end point leave a node, or GROUP_FIRST and the number
- * of a group of links. */
+/* Next hops: the link by which packets for an end point leave a node, or SPREAD_FIRST and the
+ * number of a group of links. */
 #ifndef PKTD_FIB_H
 #define PKTD_FIB_H
 

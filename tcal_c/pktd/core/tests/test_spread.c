@@ -142,6 +142,22 @@ static void a_link_that_goes_moves_its_own_flows_only(void) {
     sim_free(sim);
 }
 
+/* Which is nobody here: to node 1 there are two bridges. Nodes 0 and 1 are looked for along groups.
+ */
+static void broadcast_finds_its_neighbours(void) {
+    struct sim *sim = new_sim();
+    sim_do(sim, "link 7 0 3 " PLAIN " seed=7");
+    sim_do(sim, "group 3 0 0 7");
+    sim_do(sim, "route 0 g3 1");
+    sim_commit(sim);
+    make_packet(&frame, 0, 77, 100);
+    memset(frame.data + IP + 16, 255, 4);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 100 * MS);
+    CHECK_EQ(sim->count, 0);
+    sim_free(sim);
+}
+
 static void what_is_no_group_is_refused(void) {
     struct sim *sim = new_sim();
     static const char *const usage = "err syntax usage: group GROUP NODE LINK LINK...";
@@ -182,5 +198,6 @@ void test_spread(void) {
     flows_take_the_links_that_plans_say();
     a_super_packet_is_one_flow();
     a_link_that_goes_moves_its_own_flows_only();
+    broadcast_finds_its_neighbours();
     what_is_no_group_is_refused();
 }
