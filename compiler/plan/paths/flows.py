@@ -4,7 +4,7 @@ Input: what packets have in common (addresses, protocol, ports, flow label), and
 seeds. Output: the link whose number, drawn from its seed and the flow's number, is the highest:
 rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings to increase hit rates",
 1998), so that a link that goes down moves its own flows only. Specified in docs/plan.md (Routes);
-tcal_c/pktd/core/spread.c is the same in C, and a test holds them equal.
+tcal_c/pktd/core/engine.c does the same in C, and a test holds them equal.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@
 #include "batch.h"
 #include "many.h"
 #include "obstruct.h"
-#include "spread.h"
+
+#include "pktd/core/draws/draw.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -155,10 +156,42 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
     engine_forward(e, node, fib_get(&e->fib, node, piece->frame->dest), piece, at_ns);
 }
 
+const struct link *engine_any_link(const struct engine *e, uint32_t next) {
+    if (next < LINK_LIMIT) {
+        return engine_link(e, next);
+    }
+    const struct spread_group *group = spread_find(&e->spread, next);
+    return group ? engine_link(e, group->link[0]) : NULL;
+}
+
+/* Of a group the link whose draw for the packet's flow is the highest: rendezvous hashing (Thaler
+ * and Ravishankar, "Using name-based mappings to increase hit rates", 1998). Nothing is remembered,
+ * so packets of a flow keep their link and their order, and a link that leaves a group moves its
+ * own flows only. compiler/plan/paths/flows.py computes the same from docs/plan.md. */
+static struct link *link_of_flow(struct engine *e, uint32_t next, struct frame *frame) {
+    const struct spread_group *group = spread_find(&e->spread, next);
+    struct link *best = NULL;
+    uint64_t highest = 0;
+    if (group && !frame->info.flow) {
+        uint64_t numbers[PACKET_FLOW];
+        packet_flow(&frame->info, frame_content(frame), numbers);
+        frame->info.flow = draw_flow(numbers, PACKET_FLOW);
+    }
+    for (uint32_t i = 0; group && i < group->count; i++) {
+        struct link *link = engine_link(e, group->link[i]);
+        uint64_t drawn = draw_share(link->seed, frame->info.flow);
+        if (!best || drawn > highest) {
+            best = link;
+            highest = drawn;
+        }
+    }
+    return best;
+}
+
 void engine_forward(struct engine *e, uint32_t node, uint32_t next, struct piece *piece,
                     uint64_t at_ns) {
     struct link *link =
-        next < LINK_LIMIT ? engine_link(e, next) : spread_link(e, next, piece->frame);
+        next < LINK_LIMIT ? engine_link(e, next) : link_of_flow(e, next, piece->frame);
     if (!link || piece->hops++ >= HOP_LIMIT) {
         pair_drop(piece->frame->pair, DROP_ROUTE, piece->count);
         pool_piece_release(&e->transit.pool, piece);

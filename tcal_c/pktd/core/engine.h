@@ -6,13 +6,13 @@
 #include "pktd/core/structures/counter.h"
 #include "pktd/core/structures/fib.h"
 #include "pktd/core/structures/groups.h"
+#include "pktd/core/structures/spread.h"
 #include "link.h"
 #include "pairs.h"
 
 #include <sys/uio.h>
 
 #define LINK_FAN 1024u
-#define SPREAD_FAN 256u
 #define HOP_LIMIT 255u
 
 struct node {
@@ -24,11 +24,6 @@ struct node {
 
 struct link_page {
     struct link link[LINK_FAN];
-};
-
-/* Links that packets are shared out over (spread.h): pages of groups, made as they are needed. */
-struct spread {
-    _Atomic(struct spread_page *) page[SPREAD_LIMIT / SPREAD_FAN];
 };
 
 struct engine_counters {
@@ -166,6 +161,10 @@ void engine_close_paths(struct engine *e, bool closed);
 void engine_take_any_source(struct engine *e);
 
 void engine_close_port(struct engine *e, uint32_t port);
+
+/* Any link by which packets leave a node whose table says `next`; NULL: there is none. Those of a
+ * group lead equally far. */
+const struct link *engine_any_link(const struct engine *e, uint32_t next);
 
 static inline struct link *engine_link(const struct engine *e, uint32_t link) {
     struct link_page *page =

@@ -14,8 +14,6 @@
  */
 #include "many.h"
 
-#include "spread.h"
-
 #include "obstruct.h"
 
 #include "pktd/core/packets/membership.h"
@@ -69,8 +67,7 @@ static struct scope scope_of(const struct packet_info *info) {
 }
 
 static const struct link *next_link(const struct engine *e, uint32_t node, uint32_t dest) {
-    uint32_t next = fib_get(&e->fib, node, dest);
-    return next < LINK_LIMIT ? engine_link(e, next) : spread_first(e, next);
+    return engine_any_link(e, fib_get(&e->fib, node, dest));
 }
 
 /* Over one bridge at most. */

@@ -1,8 +1,6 @@
 /* Groups of links: declared as links are, and named by routes. */
 #include "stage.h"
 
-#include "pktd/core/spread.h"
-
 #include <stdlib.h>
 
 bool stage_check_group(const struct stage *s, uint32_t node, uint32_t group, struct refusal *r) {

@@ -29,6 +29,7 @@
 #define KEY_LOSS 0x6C6F7373ull       /* "loss" */
 #define KEY_PROBE 0x70726F6265ull    /* "probe" */
 #define KEY_JITTER 0x6A6974746572ull /* "jitter" */
+#define KEY_FLOW 0x666C6F77ull       /* "flow" */
 #define KEY_SECOND 0x7365636F6E64ull /* "second" */
 #define KEY_ALONE 0x616C6F6E65ull    /* "alone" */
 
@@ -64,6 +65,18 @@ static uint64_t mix(uint64_t x) {
 
 uint64_t draw_bits(uint64_t key, uint64_t n) {
     return mix(mix(key + GOLDEN) + (n + 1) * GOLDEN);
+}
+
+uint64_t draw_flow(const uint64_t *numbers, size_t count) {
+    uint64_t flow = 0;
+    for (size_t i = 0; i < count; i++) {
+        flow = draw_bits(flow, numbers[i]);
+    }
+    return flow;
+}
+
+uint64_t draw_share(uint64_t seed, uint64_t flow) {
+    return draw_bits(seed ^ KEY_FLOW, flow);
 }
 
 bool draw_happens(uint64_t key, uint64_t n, uint64_t share_ppb) {

@@ -13,6 +13,11 @@ void draw_init(void);
 /* 64 uniform bits. */
 uint64_t draw_bits(uint64_t key, uint64_t n);
 
+/* What stands for a flow that these numbers tell from others, and the draw for it of the link with
+ * this seed. */
+uint64_t draw_flow(const uint64_t *numbers, size_t count);
+uint64_t draw_share(uint64_t seed, uint64_t flow);
+
 /* Whether draw n of a key happens, with a probability of share_ppb in 1e9. */
 bool draw_happens(uint64_t key, uint64_t n, uint64_t share_ppb);
 

@@ -167,6 +167,26 @@ enum packet_error packet_parse(struct packet_info *info, const struct virtio_net
     return parse_split(info, frame, protocol, l4);
 }
 
+static uint64_t get64(const uint8_t *p) {
+    return (uint64_t)get32(p) << 32 | get32(p + 4);
+}
+
+void packet_flow(const struct packet_info *info, const uint8_t *frame, uint64_t *numbers) {
+    enum { PROTOCOL = 9, LABEL = 0xFFFFF };
+    const uint8_t *ip = frame + ETH_BYTES;
+    /* The protocol of fragments of IPv4 stands in their header; behind it are no ports. */
+    uint64_t protocol = info->version == 4 ? ip[PROTOCOL] : info->protocol;
+    uint64_t label = info->version == 6 ? get32(ip) & LABEL : 0;
+    bool with_ports = info->protocol == IPPROTO_TCP || info->protocol == IPPROTO_UDP ||
+                      info->protocol == IPPROTO_SCTP;
+    uint64_t ports = with_ports && info->l4 + 4u <= info->length ? get32(frame + info->l4) : 0;
+    numbers[0] = get64(info->source);
+    numbers[1] = get64(info->source + 8);
+    numbers[2] = get64(info->dest);
+    numbers[3] = get64(info->dest + 8);
+    numbers[4] = (uint64_t)info->version << 60 | protocol << 52 | label << 32 | ports;
+}
+
 static uint32_t payload_of(const struct packet_info *info, uint32_t first, uint32_t count) {
     uint32_t begin = first * info->segment_payload;
     uint32_t all = info->length - info->header;

@@ -33,7 +33,7 @@ struct packet_info {
     uint16_t segment_payload;
     uint32_t length;   /* bytes of the frame, without padding behind the IP packet */
     uint32_t segments; /* 1 when not split */
-    uint64_t flow;     /* what it is shared out by, once that is known (spread.h); 0 before */
+    uint64_t flow;     /* what it is shared out by, once that is known (draw_flow); 0 before */
     uint8_t source[16];
     uint8_t dest[16];
 };
@@ -55,6 +55,12 @@ enum packet_error packet_parse(struct packet_info *info, const struct virtio_net
  * network of 16 bits. Not those that kernels send by themselves (IGMP, MLD, neighbour discovery).
  */
 bool packet_is_for_many(const struct packet_info *info, const uint8_t *frame);
+
+#define PACKET_FLOW 5u
+
+/* The numbers that tell a flow from others (docs/plan.md, Equal paths). A super-packet is one
+ * packet of its flow; fragments and protocols without ports have those of addresses alone. */
+void packet_flow(const struct packet_info *info, const uint8_t *frame, uint64_t *numbers);
 
 /* Layer-3 bytes of one segment, headers included. */
 uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment);

@@ -1,6 +1,5 @@
 /* Groups of links: which link a packet takes, that flows stay together, and what is refused. */
 #include "common/tests/check.h"
-#include "pktd/core/spread.h"
 #include "pktd/tests/sim.h"
 
 #define T0 1000000000ull
