@@ -184,8 +184,8 @@ DECLARATIONS = (
     Code(
         "TS0169",
         "managed queue on a link that follows a trace",
-        "A trace serves bytes, and its queue counts them: aqm= and a queue= in packets are for links "
-        "with a rate.",
+        "A trace serves bytes, and its queue counts them: aqm= and a queue= in packets are for "
+        "links with a rate.",
         "",
     ),
     Code(
