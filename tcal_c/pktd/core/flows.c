@@ -8,7 +8,7 @@
  */
 #include "flows.h"
 
-#include "pktd/record/xxh64.h"
+#include "pktd/core/draws/draw.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -166,13 +166,6 @@ static void expire(struct flows *flows, struct queue *q, uint64_t at_ns) {
 
 /* --- packets -------------------------------------------------------------------------------- */
 
-struct tuple {
-    uint8_t source[16];
-    uint8_t dest[16];
-    uint8_t ports[4];
-    uint32_t protocol;
-};
-
 /* Whether it is a packet of a flow, of which, and whether the flow ends with it. */
 static bool flow_of(const struct frame *frame, uint64_t *key, bool *ends) {
     const struct packet_info *info = &frame->info;
@@ -185,11 +178,9 @@ static bool flow_of(const struct frame *frame, uint64_t *key, bool *ends) {
     }
     uint32_t header = tcp ? 4u * (l4[12] >> 4) : UDP_HEADER_BYTES;
     *ends = tcp && l4[13] & (TCP_FIN | TCP_RST);
-    struct tuple tuple = {.protocol = info->protocol};
-    memcpy(tuple.source, info->source, sizeof tuple.source);
-    memcpy(tuple.dest, info->dest, sizeof tuple.dest);
-    memcpy(tuple.ports, l4, sizeof tuple.ports);
-    *key = xxh64(&tuple, sizeof tuple, 0);
+    uint64_t numbers[PACKET_FLOW];
+    packet_flow(info, frame_content(frame), numbers);
+    *key = info->flow ? info->flow : draw_flow(numbers, PACKET_FLOW);
     return *ends || there > header;
 }
 
