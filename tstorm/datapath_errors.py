@@ -22,7 +22,8 @@ def shown(error: UnfitError, source_name: str, plan: Plan) -> CommandError:
 
 
 def declared_at(plan: Plan, link: str) -> tuple[str, int]:
-    """File and line that declare a link direction such as `pg.0->s1`; line 0 if none does."""
+    """File and line that declare a link direction such as `pg.0->s1`, or without one how packets
+    are routed; line 0 if none does."""
     from compiler.declare.common import with_common_links
     from compiler.sources import RecordedFiles
     from tdl import ast
@@ -32,6 +33,8 @@ def declared_at(plan: Plan, link: str) -> tuple[str, int]:
     wanted = [(name, int(index) if index else None) for name, _, index in ends]
     file = parse_partial(plan.source, RecordedFiles(plan), plan.params).file
     for statement in with_common_links(file).statements:
+        if isinstance(statement, ast.Routing) and not link:
+            return statement.span.place
         if isinstance(statement, ast.LinkStatement):
             found = [
                 (statement.a.text, statement.a_index),

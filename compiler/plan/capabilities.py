@@ -58,7 +58,6 @@ class Setting:
 SETTINGS = (
     Setting("network ipv6", lambda topology: topology.network == "ipv6", _COMPOSE),
     Setting("start when ready", lambda topology: topology.start_when_ready, _COMPOSE),
-    Setting("`routing ecmp`", lambda topology: topology.routing == "ecmp", _OF_PATHS),
 )
 # Kinds of events.
 EVENTS: dict[str, frozenset[str]] = {"kill": frozenset((KUBERNETES, COMPOSE))}

@@ -70,6 +70,8 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
     if plan.topology.hops == "answer" and datapath != HOP_EXACT:
         file, line = plan.topology.hops_at
         return Misfit("hops answer", 1, 0, "", 0, "", line, file)
+    if plan.topology.routing == "ecmp" and datapath != HOP_EXACT:
+        return Misfit("routing ecmp", 1, 0, "", 0, "", 0)
     paths = PATHS[datapath]
     rows = [row.field for row in PROPERTIES if not (row.words or row.table)]
     limits = {field: LINK.get(field, 1) if paths[field] else 0 for field in rows}

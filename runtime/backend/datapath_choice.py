@@ -54,12 +54,6 @@ def check(plan: Plan, options: RunOptions) -> None:
         message = f"links follow traces ({name}), which take the time that they take"
         raise RunError(message, "leave --pace out")
     kernel = options.datapath == "kernel"
-    if plan.routing == "ecmp" and (kernel or options.hosts):
-        whose = "the kernel's datapath" if kernel else "--hosts"
-        raise RunError(
-            f"`routing ecmp` is not possible with {whose}, where a pair of instances has one path",
-            "leave --hosts and --datapath out, or the line `routing ecmp`",
-        )
     end = {} if options.until_ns is None else {"end_ns": options.until_ns}
     datapath = "kernel" if kernel else "user" if options.hosts else HOP_EXACT
     found = misfit(plan, datapath, options.start_at_ns, **end)
