@@ -77,4 +77,5 @@ def test_pktd_takes_each_discipline_as_the_language_has_it(pktd: Client) -> None
             pktd(f"set 0 aqm={aqm.canonical([name, *words])}")
         pktd(f"set 0 aqm={aqm.canonical([name])}")
     pktd("set 0 aqm=")
+    pktd("set 0 aqm=0")
     pktd.commit()

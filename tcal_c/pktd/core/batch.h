@@ -5,6 +5,8 @@
 #include "common/addr.h"
 #include "link.h"
 
+#include <stdlib.h>
+
 enum op_kind { OP_NODE, OP_BIND, OP_UNBIND, OP_LINK, OP_SET, OP_ROUTES, OP_PATH, OP_GROUP };
 
 /* One change. `index` finds the details of a node, link, path or group in the batch's own arrays.
@@ -61,6 +63,14 @@ struct batch {
     size_t group_room;
 };
 
-void batch_free(struct batch *batch);
+static inline void batch_free(struct batch *batch) {
+    if (batch) {
+        free(batch->op);
+        free(batch->node);
+        free(batch->link);
+        free(batch->group);
+        free(batch);
+    }
+}
 
 #endif

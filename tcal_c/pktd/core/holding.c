@@ -9,7 +9,7 @@
  * the past of the engine: only times before `at_ns` come of that, and a packet is due at `at_ns` at
  * the earliest.
  */
-#include "holding.h"
+#include "link.h"
 
 #include "pktd/core/packets/ecn.h"
 
@@ -53,7 +53,8 @@ static bool joins(struct link *link, const struct piece *piece, uint64_t begin_n
                   uint64_t served_ns) {
     const struct piece *last = link->tail;
     if (!last || last->frame != piece->frame || last->first + last->count != piece->first ||
-        last->order != PIECE_IN_ORDER || piece->order != PIECE_IN_ORDER) {
+        last->aged != piece->aged || last->order != PIECE_IN_ORDER ||
+        piece->order != PIECE_IN_ORDER) {
         return false;
     }
     uint64_t first_ns = last->served_ns - last->span_ns;

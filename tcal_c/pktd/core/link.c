@@ -14,7 +14,6 @@
  */
 #include "link.h"
 
-#include "holding.h"
 #include "pairs.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* What a queue drops before it is full, as text: KIND;KEY:N;..., with every key of its kind in the
- * order below; nothing for a drop-tail queue. */
+ * order below; nothing, or 0, for a drop-tail queue. */
 #include "commands.h"
 
 #include <stdio.h>
@@ -64,7 +64,7 @@ bool take_aqm(struct aqm_config *c, const char *value, struct refusal *r) {
     char text[TEXT_LIMIT + 1];
     char *rest = NULL;
     *c = (struct aqm_config){0};
-    if (!value[0]) {
+    if (!value[0] || strcmp(value, "0") == 0) {
         return true;
     }
     snprintf(text, sizeof text, "%s", value);
