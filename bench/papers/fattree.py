@@ -20,7 +20,7 @@ from bench.papers.theory import PAYLOAD
 from bench.tables import Record
 from compiler.draws import link_seed
 from compiler.pipeline import compile_source
-from compiler.plan.paths.flows import TCP, UDP, Flow
+from compiler.plan.paths.flows import TCP, UDP, FlowTuple
 from compiler.plan.paths.path import Paths
 from compiler.plan.state import NetworkState
 
@@ -59,7 +59,7 @@ def seeded(state: NetworkState, seed: int) -> NetworkState:
 
 def shares(state: NetworkState, protocol: int) -> list[float]:
     """Of each sender's flow, in parts of a link's rate."""
-    paths = Paths(state, Flow(protocol, *PORTS))
+    paths = Paths(state, FlowTuple(protocol, *PORTS))
     return fill([paths.path(host, host + STRIDE).links for host in SENDERS])
 
 

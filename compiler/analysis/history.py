@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from compiler.plan.event_kinds import DOWN, UP
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.paths.flows import PROBES, Flow, FlowChoice
+from compiler.plan.paths.flows import PROBES, FlowTuple, FlowChoice
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.types import Epoch
@@ -81,7 +81,9 @@ class History:
     shared out over equal links, a walk is that of one flow: of the pair's in `flows`, or else of a
     run's probes."""
 
-    def __init__(self, plan: Plan, flows: Mapping[tuple[int, int], Flow] | None = None) -> None:
+    def __init__(
+        self, plan: Plan, flows: Mapping[tuple[int, int], FlowTuple] | None = None
+    ) -> None:
         self.plan = plan
         self._flows = flows or {}
         self.topology = plan.topology

@@ -169,7 +169,7 @@ def links(draw: st.DrawFn) -> ast.LinkStatement:
         down_bps=None if directed else up if symmetric else down,
         symmetric=symmetric,
         queue=draw(st.none() | queues),
-        aqm=draw(st.just("") | managed) if up or (down and not directed) else "",
+        aqm=draw(st.just("") | managed) if up or (down and not (directed or symmetric)) else "",
         distribution=draw(st.none() | st.sampled_from(DISTRIBUTIONS)),
         tags=draw(tag_lists),
         a_index=indexes[0],

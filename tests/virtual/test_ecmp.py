@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan.paths.flows import UDP, Flow
+from compiler.plan.paths.flows import UDP, FlowTuple
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, read_plan
 from tests.cli.process import tstorm
@@ -58,7 +58,7 @@ def planned(plan: Plan) -> Counter[str]:
         state = plan.state_at(at_ns)
         for i in range(FLOWS):
             for version, headers in ((4, 28), (6, 48)):
-                way = Paths(state, Flow(UDP, 2000 + i, 9, version=version)).path(0, 1)
+                way = Paths(state, FlowTuple(UDP, 2000 + i, 9, version=version)).path(0, 1)
                 for link in way.links:
                     found[plan.topology.links[link].name] += headers + 100 + i
     return found

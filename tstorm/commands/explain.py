@@ -11,7 +11,7 @@ from tstorm.options import option_types
 from tstorm.options.shared import params, seed, source, table_or_json
 
 if TYPE_CHECKING:
-    from compiler.plan.paths.flows import Flow
+    from compiler.plan.paths.flows import FlowTuple
     from compiler.plan.reader import Plan
 
 
@@ -55,7 +55,7 @@ def command(
     src: str | None,
     dst: str | None,
     at_ns: int | None,
-    flow: Flow | None,
+    flow: FlowTuple | None,
     seq: int | None,
     expected: bool,
     seed: int | None,
@@ -104,7 +104,7 @@ def _check_usage(
     src: str | None,
     dst: str | None,
     at_ns: int | None,
-    flow: Flow | None,
+    flow: FlowTuple | None,
     seq: int | None,
     *,
     expected: bool,
@@ -125,7 +125,7 @@ def _path(
     source: str,
     ends: tuple[str, str],
     at_ns: int | None,
-    flow: Flow | None,
+    flow: FlowTuple | None,
     form: str,
 ) -> None:
     from compiler.analysis.history import History

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from compiler.plan.paths.flows import Flow
+    from compiler.plan.paths.flows import FlowTuple
 
 
 class MeasureType(click.ParamType[int]):
@@ -70,15 +70,17 @@ _FLOW = re.compile(
 )
 
 
-class FlowType(click.ParamType["Flow"]):
+class FlowType(click.ParamType["FlowTuple"]):
     """What the packets of a flow have in common: `tcp:5001>80`, `udp6:1>2@0x1234`, `icmp`, `47`."""
 
     name = "flow"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Flow:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> FlowTuple:
         from compiler.plan.paths import flows
 
-        if isinstance(value, flows.Flow):
+        if isinstance(value, flows.FlowTuple):
             return value
         found = _FLOW.fullmatch(value)
         if found is None:
@@ -91,7 +93,7 @@ class FlowType(click.ParamType["Flow"]):
         if protocol > 255 or max(source, dest) > 65535 or label > 0xFFFFF:
             self.fail("ports end at 65535, protocols at 255, labels at 0xfffff", param, ctx)
         six = found["six"] or found["icmp"] or found["label"]
-        return flows.Flow(protocol, source, dest, label, 6 if six else 0)
+        return flows.FlowTuple(protocol, source, dest, label, 6 if six else 0)
 
 
 FLOW = FlowType()

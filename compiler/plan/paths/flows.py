@@ -23,7 +23,7 @@ WITH_PORTS = (TCP, UDP, SCTP)
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class FlowTuple:
     """Ports of protocols WITH_PORTS, 0 of others and of fragments. `version` 0: what probes have,
     IPv4 where the network has it, else IPv6."""
 
@@ -33,7 +33,7 @@ class Flow:
     label: int = 0  # of IPv6
     version: int = 0
 
-    def back(self) -> Flow:
+    def back(self) -> FlowTuple:
         """What answers it."""
         return replace(self, source_port=self.dest_port, dest_port=self.source_port)
 
@@ -53,7 +53,7 @@ class Flow:
         return bits(found, rest | self.source_port << 16 | self.dest_port)
 
 
-PROBES = Flow(253)  # that a run sends itself (docs/probes.md)
+PROBES = FlowTuple(253)  # that a run sends itself (docs/probes.md)
 
 
 class Numbered(Protocol):
@@ -70,7 +70,7 @@ class Numbered(Protocol):
 class FlowChoice:
     """Of one flow between two instances, given by node."""
 
-    def __init__(self, topology: Numbered, src: int, dst: int, flow: Flow) -> None:
+    def __init__(self, topology: Numbered, src: int, dst: int, flow: FlowTuple) -> None:
         self._topology = topology
         self._ends = src, dst
         self._flow = flow

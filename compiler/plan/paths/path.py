@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import islice
 
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.paths.flows import PROBES, Flow, FlowChoice
+from compiler.plan.paths.flows import PROBES, FlowTuple, FlowChoice
 from compiler.plan.paths.path_properties import (
     NOTHING,
     Stretch,
@@ -66,11 +66,11 @@ class Paths:
     """Answers for one state; what is found once between two anchors is kept, or between two
     instances where they may have several paths."""
 
-    def __init__(self, state: NetworkState | SparseState, flow: Flow = PROBES) -> None:
+    def __init__(self, state: NetworkState | SparseState, flow: FlowTuple = PROBES) -> None:
         self._state = state
         self._flow = flow
         self._shared = any(state.core.groups)
-        self._between: dict[tuple[int, int, Flow | None], _Part | None] = {}
+        self._between: dict[tuple[int, int, FlowTuple | None], _Part | None] = {}
 
     def path(self, src: int, dst: int) -> PathProperties:
         """From instance to instance (node indices, different)."""
@@ -156,11 +156,11 @@ class Paths:
     def _circle(self, node: int) -> PlanError:
         return PlanError(ROUTES, f"epoch {self._state.epoch} routes in a circle at node {node}")
 
-    def _part(self, src: int, dst: int, flow: Flow) -> _Part | None:
+    def _part(self, src: int, dst: int, flow: FlowTuple) -> _Part | None:
         core = self._state.core
         if src == dst:
             raise ValueError("a path needs two different instances")
-        key: tuple[int, int, Flow | None] = (core.anchor[src], core.anchor[dst], None)
+        key: tuple[int, int, FlowTuple | None] = (core.anchor[src], core.anchor[dst], None)
         if self._shared:
             key = (src, dst, flow)
         if key not in self._between:

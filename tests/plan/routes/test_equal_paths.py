@@ -21,7 +21,7 @@ from compiler.analysis.history import History
 from compiler.plan.format import HEADER, ROUTES, PlanError
 from compiler.plan.numbered_draws import bits
 from compiler.plan.paths.collapse import Collapse
-from compiler.plan.paths.flows import PROBES, SCTP, TCP, UDP, Flow, FlowChoice
+from compiler.plan.paths.flows import PROBES, SCTP, TCP, UDP, FlowTuple, FlowChoice
 from compiler.plan.paths.many_pairs import between
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState
@@ -134,7 +134,7 @@ def test_paths_are_all_shortest_ones_and_a_flow_has_one_of_them(case: Case, port
     plan = decode(encode(contents(*case)))
     plan.verify(deep=True)
     instances = [node.name for node in plan.topology.nodes if node.service >= 0]
-    flow = Flow(TCP, port, 80)
+    flow = FlowTuple(TCP, port, 80)
     for epoch in plan.epochs:
         state, network = plan.state_at(epoch.at_ns), Network(*case, epoch.at_ns)
         every, sparse = Paths(state, flow), Paths(plan.sparse_at(epoch.at_ns), flow)
@@ -201,7 +201,7 @@ def test_flows_are_shared_out_evenly_and_stay_when_another_link_goes() -> None:
     links = tuple(i for i, link in enumerate(topology.links) if link.name.startswith("in->m"))
     taken: dict[int, int] = dict.fromkeys(links, 0)
     for port in range(4000):
-        choice = FlowChoice(topology, 0, 1, Flow(UDP, port, 9))
+        choice = FlowChoice(topology, 0, 1, FlowTuple(UDP, port, 9))
         link = choice.link(links)
         taken[link] += 1
         for gone in links:
@@ -217,7 +217,7 @@ def test_links_of_one_bridge_behind_another_are_chosen_apart() -> None:
     first, second = (links[0], links[1]), (links[2], links[3])
     both = [0, 0]
     for port in range(2000):
-        choice = FlowChoice(topology, 0, 1, Flow(TCP, port, 9))
+        choice = FlowChoice(topology, 0, 1, FlowTuple(TCP, port, 9))
         if choice.link(first) == first[0]:
             both[choice.link(second) == second[0]] += 1
     assert abs(both[0] - both[1]) < 4 * sum(both) ** 0.5
@@ -229,28 +229,28 @@ def test_the_number_of_a_flow_by_hand() -> None:
     assert (a.ipv4, b.ipv6) == ("10.77.0.1", "fd77:7473::2")
     key = bits(bits(bits(bits(0, 0x0A4D0001 << 32), 0), 0x0A4D0002 << 32), 0)
     tcp = bits(key, 4 << 60 | 6 << 52 | 5001 << 16 | 80)
-    assert Flow(TCP, 5001, 80).number(a, b) == tcp
-    assert Flow(TCP, 80, 5001).back().number(a, b) == tcp
+    assert FlowTuple(TCP, 5001, 80).number(a, b) == tcp
+    assert FlowTuple(TCP, 80, 5001).back().number(a, b) == tcp
     assert PROBES.number(a, b) == bits(key, 4 << 60 | 253 << 52)
     high = 0xFD777473 << 32
     key = bits(bits(bits(bits(0, high), 1), high), 2)
-    six = Flow(UDP, 1, 2, label=0xABCDE, version=6)
+    six = FlowTuple(UDP, 1, 2, label=0xABCDE, version=6)
     assert six.number(a, b) == bits(key, 6 << 60 | 17 << 52 | 0xABCDE << 32 | 1 << 16 | 2)
-    assert Flow(TCP, version=6).number(a, star(2).nodes[2]) is None
-    assert Flow(TCP, version=6).number(a, b, "ipv4") is None
-    assert Flow(TCP).number(a, b, "ipv6") == Flow(TCP, version=6).number(a, b)
+    assert FlowTuple(TCP, version=6).number(a, star(2).nodes[2]) is None
+    assert FlowTuple(TCP, version=6).number(a, b, "ipv4") is None
+    assert FlowTuple(TCP).number(a, b, "ipv6") == FlowTuple(TCP, version=6).number(a, b)
 
 
 ROOT = Path(__file__).resolve().parents[3]
 FORTY = range(40)
 KNOWN = {
-    "udp": [Flow(UDP, 1000 + i, 2000) for i in FORTY],
-    "tcp": [Flow(TCP, 1000 + i, 2000) for i in FORTY],
-    "sctp": [Flow(SCTP, 1000 + i, 2000) for i in FORTY],
-    "udp6": [Flow(UDP, 1000 + i, 2000, version=6) for i in FORTY],
-    "label": [Flow(UDP, 1000, 2000, label=0xFFFD8 + i, version=6) for i in FORTY],
-    "protocol": [Flow(200 + i) for i in FORTY],
-    "fragment": [Flow(UDP) for _ in FORTY],
+    "udp": [FlowTuple(UDP, 1000 + i, 2000) for i in FORTY],
+    "tcp": [FlowTuple(TCP, 1000 + i, 2000) for i in FORTY],
+    "sctp": [FlowTuple(SCTP, 1000 + i, 2000) for i in FORTY],
+    "udp6": [FlowTuple(UDP, 1000 + i, 2000, version=6) for i in FORTY],
+    "label": [FlowTuple(UDP, 1000, 2000, label=0xFFFD8 + i, version=6) for i in FORTY],
+    "protocol": [FlowTuple(200 + i) for i in FORTY],
+    "fragment": [FlowTuple(UDP) for _ in FORTY],
 }
 
 
