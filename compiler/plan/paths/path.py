@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import islice
 
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.paths.flows import PROBES, FlowTuple, FlowChoice
+from compiler.plan.paths.flows import PROBES, FlowChoice, FlowTuple
 from compiler.plan.paths.path_properties import (
     NOTHING,
     Stretch,

@@ -21,7 +21,7 @@ from compiler.analysis.history import History
 from compiler.plan.format import HEADER, ROUTES, PlanError
 from compiler.plan.numbered_draws import bits
 from compiler.plan.paths.collapse import Collapse
-from compiler.plan.paths.flows import PROBES, SCTP, TCP, UDP, FlowTuple, FlowChoice
+from compiler.plan.paths.flows import PROBES, SCTP, TCP, UDP, FlowChoice, FlowTuple
 from compiler.plan.paths.many_pairs import between
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState
