@@ -239,8 +239,9 @@ def _refuse(
     if rate_bps and rate_bps >= least:
         why = f"has {least:,} b/s, of which {rate_bps:,} b/s of background leave nothing"
         return "TS0216", why, "the background must be below the link's rate"
-    if rate_bps and link.own.aqm:
-        why = "has an aqm: nobody knows which packets of a background it would drop"
+    if rate_bps and (link.own.aqm or link.own.queue_packets):
+        what = "an aqm" if link.own.aqm else "a queue in packets"
+        why = f"has {what}: nobody knows which packets of a background it would drop"
         return property_changes.AQM_TAKEN, why, "`set aqm=none` before, or send real traffic"
     busy = link.background_bps and (step.end_ns is not None or link.background_owner >= 0)
     if rate_bps and busy:

@@ -232,7 +232,7 @@ def _changed(
     elif terms is None:
         size, packets = queues.sized(queue, own.rate_bps, own.aqm)
         own = own._replace(queue_bytes=size, queue_packets=packets)
-    _check(own, link.background_bps)
+    _check(own, link.background_bps, link.own)
     return replace(link, own=own, queue=queue, path=terms)
 
 
@@ -270,7 +270,7 @@ def _value(prop: str, old: int, assignment: ast.Assignment) -> int:
     return new
 
 
-def _check(link: LinkState, taken: int) -> None:
+def _check(link: LinkState, taken: int, before: LinkState) -> None:
     """The rules that hold between properties, as for a `link` statement."""
     if link.jitter_ns > link.delay_ns:
         why = f"would be {moment(link.jitter_ns)}, above its latency of {moment(link.delay_ns)}"
@@ -287,10 +287,16 @@ def _check(link: LinkState, taken: int) -> None:
     if taken and link.trace:
         why = f"cannot be followed: {taken:,} b/s of background are taken from the link"
         raise Illegal("the trace", why, "write `background 0` first", "TS0238")
-    if taken and link.aqm:
+    if link.aqm and not link.rate_bps and before.rate_bps:
+        why = "cannot be unlimited: without a rate no packet waits for its aqm"
+        raise Illegal("the rate", why, "write `set aqm=none` with it")
+    if taken and (link.aqm or link.queue_packets):
         why = f"and {taken:,} b/s of background: nobody knows which of its packets would be dropped"
         raise Illegal(
-            "the aqm", why, "end one of them first: set aqm=none, or background 0", AQM_TAKEN
+            "the aqm" if link.aqm else "the queue in packets",
+            why,
+            "end one of them first: another queue, or background 0",
+            AQM_TAKEN,
         )
     if link.trace and (link.aqm or link.queue_packets):
         what = "the aqm" if link.aqm else "the queue in packets"

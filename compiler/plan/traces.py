@@ -58,7 +58,7 @@ class Opportunities:
 
     @property
     def means(self) -> tuple[int, ...]:
-        return (max(self._count(self.period_ns) * PACKET_BITS * SECOND // self.period_ns, 1),)
+        return (max(self.totals[-1] * PACKET_BITS * SECOND // self.period_ns, 1),)
 
     def _count(self, until_ns: int) -> int:
         """Until then, an opportunity at that moment included; 0 before the beginning."""

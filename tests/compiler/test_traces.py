@@ -312,3 +312,10 @@ def test_what_is_expected_is_held_against_the_trace(
 ) -> None:
     found = compiled(folder, f"link a--s trace=wifi.csv\nat 5s quit\nexpect {expected}")
     assert any(one.code == "TS0950" for one in found.diagnostics) == warned
+
+
+def test_the_mean_is_of_one_round_also_with_a_delivery_at_its_beginning(folder: Path) -> None:
+    """One at 0 ms and one at 10 ms: two in each 10 ms."""
+    (folder / "from.0").write_text("0\n10\n")
+    found = compiled(folder, "link a--s trace=from.0\nat 5s quit")
+    assert found.topology.links[2].state.rate_bps == 2 * 12_000 * 100

@@ -91,7 +91,7 @@ void flows_apply(const struct flows *flows, struct queue *q, uint64_t at_ns) {
     if (found.rate_bps != q->rate_bps) {
         queue_set_rate(q, at_ns, found.rate_bps);
     }
-    q->limit_bytes = found.queue_bytes;
+    queue_set_limit(q, at_ns, found.queue_bytes);
 }
 
 /* --- who there is --------------------------------------------------------------------------- */

@@ -606,10 +606,10 @@ static void change_queue(struct link *link, const struct link_config *config, ui
         flows_apply(link->flows, q, at_ns);
         return;
     }
-    q->limit_bytes = one.queue_bytes;
     if (fields & LINK_RATE) {
         queue_set_rate(q, at_ns, one.rate_bps);
     }
+    queue_set_limit(q, at_ns, one.queue_bytes);
 }
 
 void link_change(struct transit *t, struct link *link, const struct link_config *config,
@@ -630,10 +630,10 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     if (!link->up) {
         flush(t, link, at_ns);
     }
-    change_queue(link, config, at_ns);
     if (fields & LINK_CAP) {
         link->queue.capacity_bps = config->capacity_bps;
     }
+    change_queue(link, config, at_ns);
     if (fields & LINK_TRACE && link->trace != config->trace) {
         link->trace = config->trace;
         follow(t, link, config->trace, at_ns);

@@ -138,3 +138,15 @@ void queue_set_rate(struct queue *q, uint64_t at_ns, uint64_t rate_bps) {
     q->left = 0;
     q->rate_bps = rate_bps;
 }
+
+void queue_set_limit(struct queue *q, uint64_t at_ns, uint64_t limit_bytes) {
+    q->limit_bytes = limit_bytes;
+    if (q->trace || q->rate_bps == 0 || q->capacity_bps <= q->rate_bps || q->free_ns <= at_ns) {
+        return;
+    }
+    u128 waits = (u128)(q->free_ns - at_ns) * q->rate_bps, full = (u128)limit_bytes * BITS_NS;
+    if (waits > full) {
+        q->free_ns = at_ns + (uint64_t)((waits - full) / q->capacity_bps + full / q->rate_bps);
+        q->left = 0;
+    }
+}

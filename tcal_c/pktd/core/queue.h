@@ -42,6 +42,10 @@ uint64_t queue_pace(const struct queue *q);
  * pace before and after. */
 void queue_set_rate(struct queue *q, uint64_t at_ns, uint64_t rate_bps);
 
+/* Changes the limit at `at_ns`. What waits beyond it stays, and leaves at the pace: as long as a
+ * queue is over its limit nothing of others finds room in it, either. */
+void queue_set_limit(struct queue *q, uint64_t at_ns, uint64_t limit_bytes);
+
 /* Is empty, and served by this trace (NULL: at its rate) from now on. */
 void queue_follow(struct queue *q, const struct trace *trace);
 

@@ -127,6 +127,27 @@ static void a_shared_queue_is_the_fluid_one(void) {
     }
 }
 
+/* What is too much leaves at the capacity; then all is as if it had never been there. */
+static void a_shorter_queue_is_soon_as_long_as_it_may_be(void) {
+    struct queue q = {.rate_bps = 1000000, .capacity_bps = 10000000, .limit_bytes = 250000};
+    struct service s;
+    for (int i = 0; i < 250; i++) {
+        CHECK(queue_offer(&q, 0, 1000, &s));
+    }
+    CHECK_EQ(s.end_ns, 200000000); /* 250 KB at 10 Mb/s */
+    queue_set_limit(&q, 0, 25000);
+    CHECK(!queue_offer(&q, 179999999, 1000, &s)); /* 225 KB take 180 ms */
+    CHECK_EQ(queue_backlog(q.rate_bps, q.free_ns, 180000000), 25000);
+    CHECK(queue_offer(&q, 188000000, 1000, &s));
+    CHECK(s.end_ns >= 200000000 && s.end_ns - 188000000 <= 20000000);
+    queue_set_limit(&q, 188000000, 250000);
+    CHECK_EQ(queue_backlog(q.rate_bps, q.free_ns, 188000000), 25000);
+    struct queue alone = {.rate_bps = 1000000, .limit_bytes = 250000};
+    CHECK(queue_offer(&alone, 0, 100000, &s));
+    queue_set_limit(&alone, 0, 1000);
+    CHECK_EQ(alone.free_ns, 800000000);
+}
+
 void test_queues(void) {
     rate_is_exact();
     drop_tail();
@@ -135,4 +156,5 @@ void test_queues(void) {
     rate_changes_keep_the_work();
     what_waits_leaves_at_the_capacity();
     a_shared_queue_is_the_fluid_one();
+    a_shorter_queue_is_soon_as_long_as_it_may_be();
 }
