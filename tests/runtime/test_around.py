@@ -113,7 +113,7 @@ def test_an_instance_keeps_its_files_over_a_rejoin(plan_of: Compile, user: User)
     said = (user.home / "out/logs/server.0.log").read_text()
     assert said.count("server.0") == 1
     hosts = (user.home / "out/instances/.fs/server.0/hosts").read_text()
-    assert hosts.endswith("server\n" + "10.9.9.9 mine\n" * 2)
+    assert hosts.endswith("s1\n" + "10.9.9.9 mine\n" * 2)
     assert said.count(mark) == 3  # no such file, and /run twice: it is as after a boot
 
 
