@@ -99,7 +99,7 @@ def follow(plan: Plan, own: Sequence[int], options: RunOptions) -> int:
     return len(steps)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "fattree"])  # on one machine
+@pytest.mark.parametrize("name", NAMES)
 def test_examples(name: str) -> None:
     plan = compile_source((EXAMPLES / f"{name}.tdl").read_bytes(), filename=name, seed=None).plan
     everybody = range(plan.core.instances)

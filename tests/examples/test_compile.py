@@ -27,7 +27,7 @@ def between(compilation: Compilation, src: str, dst: str, at_s: float) -> PathPr
 
 def test_the_examples_are_all_there() -> None:
     promised = {"listing1", "quickstart", "dynamics", "dumbbell", "churn", "partition"}
-    others = {"sixclients", "demo", "replicas", "lostwrites", "expect", "matrix", "fattree"}
+    others = {"sixclients", "demo", "replicas", "lostwrites", "expect", "matrix"}
     assert promised | others == set(NAMES)
 
 
@@ -117,7 +117,7 @@ def test_replicas_are_each_in_a_place_of_their_own() -> None:
 
 def test_hosts_of_a_fat_tree_have_as_many_paths_as_there_are_cores_to_choose() -> None:
     """One below an edge switch, two in a pod, four between pods; three while a core is gone."""
-    plan = compiled("fattree").plan
+    plan = compiled("networks/fattree").plan
     before, after = Paths(plan.state_at(0)), Paths(plan.state_at(4 * NS))
     ends = {1: 1, 2: 2, 4: 4, 15: 4}
     assert {end: before.equal(0, end, 9)[0] for end in ends} == ends
