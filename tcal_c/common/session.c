@@ -30,6 +30,13 @@ bool syntax(struct refusal *r, const char *usage) {
     return refuse(r, "syntax", "usage: %s", usage);
 }
 
+bool take_number(const char *what, const char *word, uint64_t limit, uint64_t *to,
+                 struct refusal *r) {
+    return word_number(word, limit, to) ||
+           refuse(r, "range", "%s '%.32s' is not a number from 0 to %llu", what, word,
+                  (unsigned long long)limit);
+}
+
 bool take_index(struct words *w, const char *what, uint64_t limit, uint32_t *index,
                 const char *usage, struct refusal *r) {
     const char *word = words_next(w);
@@ -38,9 +45,8 @@ bool take_index(struct words *w, const char *what, uint64_t limit, uint32_t *ind
     if (!word) {
         return syntax(r, usage);
     }
-    if (!word_number(word, limit - 1, &value)) {
-        return refuse(r, "range", "%s '%.32s' is not a number from 0 to %llu", what, word,
-                      (unsigned long long)limit - 1);
+    if (!take_number(what, word, limit - 1, &value, r)) {
+        return false;
     }
     *index = (uint32_t)value;
     return true;
@@ -122,9 +128,8 @@ bool do_lease(struct proto *p, struct words *w, struct refusal *r) {
     if (!word || !take_end(w, "lease NS", r)) {
         return syntax(r, "lease NS");
     }
-    if (!word_number(word, LEASE_LIMIT_NS, &ns)) {
-        return refuse(r, "range", "lease '%.32s' is not a number from 0 to %llu", word,
-                      (unsigned long long)LEASE_LIMIT_NS);
+    if (!take_number("lease", word, LEASE_LIMIT_NS, &ns, r)) {
+        return false;
     }
     session_of(p)->lease_ns = ns;
     return done(p);

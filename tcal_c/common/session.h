@@ -85,6 +85,10 @@ command do_hello, do_sync, do_commit, do_abort, do_lease, do_clock, do_quit;
 
 bool syntax(struct refusal *r, const char *usage);
 
+/* A number of at most `limit`; `what` is what it is one of. */
+bool take_number(const char *what, const char *word, uint64_t limit, uint64_t *to,
+                 struct refusal *r);
+
 /* A number of a node, port or link as the next word. */
 bool take_index(struct words *w, const char *what, uint64_t limit, uint32_t *index,
                 const char *usage, struct refusal *r);

@@ -206,9 +206,7 @@ static bool path_number(struct tcal_change *c, const char *key, const char *valu
         if (strcmp(key, numbers[i].key) == 0) {
             *known = true;
             c->fields |= numbers[i].field;
-            return word_number(value, numbers[i].limit, numbers[i].to) ||
-                   refuse(r, "range", "%s '%.32s' is not a number from 0 to %llu", key, value,
-                          (unsigned long long)numbers[i].limit);
+            return take_number(key, value, numbers[i].limit, numbers[i].to, r);
         }
     }
     *known = false;

@@ -120,7 +120,7 @@ static void deliver(struct engine *e, struct piece *piece, uint64_t at_ns) {
     struct packet_piece cut;
     uint8_t *bytes = frame_bytes(frame);
     packet_cut(&frame->info, bytes, piece->first, piece->count, &cut);
-    if (cut.header_bytes == 0 && frame->references == 1) { /* nobody else will look at it */
+    if (piece->aged && cut.header_bytes == 0 && frame->references == 1) { /* nobody else looks */
         packet_age(bytes, piece->aged);
     } else {
         piece_age(piece, &cut);

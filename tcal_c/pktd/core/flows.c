@@ -11,56 +11,12 @@
 #include "pktd/core/draws/draw.h"
 
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SLOTS (2 * FLOW_LIMIT)
 #define TCP_HEADER_BYTES 20u
 #define UDP_HEADER_BYTES 8u
 #define TCP_FIN 1
 #define TCP_RST 4
-
-static bool number(const char **text, char end, uint64_t limit, uint64_t *to) {
-    char *rest;
-    if (**text < '0' || **text > '9') {
-        return false;
-    }
-    unsigned long long value = strtoull(*text, &rest, 10);
-    if (*rest != end || value == 0 || value > limit || rest - *text > 20) {
-        return false;
-    }
-    *to = value;
-    *text = rest;
-    return true;
-}
-
-bool flow_rates_parse(const char *text, struct flow_rates *rates) {
-    *rates = (struct flow_rates){0};
-    if (strcmp(text, "0") == 0) {
-        return true;
-    }
-    for (uint64_t before = 1; rates->count < FLOW_ROWS;) {
-        struct flow_rate *row = &rates->row[rates->count++];
-        bool last = !strchr(text, ';');
-        if (!number(&text, ':', UINT16_MAX, &row->flows) || row->flows <= before) {
-            return false;
-        }
-        text++;
-        if (!number(&text, ':', RATE_LIMIT_BPS, &row->rate_bps)) {
-            return false;
-        }
-        text++;
-        if (!number(&text, last ? '\0' : ';', QUEUE_LIMIT_BYTES, &row->queue_bytes)) {
-            return false;
-        }
-        if (last) {
-            return true;
-        }
-        text++;
-        before = row->flows;
-    }
-    return false;
-}
 
 /* Rounded half up. */
 static uint64_t between(uint64_t from, uint64_t to, uint64_t part, uint64_t steps) {

@@ -43,9 +43,6 @@ struct flows {
     struct flow flow[FLOW_LIMIT + 1];
 };
 
-/* Reads `2:6000000:844000;4:8000000:900000`, or `0` for none. False where it is not written so. */
-bool flow_rates_parse(const char *text, struct flow_rates *rates);
-
 /* A packet of a program arrives at the link at `at_ns`; the queue is as the flows of this moment
  * have it. */
 void flows_see(struct flows *flows, struct queue *q, const struct frame *frame, uint64_t at_ns);

@@ -25,8 +25,7 @@ static const struct trace_row *row_at(const struct transit *t, const struct link
     if (!trace || !trace->row) {
         return NULL;
     }
-    int64_t since = (int64_t)(at_ns - counter_get(&t->epoch_ns) - trace->begin_ns);
-    return trace_row_at(trace, since > 0 ? (uint64_t)since : 0);
+    return trace_row_at(trace, trace_since(trace, counter_get(&t->epoch_ns), at_ns));
 }
 
 static uint64_t delayed(const struct link *link, const struct trace_row *row, uint64_t at_ns,
@@ -69,10 +68,16 @@ static void insert(struct link *link, struct piece *piece) {
     *(piece->next ? &piece->next->prev : &link->tail) = piece;
 }
 
+/* Whether the next that it does is to send what its queue holds, and when. */
+static bool sends_next(const struct link *link, uint64_t *sends_ns) {
+    *sends_ns = holding_next(link);
+    return *sends_ns != TIME_NEVER && (!link->head || *sends_ns <= link->head->due_ns);
+}
+
 /* Where the link stands among the others, by its head or what it is to send. */
 static void schedule(struct transit *t, struct link *link) {
-    uint64_t sends_ns = holding_next(link);
-    if (sends_ns != TIME_NEVER && (!link->head || sends_ns <= link->head->due_ns)) {
+    uint64_t sends_ns;
+    if (sends_next(link, &sends_ns)) {
         heap_put(&t->heap, &link->waiting, sends_ns, t->seq++);
     } else if (link->head) {
         heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
@@ -454,8 +459,8 @@ static struct piece *detach_head(struct transit *t, struct link *link) {
 }
 
 struct piece *link_take(struct transit *t, struct link *link) {
-    uint64_t sends_ns = holding_next(link);
-    if (sends_ns != TIME_NEVER && (!link->head || sends_ns <= link->head->due_ns)) {
+    uint64_t sends_ns;
+    if (sends_next(link, &sends_ns)) {
         holding_send(t, link, sends_ns, sends_ns);
         schedule(t, link);
         return NULL;

@@ -169,9 +169,9 @@ static bool is_near(const struct engine *e, uint32_t node, const struct piece *p
     return link && link->dest == frame->dest;
 }
 
-bool many_expire(struct engine *e, uint32_t node, struct piece *piece) {
-    if (piece->frame->audience || is_near(e, node, piece) ||
-        ++piece->aged < piece->frame->info.ttl) {
+/* Whether it ends with this bridge, which takes one from its TTL. */
+static bool age(struct engine *e, struct piece *piece) {
+    if (++piece->aged < piece->frame->info.ttl) {
         return false;
     }
     counter_add(&e->count.expired, piece->count);
@@ -179,16 +179,17 @@ bool many_expire(struct engine *e, uint32_t node, struct piece *piece) {
     return true;
 }
 
+bool many_expire(struct engine *e, uint32_t node, struct piece *piece) {
+    return !piece->frame->audience && !is_near(e, node, piece) && age(e, piece);
+}
+
 /* The same for a piece with an audience, all of which is behind one link. */
 static void go_on(struct engine *e, uint32_t node, uint32_t link, struct piece *piece,
                   uint64_t at_ns) {
     bool hop = e->node[node].hop && piece->hops > 0;
-    if (hop && ++piece->aged >= piece->frame->info.ttl) {
-        counter_add(&e->count.expired, piece->count);
-        pool_piece_release(&e->transit.pool, piece);
-        return;
+    if (!hop || !age(e, piece)) {
+        engine_forward(e, node, link, piece, at_ns);
     }
-    engine_forward(e, node, link, piece, at_ns);
 }
 
 /* A copy for one node goes on as a packet for it. */

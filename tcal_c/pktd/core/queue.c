@@ -23,14 +23,8 @@ uint64_t queue_pace(const struct queue *q) {
     return q->trace ? 0 : max_u64(q->capacity_bps, q->rate_bps);
 }
 
-/* Since the trace's beginning; 0 before it. */
-static uint64_t since(const struct trace *trace, uint64_t zero_ns, uint64_t at_ns) {
-    int64_t time = (int64_t)(at_ns - zero_ns - trace->begin_ns);
-    return time > 0 ? (uint64_t)time : 0;
-}
-
 u128 queue_served(const struct trace *trace, uint64_t zero_ns, uint64_t at_ns) {
-    return trace_served(trace, since(trace, zero_ns, at_ns));
+    return trace_served(trace, trace_since(trace, zero_ns, at_ns));
 }
 
 static bool offer_to_trace(struct queue *q, uint64_t at_ns, uint32_t bytes,

@@ -10,9 +10,6 @@ bool do_burden(struct proto *p, struct words *w, struct refusal *r) {
     if (!word || !take_end(w, BURDEN_USAGE, r)) {
         return syntax(r, BURDEN_USAGE);
     }
-    if (!word_number(word, PERMILLE_LIMIT, &permille)) {
-        return refuse(r, "range", "burden '%.32s' is not a number from 0 to %u", word,
-                      PERMILLE_LIMIT);
-    }
-    return p->host->burden(p->host->context, (uint32_t)permille, r) && done(p);
+    return take_number("burden", word, PERMILLE_LIMIT, &permille, r) &&
+           p->host->burden(p->host->context, (uint32_t)permille, r) && done(p);
 }

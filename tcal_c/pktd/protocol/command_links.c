@@ -1,7 +1,8 @@
 /* Nodes, and the links and routes between them. */
 #include "commands.h"
 
-#include <stdlib.h>
+#include "common/array.h"
+
 #include <string.h>
 
 #define NODE_USAGE "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1]"
@@ -79,9 +80,7 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
         if (strcmp(key, numbers[i].key) == 0) {
             *known = true;
             c->fields |= numbers[i].field;
-            return word_number(value, numbers[i].limit, numbers[i].to) ||
-                   refuse(r, "range", "%s '%.32s' is not a number from 0 to %llu", key, value,
-                          (unsigned long long)numbers[i].limit);
+            return take_number(key, value, numbers[i].limit, numbers[i].to, r);
         }
     }
     *known = false;
@@ -92,9 +91,8 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
 static bool link_trace(const struct proto *p, struct link_config *c, const char *value,
                        struct refusal *r) {
     uint64_t number;
-    if (!word_number(value, TRACE_LIMIT - 1, &number)) {
-        return refuse(r, "range", "trace '%.32s' is not a number from 0 to %u", value,
-                      TRACE_LIMIT - 1);
+    if (!take_number("trace", value, TRACE_LIMIT - 1, &number, r)) {
+        return false;
     }
     c->fields |= LINK_TRACE;
     c->trace = number ? stage_trace(p->stage, number) : NULL;
@@ -131,6 +129,13 @@ bool link_option(struct proto *p, struct link_config *c, const char *key, const 
     return strcmp(key, "trace") == 0 ? link_trace(p, c, value, r) : syntax(r, usage);
 }
 
+/* Of links only: paths have no flows to share. */
+static bool own_option(struct proto *p, struct link_config *c, const char *key, const char *value,
+                       const char *usage, struct refusal *r) {
+    return strcmp(key, "flows") == 0 ? stage_flow_rates(p->stage, value, c, r)
+                                     : link_option(p, c, key, value, usage, r);
+}
+
 bool do_set(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t link;
     struct link_config config = {0};
@@ -142,9 +147,7 @@ bool do_set(struct proto *p, struct words *w, struct refusal *r) {
         if (!value) {
             return syntax(r, SET_USAGE);
         }
-        bool good = strcmp(word, "flows") == 0 ? stage_flow_rates(p->stage, value, &config, r)
-                                               : link_option(p, &config, word, value, SET_USAGE, r);
-        if (!good) {
+        if (!own_option(p, &config, word, value, SET_USAGE, r)) {
             return false;
         }
     }
@@ -167,11 +170,7 @@ static bool link_options(struct proto *p, struct words *w, struct op_link *op, s
             if (!word_number(value, UINT64_MAX, &op->seed)) {
                 return refuse(r, "range", "seed '%.32s' is not a 64-bit number", value);
             }
-        } else if (strcmp(word, "flows") == 0) {
-            if (!stage_flow_rates(p->stage, value, &op->config, r)) {
-                return false;
-            }
-        } else if (!link_option(p, &op->config, word, value, LINK_USAGE, r)) {
+        } else if (!own_option(p, &op->config, word, value, LINK_USAGE, r)) {
             return false;
         }
     }
@@ -237,14 +236,8 @@ static bool take_next(struct words *w, uint32_t *next, const char *usage, struct
 }
 
 static bool add_range(struct proto *p, size_t count, struct dest_range range, struct refusal *r) {
-    if (count == p->range_room) {
-        size_t room = count ? count * 2 : 256;
-        struct dest_range *memory = realloc(p->range, room * sizeof *memory);
-        if (!memory) {
-            return refuse(r, "limit", "out of memory");
-        }
-        p->range = memory;
-        p->range_room = room;
+    if (!array_room((void **)&p->range, &p->range_room, count, sizeof *p->range)) {
+        return stage_no_memory(r);
     }
     p->range[count] = range;
     return true;

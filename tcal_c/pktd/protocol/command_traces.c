@@ -49,9 +49,7 @@ static bool take_option(struct wanted *wanted, const char *key, char *value, str
                    {"like", TRACE_LIMIT, &wanted->like}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
-            return word_number(value, numbers[i].limit, numbers[i].to) ||
-                   refuse(r, "range", "%s '%.32s' is not a number from 0 to %llu", key, value,
-                          (unsigned long long)numbers[i].limit);
+            return take_number(key, value, numbers[i].limit, numbers[i].to, r);
         }
     }
     if (strcmp(key, "fields") != 0) {
@@ -61,24 +59,9 @@ static bool take_option(struct wanted *wanted, const char *key, char *value, str
            refuse(r, "range", "fields are some of rate,delay,jitter,loss, in this order");
 }
 
-static bool room_for(struct stage *s, uint32_t number) {
-    if (number < s->trace_room) {
-        return true;
-    }
-    uint32_t room = number + 64;
-    struct trace **memory = realloc(s->trace, room * sizeof *memory);
-    if (!memory) {
-        return false;
-    }
-    memset(memory + s->trace_room, 0, (room - s->trace_room) * sizeof *memory);
-    s->trace = memory;
-    s->trace_room = room;
-    return true;
-}
-
 /* One that is not whole is made anew. */
 static bool put(struct stage *s, uint32_t number, const struct trace *trace, struct refusal *r) {
-    if (!room_for(s, number)) {
+    if (!stage_room_for_number((void **)&s->trace, &s->trace_room, number, sizeof *s->trace)) {
         return stage_no_memory(r);
     }
     struct trace *old = s->trace[number];

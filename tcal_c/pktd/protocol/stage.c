@@ -7,6 +7,8 @@
  */
 #include "stage.h"
 
+#include "common/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +18,19 @@ bool stage_no_memory(struct refusal *r) {
     return refuse(r, "limit", "out of memory");
 }
 
-/* Room for one more element of an array that doubles. */
-static bool grow(void **array, size_t *room, size_t count, size_t element) {
-    if (count < *room) {
+bool stage_room_for_number(void **array, uint32_t *room, uint32_t number, size_t element) {
+    if (number < *room) {
         return true;
     }
-    size_t bigger = *room ? *room * 2 : 64;
-    void *memory = realloc(*array, bigger * element);
+    uint32_t bigger = *room ? *room : 64;
+    while (bigger <= number) {
+        bigger *= 2;
+    }
+    char *memory = realloc(*array, bigger * element);
     if (!memory) {
         return false;
     }
+    memset(memory + *room * element, 0, (bigger - *room) * element);
     *array = memory;
     *room = bigger;
     return true;
@@ -87,7 +92,7 @@ bool stage_port_is_open(const struct stage *s, uint32_t port) {
 
 static bool room_for_op(struct stage *s) {
     struct batch *b = s->batch;
-    return grow((void **)&b->op, &b->op_room, b->op_count, sizeof *b->op);
+    return array_room((void **)&b->op, &b->op_room, b->op_count, sizeof *b->op);
 }
 
 bool stage_check_node(const struct stage *s, uint32_t node, struct refusal *r) {
@@ -99,28 +104,16 @@ static bool check_link(const struct stage *s, uint32_t link, struct refusal *r) 
            refuse(r, "unknown", "link %u is not declared", link);
 }
 
-static bool remember(struct stage *s, int of, uint32_t number) {
-    if (!grow((void **)&s->undo, &s->undo_room, s->undo_count, sizeof *s->undo)) {
+bool stage_remember(struct stage *s, enum undo_of of, uint32_t number) {
+    if (!array_room((void **)&s->undo, &s->undo_room, s->undo_count, sizeof *s->undo)) {
         return false;
     }
-    struct stage_undo *undo = &s->undo[s->undo_count];
+    struct stage_undo *undo = &s->undo[s->undo_count++];
     *undo = (struct stage_undo){.of = of, .number = number};
     if (of == UNDO_NODE) {
         undo->node = s->node[number];
     }
     return true;
-}
-
-bool stage_remember_link(struct stage *s, uint32_t link) {
-    bool done = remember(s, UNDO_LINK, link);
-    s->undo_count += done;
-    return done;
-}
-
-bool stage_remember_group(struct stage *s, uint32_t group) {
-    bool done = remember(s, UNDO_GROUP, group);
-    s->undo_count += done;
-    return done;
 }
 
 static bool check_addr(const struct stage *s, uint32_t node, const struct addr *addr,
@@ -173,11 +166,10 @@ bool stage_node(struct stage *s, uint32_t node, const struct op_node *op, struct
     }
     struct batch *b = s->batch;
     if (!room_for_op(s) || !room_for_addrs(s) ||
-        !grow((void **)&b->node, &b->node_room, b->node_count, sizeof *b->node) ||
-        !remember(s, UNDO_NODE, node)) {
+        !array_room((void **)&b->node, &b->node_room, b->node_count, sizeof *b->node) ||
+        !stage_remember(s, UNDO_NODE, node)) {
         return stage_no_memory(r);
     }
-    s->undo_count++;
     set_node(s, node, &(struct staged_node){true, op->addr4, op->addr6});
     s->node_end = node + 1 > s->node_end ? node + 1 : s->node_end;
     b->node[b->node_count] = *op;
@@ -213,28 +205,17 @@ bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r) {
 }
 
 bool stage_room_for_link(struct stage *s, uint32_t link) {
-    if (link >= s->link_room) {
-        uint32_t room = s->link_room ? s->link_room : 1024;
-        while (room <= link) {
-            room *= 2;
-        }
-        struct staged_link *memory = realloc(s->link, room * sizeof *memory);
-        if (!memory) {
-            return false;
-        }
-        s->link = memory;
-        s->link_room = room;
+    if (!stage_room_for_number((void **)&s->link, &s->link_room, link, sizeof *s->link)) {
+        return false;
     }
-    for (; s->link_end <= link; s->link_end++) {
-        s->link[s->link_end] = (struct staged_link){0};
-    }
+    s->link_end = link + 1 > s->link_end ? link + 1 : s->link_end;
     return engine_prepare_link(s->engine, link);
 }
 
 bool stage_push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op) {
     struct batch *b = s->batch;
     if (!room_for_op(s) ||
-        !grow((void **)&b->link, &b->link_room, b->link_count, sizeof *b->link)) {
+        !array_room((void **)&b->link, &b->link_room, b->link_count, sizeof *b->link)) {
         return false;
     }
     b->link[b->link_count] = *op;
@@ -260,11 +241,10 @@ bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct
     }
     struct op_link whole = *op;
     if (!stage_room_for_flows(s, link, &whole.config) ||
-        (!known->declared && !remember(s, UNDO_LINK, link)) ||
+        (!known->declared && !stage_remember(s, UNDO_LINK, link)) ||
         !stage_push_link(s, OP_LINK, link, &whole)) {
         return stage_no_memory(r);
     }
-    s->undo_count += !known->declared;
     *known = (struct staged_link){true, op->source, op->dest, known->flows};
     return true;
 }
@@ -282,7 +262,7 @@ bool stage_set(struct stage *s, uint32_t link, const struct link_config *config,
 bool stage_push_group(struct stage *s, uint32_t group, const uint32_t *links, uint32_t count) {
     struct batch *b = s->batch;
     if (!room_for_op(s) ||
-        !grow((void **)&b->group, &b->group_room, b->group_count, sizeof *b->group)) {
+        !array_room((void **)&b->group, &b->group_room, b->group_count, sizeof *b->group)) {
         return false;
     }
     b->group[b->group_count].count = count;

@@ -33,7 +33,7 @@ struct staged_group {
 
 /* A declaration that abort takes back. */
 struct stage_undo {
-    enum { UNDO_NODE, UNDO_LINK, UNDO_GROUP } of;
+    enum undo_of { UNDO_NODE, UNDO_LINK, UNDO_GROUP } of;
     uint32_t number;
     struct staged_node node;
 };
@@ -81,7 +81,9 @@ bool stage_unbind(struct stage *s, uint32_t node, struct refusal *r);
 bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct refusal *r);
 bool stage_set(struct stage *s, uint32_t link, const struct link_config *config, struct refusal *r);
 
-/* stage_flows.c: reads the table of flows of a link, and keeps it. */
+/* stage_flows.c: reads `2:6000000:844000;4:8000000:900000`, or `0` for none; false where it is not
+ * written so. The other one keeps it for a link. */
+bool flow_rates_parse(const char *text, struct flow_rates *rates);
 bool stage_flow_rates(struct stage *s, const char *text, struct link_config *config,
                       struct refusal *r);
 
@@ -133,13 +135,15 @@ void stage_free_flows(struct stage *s);
 
 /* For stage_groups.c: one more change of a group; a link that leaves this node. */
 bool stage_push_group(struct stage *s, uint32_t group, const uint32_t *links, uint32_t count);
-bool stage_remember_group(struct stage *s, uint32_t group);
 bool stage_check_out(const struct stage *s, uint32_t node, uint32_t link, struct refusal *r);
+
+/* Room for an element of this number in an array that begins with zeroes; false without memory. */
+bool stage_room_for_number(void **array, uint32_t *room, uint32_t number, size_t element);
 
 /* For stage_paths.c: one more change of a link, and room for its declaration. */
 bool stage_push_link(struct stage *s, enum op_kind kind, uint32_t link, const struct op_link *op);
 bool stage_room_for_link(struct stage *s, uint32_t link);
-bool stage_remember_link(struct stage *s, uint32_t link);
+bool stage_remember(struct stage *s, enum undo_of of, uint32_t number);
 bool stage_check_node(const struct stage *s, uint32_t node, struct refusal *r);
 bool stage_no_memory(struct refusal *r);
 

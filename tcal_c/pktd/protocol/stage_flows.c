@@ -1,7 +1,13 @@
 /* Tables of flows of links, and the memory in which links count their flows. */
 #include "stage.h"
 
+#include "common/words.h"
+
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define TEXT_LIMIT (64u * FLOW_ROWS)
 
 void stage_free_flows(struct stage *s) {
     for (uint32_t link = 0; link < s->link_end; link++) {
@@ -12,6 +18,39 @@ void stage_free_flows(struct stage *s) {
         s->tables = table->next;
         free(table);
     }
+}
+
+static bool take_part(char **text, uint64_t limit, uint64_t *to) {
+    const char *word = strsep(text, ":");
+    return word && word_number(word, limit, to) && *to != 0;
+}
+
+/* FLOWS:BPS:BYTES */
+static bool take_row(char *text, struct flow_rate *row) {
+    return take_part(&text, UINT16_MAX, &row->flows) &&
+           take_part(&text, RATE_LIMIT_BPS, &row->rate_bps) &&
+           take_part(&text, QUEUE_LIMIT_BYTES, &row->queue_bytes) && !text;
+}
+
+bool flow_rates_parse(const char *text, struct flow_rates *rates) {
+    char copy[TEXT_LIMIT];
+    char *rest = copy;
+    uint64_t before = 1;
+    *rates = (struct flow_rates){0};
+    if (strcmp(text, "0") == 0) {
+        return true;
+    }
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy) {
+        return false;
+    }
+    for (char *word; (word = strsep(&rest, ";")); rates->count++) {
+        struct flow_rate *row = &rates->row[rates->count];
+        if (rates->count == FLOW_ROWS || !take_row(word, row) || row->flows <= before) {
+            return false;
+        }
+        before = row->flows;
+    }
+    return true;
 }
 
 bool stage_flow_rates(struct stage *s, const char *text, struct link_config *config,

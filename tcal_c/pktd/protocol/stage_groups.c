@@ -1,8 +1,6 @@
 /* Groups of links: declared as links are, and named by routes. */
 #include "stage.h"
 
-#include <stdlib.h>
-
 bool stage_check_group(const struct stage *s, uint32_t node, uint32_t group, struct refusal *r) {
     if (group >= s->group_room || !s->group[group].declared) {
         return refuse(r, "unknown", "group %u is not declared", group);
@@ -26,21 +24,8 @@ static bool check(const struct stage *s, uint32_t node, const uint32_t *links, u
 }
 
 static bool room_for_group(struct stage *s, uint32_t group) {
-    if (group >= s->group_room) {
-        uint32_t room = s->group_room ? s->group_room : 64;
-        while (room <= group) {
-            room *= 2;
-        }
-        struct staged_group *memory = realloc(s->group, room * sizeof *memory);
-        if (!memory) {
-            return false;
-        }
-        s->group = memory;
-        for (; s->group_room < room; s->group_room++) {
-            s->group[s->group_room] = (struct staged_group){0};
-        }
-    }
-    return spread_prepare(&s->engine->spread, group);
+    return stage_room_for_number((void **)&s->group, &s->group_room, group, sizeof *s->group) &&
+           spread_prepare(&s->engine->spread, group);
 }
 
 bool stage_group(struct stage *s, uint32_t group, uint32_t node, const uint32_t *links,
@@ -57,7 +42,7 @@ bool stage_group(struct stage *s, uint32_t group, uint32_t node, const uint32_t 
                       known->node);
     }
     /* Remembered first: taking back what was not done does no harm. */
-    if ((!known->declared && !stage_remember_group(s, group)) ||
+    if ((!known->declared && !stage_remember(s, UNDO_GROUP, group)) ||
         !stage_push_group(s, group, links, count)) {
         return stage_no_memory(r);
     }

@@ -52,7 +52,7 @@ bool stage_path(struct stage *s, const struct op_link *op, struct refusal *r) {
         fib_set(s->path, op->source, op->dest, op->dest, link);
     }
     /* Remembered first: taking back what was not done does no harm. */
-    if ((!known && !stage_remember_link(s, link)) || !stage_push_link(s, OP_PATH, link, op)) {
+    if ((!known && !stage_remember(s, UNDO_LINK, link)) || !stage_push_link(s, OP_PATH, link, op)) {
         return stage_no_memory(r);
     }
     s->link[link] = (struct staged_link){.declared = true, .source = op->source, .dest = op->dest};

@@ -313,6 +313,14 @@ void sim_pair(struct sim *sim, const char *properties) {
     sim_commit(sim);
 }
 
+struct sim *sim_first_link(const char *properties) {
+    struct sim *sim = sim_new(64 << 20);
+    sim_pair(sim, "rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal up=1");
+    sim_do(sim, "set 0 %s", properties);
+    sim_commit(sim);
+    return sim;
+}
+
 void sim_paths(struct sim *sim, const char *properties) {
     for (int i = 0; i < 3; i++) {
         sim_do(sim, "node %d ip=10.77.0.%d ip6=fd77:7473::%d", i, i + 1, i + 1);
@@ -342,4 +350,12 @@ uint64_t sim_stat(struct sim *sim, const char *question, const char *line_start,
         line++;
     }
     return strtoull(line, NULL, 10);
+}
+
+uint64_t sim_engine_stat(struct sim *sim, const char *key) {
+    char word[64];
+    snprintf(word, sizeof word, " %s=", key);
+    const char *found = strstr(sim_ask(sim, "stats engine"), word);
+    CHECK(found);
+    return strtoull(found + strlen(word), NULL, 10);
 }

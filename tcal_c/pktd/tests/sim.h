@@ -69,11 +69,17 @@ void sim_send(struct sim *sim, uint32_t port, const struct test_frame *frame);
  * 2->0 with the given properties, as the end of a link command. */
 void sim_pair(struct sim *sim, const char *properties);
 
+/* The same without properties, but for those of link 0. */
+struct sim *sim_first_link(const char *properties);
+
 /* Ports 0 and 1 attached, nodes 0 and 1 bound to them, node 2 elsewhere; a path from 0 to 1, 1 to 0
  * and 1 to 2 with the given properties, as the end of a path command. */
 void sim_paths(struct sim *sim, const char *properties);
 
 /* A number of a line `FIRST ...` of an answer, counted from 0. */
 uint64_t sim_stat(struct sim *sim, const char *question, const char *line_start, int field);
+
+/* A number of the answer to `stats engine`, which must be there. */
+uint64_t sim_engine_stat(struct sim *sim, const char *key);
 
 #endif

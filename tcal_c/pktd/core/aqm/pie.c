@@ -14,7 +14,6 @@
 #include "pktd/core/draws/draw.h"
 
 #define KEY_PIE 0x706965ull /* "pie" */
-#define KEY_OF_PROBE 0x70726F6265000000ull
 #define WHOLE ((1ull << 56) - 1)
 #define BURST_NS 150000000ull
 /* From such a delay on the probability grows by 2 % more an update. */
@@ -88,7 +87,7 @@ bool pie_hits(struct aqm *aqm, const struct piece *piece, uint64_t n, uint64_t a
     if (pie->sum < WHOLE / 100 * 85) {
         return false;
     }
-    uint64_t key = aqm->seed ^ KEY_PIE ^ (piece->frame->info.probe ? KEY_OF_PROBE : 0);
+    uint64_t key = draw_key(aqm->seed, KEY_PIE, piece->frame->info.probe);
     bool hits = pie->sum >= WHOLE / 2 * 17 || draw_bits(key, n) >> 8 < pie->drop;
     pie->sum = hits ? 0 : pie->sum;
     return hits;

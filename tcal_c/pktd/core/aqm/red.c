@@ -14,8 +14,7 @@
 #include "pktd/core/draws/draw.h"
 
 #define KEY_RED 0x726564ull /* "red" */
-#define KEY_OF_PROBE 0x70726F6265000000ull
-#define ONE (1ull << 32) /* of a part */
+#define ONE (1ull << 32)    /* of a part */
 #define MEAN_BITS 16
 #define WEIGHT_LIMIT 31u
 
@@ -75,7 +74,7 @@ static bool drawn(const struct aqm *aqm, const struct piece *piece, uint64_t n) 
     if (used + part >= all) {
         return part != 0;
     }
-    uint64_t key = aqm->seed ^ KEY_RED ^ (piece->frame->info.probe ? KEY_OF_PROBE : 0);
+    uint64_t key = draw_key(aqm->seed, KEY_RED, piece->frame->info.probe);
     /* None of these is more than 2^77. */
     return (u128)(draw_bits(key, n) >> 32) * (all - used) < part << 32;
 }

@@ -10,6 +10,11 @@ enum dist { DIST_NORMAL, DIST_UNIFORM, DIST_PARETO, DIST_PARETONORMAL, DIST_COUN
 /* Builds the tables. Call once, before any draw_jitter. */
 void draw_init(void);
 
+/* The key of one kind of draw: probes have draws of their own, and change none of others. */
+static inline uint64_t draw_key(uint64_t seed, uint64_t kind, bool probe) {
+    return seed ^ kind ^ (probe ? 0x70726F6265000000ull : 0); /* "probe" */
+}
+
 /* 64 uniform bits. */
 uint64_t draw_bits(uint64_t key, uint64_t n);
 

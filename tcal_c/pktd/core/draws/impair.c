@@ -14,14 +14,9 @@
 #define KEY_REORDER 0x72656F72646572ull /* "reorder" */
 #define KEY_REJECT 0x72656A656374ull    /* "reject" */
 #define KEY_BIT 0x626974ull             /* "bit" */
-#define KEY_OF_PROBE 0x70726F6265000000ull
-
-static uint64_t key_of(uint64_t seed, uint64_t key, bool probe) {
-    return seed ^ key ^ (probe ? KEY_OF_PROBE : 0);
-}
 
 static uint64_t bits(uint64_t seed, uint64_t key, bool probe, uint64_t n) {
-    return draw_bits(key_of(seed, key, probe), n);
+    return draw_bits(draw_key(seed, key, probe), n);
 }
 
 /* a / b in 2^-64, no more than almost 1. */
@@ -77,7 +72,7 @@ bool impair_lost(struct impair *impair, uint64_t seed, bool probe, uint64_t n, u
 }
 
 static bool happens(uint64_t seed, uint64_t key, bool probe, uint64_t n, uint64_t share) {
-    return draw_happens(key_of(seed, key, probe), n, share);
+    return draw_happens(draw_key(seed, key, probe), n, share);
 }
 
 unsigned impair_draw(const struct impair *impair, uint64_t seed, bool probe, uint64_t n) {

@@ -29,7 +29,6 @@ void ecn_mark(const struct packet_info *info, uint8_t *frame) {
     uint16_t before = get16(ip);
     ip[1] |= (uint8_t)(CE << shift_of(info));
     if (info->version == 4) {
-        uint32_t sum = (uint16_t)~get16(ip + 10) + (uint32_t)(uint16_t)~before + get16(ip);
-        put16(ip + 10, (uint16_t)~fold(sum));
+        resum16(ip, before, get16(ip));
     }
 }

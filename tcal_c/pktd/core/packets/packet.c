@@ -287,10 +287,9 @@ void packet_age(uint8_t *frame, uint32_t hops) {
         ip[7] = (uint8_t)(ip[7] - hops);
         return;
     }
-    /* The checksum by its difference alone (RFC 1624, equation 3). */
-    uint32_t sum = (~(uint32_t)get16(ip + 10) & 0xFFFF) + (~(uint32_t)get16(ip + 8) & 0xFFFF);
+    uint16_t before = get16(ip + 8);
     ip[8] = (uint8_t)(ip[8] - hops);
-    put16(ip + 10, (uint16_t)~fold(sum + get16(ip + 8)));
+    resum16(ip, before, get16(ip + 8));
 }
 
 bool packet_is_for_many(const struct packet_info *info, const uint8_t *frame) {

@@ -38,4 +38,9 @@ static inline uint16_t fold(uint32_t sum) {
     return (uint16_t)sum;
 }
 
+/* The checksum of an IPv4 header in which 16 bits have become others (RFC 1624, equation 3). */
+static inline void resum16(uint8_t *ip, uint16_t before, uint16_t now) {
+    put16(ip + 10, (uint16_t)~fold((uint16_t)~get16(ip + 10) + (uint32_t)(uint16_t)~before + now));
+}
+
 #endif

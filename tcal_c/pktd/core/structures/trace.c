@@ -6,7 +6,7 @@
  */
 #include "trace.h"
 
-#include <stdlib.h>
+#include "common/array.h"
 
 #define MS 1000000u
 #define BYTE_WORK (8 * (u128)NS_PER_S)
@@ -18,26 +18,12 @@ void trace_free(struct trace *t) {
     }
 }
 
-static bool grow(struct trace *t, void **array, size_t element) {
-    if (t->count < t->room) {
-        return true;
-    }
-    size_t room = t->room ? 2 * t->room : 64;
-    void *memory = realloc(*array, room * element);
-    if (!memory) {
-        return false;
-    }
-    *array = memory;
-    t->room = room;
-    return true;
-}
-
 bool trace_add_instant(struct trace *t, uint64_t after_ms, uint64_t count) {
     struct trace_instant last = t->count ? t->instant[t->count - 1] : (struct trace_instant){0, 0};
     uint64_t at_ms = last.at_ms + after_ms, total = last.total + count;
     if (after_ms > UINT32_MAX || count > UINT32_MAX || total > UINT32_MAX || count == 0 ||
         at_ms * MS > t->period_ns || (t->count && after_ms == 0) ||
-        !grow(t, (void **)&t->instant, sizeof *t->instant)) {
+        !array_room((void **)&t->instant, &t->room, t->count, sizeof *t->instant)) {
         return false;
     }
     t->instant[t->count++] = (struct trace_instant){(uint32_t)at_ms, (uint32_t)total};
@@ -62,7 +48,8 @@ bool trace_add_row(struct trace *t, uint64_t after_ns, const struct trace_row *v
         row.at_ns = 0;
         row.before = 0;
     }
-    if (row.at_ns >= t->period_ns || !grow(t, (void **)&t->row, sizeof *t->row)) {
+    if (row.at_ns >= t->period_ns ||
+        !array_room((void **)&t->row, &t->room, t->count, sizeof *t->row)) {
         return false;
     }
     t->row[t->count++] = row;
@@ -98,9 +85,9 @@ static size_t steps_until(const struct trace *t, uint64_t at) {
     return low;
 }
 
-/* Its part of the period it is in. */
+/* Since its steps last began. */
 static uint64_t within(const struct trace *t, uint64_t since_ns) {
-    return t->holds && since_ns >= t->period_ns ? t->period_ns - 1 : since_ns % t->period_ns;
+    return t->holds ? since_ns : since_ns % t->period_ns;
 }
 
 const struct trace_row *trace_row_at(const struct trace *t, uint64_t since_ns) {
@@ -109,7 +96,7 @@ const struct trace_row *trace_row_at(const struct trace *t, uint64_t since_ns) {
 
 u128 trace_served(const struct trace *t, uint64_t since_ns) {
     u128 before = t->holds ? 0 : since_ns / t->period_ns * whole_work(t);
-    uint64_t rest = t->holds ? since_ns : since_ns % t->period_ns;
+    uint64_t rest = within(t, since_ns);
     if (t->instant) {
         size_t steps = steps_until(t, rest / MS);
         return before + (steps ? (u128)t->instant[steps - 1].total * TRACE_OPPORTUNITY : 0);

@@ -50,6 +50,12 @@ static inline bool trace_serves(const struct trace *t) {
     return t->instant || t->fields & TRACE_RATE;
 }
 
+/* At `at_ns` of an experiment that began at `zero_ns`, how long since the trace began; 0 before. */
+static inline uint64_t trace_since(const struct trace *t, uint64_t zero_ns, uint64_t at_ns) {
+    int64_t time = (int64_t)(at_ns - zero_ns - t->begin_ns);
+    return time > 0 ? (uint64_t)time : 0;
+}
+
 void trace_free(struct trace *t);
 
 /* Adds `count` opportunities so many ms after the last instant (the first: after the beginning), or

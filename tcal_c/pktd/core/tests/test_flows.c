@@ -9,29 +9,6 @@ enum { FLOWS = 40, STEPS = 20000 };
 
 #define MS 1000000ull
 
-static void tables_are_read(void) {
-    struct flow_rates rates;
-    CHECK(flow_rates_parse("0", &rates) && rates.count == 0);
-    CHECK(flow_rates_parse("2:6000000:844000;40:8000000:900000", &rates) && rates.count == 2);
-    CHECK_EQ(rates.row[1].flows, 40);
-    CHECK_EQ(rates.row[1].rate_bps, 8000000);
-    CHECK_EQ(rates.row[1].queue_bytes, 900000);
-    static const char *const bad[] = {
-        "",          "1:1:1",           "2:1",    "2:1:1;", "2:1:1;2:1:1", "3:1:1;2:1:1",
-        "2:0:1",     "2:1:0",           "2:1:1 ", "-2:1:1", "2:+1:1",      "2:1:1;3",
-        "70000:1:1", "2:1:99999999999", "2:x:1",  "2::1",   "2:1:1;;3:1:1"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK(!flow_rates_parse(bad[i], &rates));
-    }
-    char text[40 * (FLOW_ROWS + 1)] = "2:1:1";
-    for (unsigned n = 3; n < FLOW_ROWS + 2; n++) {
-        sprintf(text + strlen(text), ";%u:1:1", n);
-    }
-    CHECK(flow_rates_parse(text, &rates) && rates.count == FLOW_ROWS);
-    strcat(text, ";60:1:1");
-    CHECK(!flow_rates_parse(text, &rates));
-}
-
 static struct frame *framed(struct pool *pool, const struct test_frame *from) {
     struct frame *frame = pool_frame(pool, from->bytes);
     memcpy(frame_bytes(frame), from->data, from->bytes);
@@ -248,7 +225,6 @@ static void a_link_counts_its_flows(void) {
 }
 
 void test_flows(void) {
-    tables_are_read();
     as_a_model_that_searches();
     only_payload_of_programs_counts();
     there_is_an_end_of_room();

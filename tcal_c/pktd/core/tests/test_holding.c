@@ -16,12 +16,6 @@
 
 static struct test_frame frame;
 
-static uint64_t engine_stat(struct sim *sim, const char *name) {
-    const char *at = strstr(sim_ask(sim, "stats engine"), name);
-    CHECK(at && at[strlen(name)] == '=');
-    return strtoull(at + strlen(name) + 1, NULL, 10);
-}
-
 static uint64_t of_link(struct sim *sim, int field) {
     const struct link_counters *c = &engine_link(sim->engine, 0)->count;
     const counter *fields[] = {&c->pkts, &c->out_pkts, &c->drop_queue, &c->drop_loss,
@@ -30,15 +24,6 @@ static uint64_t of_link(struct sim *sim, int field) {
 }
 
 enum { CAME, LEFT, NO_ROOM, LOST, DOWN };
-
-/* Two links each way, of which only the one that leaves node 0 has more. */
-static struct sim *first_link(const char *more) {
-    struct sim *sim = sim_new(POOL);
-    sim_pair(sim, PLAIN);
-    sim_do(sim, "set 0 %s", more);
-    sim_commit(sim);
-    return sim;
-}
 
 static void send_packets(struct sim *sim, uint32_t packets, size_t bytes) {
     make_packet(&frame, 0, 1, bytes);
@@ -56,7 +41,7 @@ static void times_are_those_of_other_links(void) {
         "interval:100000000;ecn:0"};
     static uint64_t at[2000];
     for (size_t kind = 0; kind < 3; kind++) {
-        struct sim *sim = first_link(kinds[kind]);
+        struct sim *sim = sim_first_link(kinds[kind]);
         uint64_t random = 9;
         for (int i = 0; i < 2000; i++) {
             make_packet(&frame, 0, 1, 60 + next_random(&random) % 1400);
@@ -74,7 +59,7 @@ static void times_are_those_of_other_links(void) {
             uint64_t off = sim->delivery[i].at_ns - at[i] + 2000;
             CHECK(off <= 4000); /* a part of a nanosecond is lost with each change of the rate */
         }
-        CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+        CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
         sim_free(sim);
     }
 }
@@ -87,7 +72,7 @@ static void super_packets_stay_together(void) {
                                         "1"};
     uint64_t last[3] = {0};
     for (size_t kind = 0; kind < 3; kind++) {
-        struct sim *sim = first_link(kinds[kind]);
+        struct sim *sim = sim_first_link(kinds[kind]);
         sim_do(sim, "set 1 %s", kinds[kind]);
         sim_commit(sim);
         make_frame(&frame, 4, TEST_TCP, 0, 1, 40 * 1448, 1448);
@@ -100,7 +85,7 @@ static void super_packets_stay_together(void) {
         }
         CHECK_EQ(segments, 40);
         CHECK(sim->count <= 2); /* 0.48 ms of service */
-        CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+        CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
         sim_free(sim);
     }
     CHECK(last[1] >= last[0] && last[1] - last[0] < 1000);
@@ -108,7 +93,7 @@ static void super_packets_stay_together(void) {
 }
 
 static void a_limit_of_packets_is_one_of_packets(void) {
-    struct sim *sim = first_link("rate=8000000 queue=1000000 pkts=10");
+    struct sim *sim = sim_first_link("rate=8000000 queue=1000000 pkts=10");
     send_packets(sim, 4, 1500);
     send_packets(sim, 20, 100);
     CHECK_EQ(of_link(sim, NO_ROOM), 14);
@@ -127,7 +112,7 @@ static void a_limit_of_packets_is_one_of_packets(void) {
 }
 
 static void the_backlog_is_what_waits(void) {
-    struct sim *sim = first_link("rate=8000000 queue=1000000 " EVERY);
+    struct sim *sim = sim_first_link("rate=8000000 queue=1000000 " EVERY);
     send_packets(sim, 10, 1000);
     CHECK_EQ(sim_stat(sim, "stats links", "0 ", 8), 10000);
     sim_run(sim, T0 + 3 * MS + MS / 2);
@@ -144,7 +129,7 @@ static void the_backlog_is_what_waits(void) {
 static void what_is_held_is_lost_with_the_link(void) {
     static const char *const kinds[] = {EVERY, CODEL "0", FQ_CODEL "1", PIE "0", RED "0"};
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
-        struct sim *sim = first_link("rate=8000000 delay=5000000 queue=1000000");
+        struct sim *sim = sim_first_link("rate=8000000 delay=5000000 queue=1000000");
         sim_do(sim, "set 0 %s", kinds[kind]);
         sim_commit(sim);
         send_packets(sim, 20, 1000);
@@ -153,7 +138,7 @@ static void what_is_held_is_lost_with_the_link(void) {
         sim_do(sim, "set 0 up=0");
         sim_commit(sim);
         CHECK_EQ(of_link(sim, DOWN), 18);
-        CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+        CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
         sim_run(sim, T0 + 50 * MS);
         CHECK_EQ(sim->count, 2);
         sim_do(sim, "set 0 up=1");
@@ -174,7 +159,7 @@ static void another_discipline_takes_over(void) {
     static const char *const kinds[] = {CODEL "0", FQ_CODEL "1",       "aqm=",  EVERY,
                                         PIE "0",   "pkts=0",           RED "1", FQ_CODEL "0",
                                         "aqm=",    EVERY " " CODEL "1"};
-    struct sim *sim = first_link("rate=8000000 queue=1000000");
+    struct sim *sim = sim_first_link("rate=8000000 queue=1000000");
     send_packets(sim, 20, 1000);
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
         sim_run(sim, T0 + (2 * kind + 1) * MS + MS / 2);
@@ -191,7 +176,7 @@ static void another_discipline_takes_over(void) {
 
 /* Without a rate nothing waits, whatever did. */
 static void an_unlimited_rate_sends_what_is_held(void) {
-    struct sim *sim = first_link("rate=8000000 queue=1000000 " CODEL "0");
+    struct sim *sim = sim_first_link("rate=8000000 queue=1000000 " CODEL "0");
     send_packets(sim, 10, 1000);
     sim_run(sim, T0 + 2 * MS + MS / 2);
     sim_do(sim, "set 0 rate=0");
@@ -236,7 +221,7 @@ static void marks_are_written(void) {
         unsigned segment;
     } sent[] = {{4, TEST_UDP, 0}, {6, TEST_UDP, 0}, {4, TEST_TCP, 1448}, {6, TEST_TCP, 1428}};
     for (size_t k = 0; k < sizeof sent / sizeof *sent; k++) {
-        struct sim *sim = first_link("rate=10000000 queue=10000000 " FQ_CODEL "1");
+        struct sim *sim = sim_first_link("rate=10000000 queue=10000000 " FQ_CODEL "1");
         uint32_t marks = 0, packets = 0;
         for (int i = 0; i < 400; i++) {
             size_t payload = sent[k].segment ? 4 * sent[k].segment : 1400;
@@ -255,7 +240,7 @@ static void marks_are_written(void) {
             check_sums(d->vnet.flags ? &d->vnet : NULL, d->data, d->bytes);
         }
         CHECK(marks > 1);
-        CHECK_EQ(engine_stat(sim, "marked"), marks);
+        CHECK_EQ(sim_engine_stat(sim, "marked"), marks);
         CHECK_EQ(packets, sent[k].segment ? 1600 : 400);
         CHECK_EQ(of_link(sim, NO_ROOM), 0);
         sim_free(sim);
@@ -265,7 +250,7 @@ static void marks_are_written(void) {
 static void what_cannot_be_marked_is_dropped(void) {
     static const char *const kinds[] = {CODEL "1", FQ_CODEL "1", PIE "1", RED "1"};
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
-        struct sim *sim = first_link("rate=10000000 queue=400000");
+        struct sim *sim = sim_first_link("rate=10000000 queue=400000");
         sim_do(sim, "set 0 %s", kinds[kind]);
         sim_commit(sim);
         for (int i = 0; i < 2000; i++) {
@@ -275,7 +260,7 @@ static void what_cannot_be_marked_is_dropped(void) {
         }
         sim_run(sim, sim->now_ns + 100000 * MS);
         CHECK(of_link(sim, NO_ROOM) > 3);
-        CHECK_EQ(engine_stat(sim, "marked"), 0);
+        CHECK_EQ(sim_engine_stat(sim, "marked"), 0);
         CHECK_EQ(of_link(sim, CAME), of_link(sim, LEFT) + of_link(sim, NO_ROOM));
         CHECK_EQ(sim->count, of_link(sim, LEFT));
         sim_free(sim);
@@ -341,22 +326,22 @@ static uint64_t chaos(uint64_t seed, uint64_t *marked) {
         }
     }
     sim_run(sim, sim->now_ns + 1000000 * MS);
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
-    CHECK_EQ(engine_stat(sim, "drop_nobuf"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "drop_nobuf"), 0);
     for (uint32_t link = 0; link < 2; link++) {
         const struct link_counters *c = &engine_link(sim->engine, link)->count;
         uint64_t gone = counter_get(&c->out_pkts) + counter_get(&c->drop_queue) +
                         counter_get(&c->drop_loss) + counter_get(&c->drop_down);
         uint64_t packets;
         CHECK(gone >= counter_get(&c->pkts)); /* copies are more */
-        CHECK(gone <= counter_get(&c->pkts) + engine_stat(sim, "duplicated"));
+        CHECK(gone <= counter_get(&c->pkts) + sim_engine_stat(sim, "duplicated"));
         CHECK_EQ(link_backlog(c, sim->now_ns, &packets), 0);
         CHECK_EQ(counter_get(&c->held_pkts), 0);
     }
     for (size_t i = 0; i < sim->count; i++) {
         sum = sum * 31 + sim->delivery[i].at_ns + sim->delivery[i].bytes;
     }
-    *marked += engine_stat(sim, "marked");
+    *marked += sim_engine_stat(sim, "marked");
     sim_free(sim);
     return sum;
 }
@@ -386,7 +371,7 @@ static void wrong_texts_are_refused(void) {
         "aqm=red;min:9;max:0;probability:1;avpkt:1;burst:0;ecn:0",
         "aqm=;",
         "pkts=715828"};
-    struct sim *sim = first_link("rate=8000000");
+    struct sim *sim = sim_first_link("rate=8000000");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK(strncmp(sim_ask(sim, "set 0 %s", wrong[i]), "err range ", 10) == 0);
     }
@@ -407,8 +392,8 @@ static void without_memory_nothing_passes(void) {
     sim_commit(sim);
     send_packets(sim, 5, 100);
     sim_run(sim, T0 + 1000 * MS);
-    CHECK(engine_stat(sim, "drop_nobuf") >= 9);
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    CHECK(sim_engine_stat(sim, "drop_nobuf") >= 9);
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
     sim_free(sim);
 }
 

@@ -41,14 +41,6 @@ static struct sim *row(void) {
     return sim;
 }
 
-static uint64_t engine_stat(struct sim *sim, const char *key) {
-    char word[64];
-    snprintf(word, sizeof word, " %s=", key);
-    const char *found = strstr(sim_ask(sim, "stats engine"), word);
-    CHECK(found);
-    return strtoull(found + strlen(word), NULL, 10);
-}
-
 static void send_with_ttl(struct sim *sim, int version, unsigned ttl) {
     make_frame(&frame, version, TEST_UDP, 0, 1, 100, 0);
     uint8_t *at = frame.data + ttl_at(version);
@@ -98,7 +90,7 @@ static void each_bridge_takes_one(void) {
         CHECK_EQ(sim->delivery[0].at_ns, T0 + 10 * MS);
         CHECK_EQ(sim->delivery[0].data[ttl_at(version)], 1);
         check_sums(&sim->delivery[0].vnet, sim->delivery[0].data, sim->delivery[0].bytes);
-        CHECK_EQ(engine_stat(sim, "expired"), 0);
+        CHECK_EQ(sim_engine_stat(sim, "expired"), 0);
         sim_free(sim);
     }
 }
@@ -146,8 +138,8 @@ static void who_has_none_left_hears_from_the_bridge(void) {
             if (version == 6) {
                 check_sums(NULL, d->data, d->bytes);
             }
-            CHECK_EQ(engine_stat(sim, "expired"), 1);
-            CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+            CHECK_EQ(sim_engine_stat(sim, "expired"), 1);
+            CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
             sim_free(sim);
         }
     }
@@ -172,7 +164,7 @@ static void not_everybody_hears_it(void) {
     }
     sim_run(sim, T0 + 10 * MS);
     CHECK_EQ(sim->count, 6);
-    CHECK_EQ(engine_stat(sim, "withheld"), 14);
+    CHECK_EQ(sim_engine_stat(sim, "withheld"), 14);
     send_with_ttl(sim, 4, 2);
     sim_run(sim, T0 + 20 * MS);
     CHECK_EQ(sim->count, 7);
@@ -182,7 +174,7 @@ static void not_everybody_hears_it(void) {
     }
     sim_run(sim, T0 + 1600 * MS);
     CHECK_EQ(sim->count, 8);
-    CHECK_EQ(engine_stat(sim, "expired"), 41);
+    CHECK_EQ(sim_engine_stat(sim, "expired"), 41);
     sim_free(sim);
 }
 

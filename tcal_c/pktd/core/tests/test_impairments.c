@@ -9,7 +9,6 @@
 
 #define T0 1000000000ull /* when a sim begins */
 #define MS 1000000ull
-#define POOL (64u << 20)
 #define PLAIN "rate=0 delay=0 jitter=0 loss=0 queue=0 dist=normal up=1"
 
 static struct test_frame frame;
@@ -106,21 +105,6 @@ static void extremes_are_themselves(void) {
 
 /* --- on links --- */
 
-static uint64_t engine_stat(struct sim *sim, const char *name) {
-    const char *at = strstr(sim_ask(sim, "stats engine"), name);
-    CHECK(at && at[strlen(name)] == '=');
-    return strtoull(at + strlen(name) + 1, NULL, 10);
-}
-
-/* Two links each way, of which only the one that leaves node 0 has more. */
-static struct sim *first_link(const char *more) {
-    struct sim *sim = sim_new(POOL);
-    sim_pair(sim, PLAIN);
-    sim_do(sim, "set 0 %s", more);
-    sim_commit(sim);
-    return sim;
-}
-
 /* One packet every `apart_ns`, with its number in its payload. */
 static void send_numbered(struct sim *sim, uint32_t packets, uint64_t apart_ns) {
     for (uint32_t i = 0; i < packets; i++) {
@@ -143,9 +127,9 @@ static void near(double got, double wanted, double deviation) {
 }
 
 static void copies_come_right_behind(void) {
-    struct sim *sim = first_link("duplicate=100000000 rate=8000000 queue=100000");
+    struct sim *sim = sim_first_link("duplicate=100000000 rate=8000000 queue=100000");
     send_numbered(sim, 5000, MS);
-    uint64_t copies = engine_stat(sim, "duplicated");
+    uint64_t copies = sim_engine_stat(sim, "duplicated");
     near((double)copies, 500, sqrt(5000 * 0.1 * 0.9));
     CHECK_EQ(sim->count, 5000 + copies);
     for (size_t i = 1; i < sim->count; i++) {
@@ -162,18 +146,18 @@ static void copies_come_right_behind(void) {
 }
 
 static void a_copy_that_finds_no_room_is_a_drop(void) {
-    struct sim *sim = first_link("duplicate=1000000000 rate=8000 queue=250");
+    struct sim *sim = sim_first_link("duplicate=1000000000 rate=8000 queue=250");
     make_packet(&frame, 0, 1, 200);
     sim_send(sim, 0, &frame);
     sim_run(sim, T0 + 10000 * MS);
     CHECK_EQ(sim->count, 1);
-    CHECK_EQ(engine_stat(sim, "duplicated"), 1);
+    CHECK_EQ(sim_engine_stat(sim, "duplicated"), 1);
     CHECK_EQ(sim_stat(sim, "stats links", "0 ", 5), 1);
     sim_free(sim);
 }
 
 static void segments_of_a_super_packet_are_copied_one_by_one(void) {
-    struct sim *sim = first_link("duplicate=300000000");
+    struct sim *sim = sim_first_link("duplicate=300000000");
     make_frame(&frame, 4, TEST_TCP, 0, 1, 40 * 1448, 1448);
     sim_send(sim, 0, &frame);
     sim_run(sim, T0 + 10000 * MS);
@@ -183,7 +167,7 @@ static void segments_of_a_super_packet_are_copied_one_by_one(void) {
         bytes += sim->delivery[i].bytes;
         headers++;
     }
-    uint64_t copies = engine_stat(sim, "duplicated");
+    uint64_t copies = sim_engine_stat(sim, "duplicated");
     CHECK(copies > 3 && copies < 25);
     CHECK_EQ(bytes - headers * 66, (40 + copies) * 1448);
     sim_free(sim);
@@ -214,7 +198,7 @@ static void damage_is_one_bit_behind_the_ip_header(void) {
     static const int version[] = {4, 6, 4};
     static const int protocol[] = {TEST_UDP, TEST_TCP, TEST_TCP};
     for (int kind = 0; kind < 3; kind++) {
-        struct sim *sim = first_link("corrupt=200000000");
+        struct sim *sim = sim_first_link("corrupt=200000000");
         make_frame(&frame, version[kind], protocol[kind], 0, 1, 333, 0);
         complete(&frame);
         for (int i = 0; i < 3000; i++) {
@@ -238,14 +222,14 @@ static void damage_is_one_bit_behind_the_ip_header(void) {
             bad++;
         }
         CHECK(seen[0] && seen[1]);
-        CHECK_EQ(engine_stat(sim, "corrupted"), bad);
+        CHECK_EQ(sim_engine_stat(sim, "corrupted"), bad);
         near((double)bad, 600, sqrt(3000 * 0.2 * 0.8));
         sim_free(sim);
     }
 }
 
 static void a_damaged_segment_leaves_its_neighbours_whole(void) {
-    struct sim *sim = first_link("corrupt=200000000");
+    struct sim *sim = sim_first_link("corrupt=200000000");
     make_frame(&frame, 6, TEST_TCP, 0, 1, 40 * 1428, 1428);
     sim_send(sim, 0, &frame);
     sim_run(sim, T0 + 10000 * MS);
@@ -260,16 +244,16 @@ static void a_damaged_segment_leaves_its_neighbours_whole(void) {
         }
     }
     CHECK(bad > 1 && bad < 20);
-    CHECK_EQ(bad, engine_stat(sim, "corrupted"));
+    CHECK_EQ(bad, sim_engine_stat(sim, "corrupted"));
     CHECK_EQ(payload, 40 * 1428);
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
     sim_free(sim);
 }
 
 /* --- order --- */
 
 static void some_come_later_and_the_others_in_order(void) {
-    struct sim *sim = first_link("delay=10000000 reorder=50000000 by=5000000");
+    struct sim *sim = sim_first_link("delay=10000000 reorder=50000000 by=5000000");
     send_numbered(sim, 4000, MS);
     CHECK_EQ(sim->count, 4000);
     uint32_t last = 0, late = 0;
@@ -282,7 +266,7 @@ static void some_come_later_and_the_others_in_order(void) {
         last = took == 10 * MS ? n : last;
         CHECK(i == 0 || sim->delivery[i].at_ns >= sim->delivery[i - 1].at_ns);
     }
-    CHECK_EQ(late, engine_stat(sim, "reordered"));
+    CHECK_EQ(late, sim_engine_stat(sim, "reordered"));
     near(late, 200, sqrt(4000 * 0.05 * 0.95));
     sim_free(sim);
 }
@@ -296,7 +280,8 @@ static int later(const void *a, const void *b) {
 static void each_packet_may_have_a_jitter_of_its_own(void) {
     enum { PACKETS = 20000 };
     static double own[PACKETS], sorted[PACKETS];
-    struct sim *sim = first_link("delay=100000000 jitter=10000000 dist=uniform reorder=1000000000");
+    struct sim *sim =
+        sim_first_link("delay=100000000 jitter=10000000 dist=uniform reorder=1000000000");
     send_numbered(sim, PACKETS, MS / 2);
     CHECK_EQ(sim->count, PACKETS);
     double sum = 0, product = 0;
@@ -352,8 +337,8 @@ static const struct delivery *refused(struct sim *sim, int version, int protocol
     make_frame(&frame, version, protocol, 0, 1, segment ? 10 * segment : 100, segment);
     sim_send(sim, 0, &frame);
     sim_run(sim, T0 + 100 * MS);
-    CHECK_EQ(engine_stat(sim, "rejected"), segment ? 10 : 1);
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "rejected"), segment ? 10 : 1);
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
     CHECK_EQ(sim->count, 1);
     CHECK_EQ(sim->delivery[0].port, 0);
     CHECK_EQ(sim->delivery[0].at_ns, T0 + 7 * MS); /* to the bridge and back */
@@ -365,7 +350,7 @@ static void tcp_is_reset(void) {
     for (int version = 4; version <= 6; version += 2) {
         size_t l4 = version == 4 ? 34 : 54;
         for (unsigned segment = 0; segment <= 1000; segment += 1000) {
-            struct sim *sim = first_link("up=1");
+            struct sim *sim = sim_first_link("up=1");
             const struct delivery *d = refused(sim, version, TEST_TCP, segment);
             check_sums(NULL, d->data, d->bytes);
             CHECK_EQ(d->bytes, l4 + 20);
@@ -394,13 +379,13 @@ static void a_connection_is_refused(void) {
 }
 
 static void all_else_is_unreachable(void) {
-    struct sim *sim = first_link("up=1");
+    struct sim *sim = sim_first_link("up=1");
     const struct delivery *d = refused(sim, 4, TEST_UDP, 0);
     CHECK_EQ(d->bytes, 14 + 20 + 8 + 128);
     CHECK(d->data[34] == 3 && d->data[35] == 3);
     CHECK(memcmp(d->data + 42, frame.data + 14, 128) == 0);
     sim_free(sim);
-    sim = first_link("up=1");
+    sim = sim_first_link("up=1");
     d = refused(sim, 6, TEST_UDP, 0);
     CHECK_EQ(d->bytes, 14 + 40 + 8 + 148);
     CHECK(d->data[54] == 1 && d->data[55] == 4);
@@ -434,7 +419,7 @@ static void errors_and_fragments_have_no_answer(void) {
 }
 
 static void an_answer_that_is_refused_ends_there(void) {
-    struct sim *sim = first_link("reject=1000000000");
+    struct sim *sim = sim_first_link("reject=1000000000");
     sim_do(sim, "set 1 reject=1000000000");
     sim_do(sim, "set 3 reject=1000000000");
     sim_commit(sim);
@@ -446,19 +431,19 @@ static void an_answer_that_is_refused_ends_there(void) {
     sim_send(sim, 0, &frame); /* refused at the bridge, and so is the answer */
     sim_run(sim, T0 + 100 * MS);
     CHECK_EQ(sim->count, 1);
-    CHECK_EQ(engine_stat(sim, "rejected"), 3);
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "rejected"), 3);
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
     sim_free(sim);
 }
 
 static void a_share_may_be_refused(void) {
-    struct sim *sim = first_link("reject=300000000");
+    struct sim *sim = sim_first_link("reject=300000000");
     make_packet(&frame, 0, 1, 100);
     for (int i = 0; i < 3000; i++) {
         sim_send(sim, 0, &frame);
     }
     sim_run(sim, T0 + 100 * MS);
-    near((double)engine_stat(sim, "rejected"), 900, sqrt(3000 * 0.3 * 0.7));
+    near((double)sim_engine_stat(sim, "rejected"), 900, sqrt(3000 * 0.3 * 0.7));
     CHECK_EQ(sim->count, 3000); /* each arrives, or its sender hears of it */
     sim_free(sim);
 }
@@ -467,7 +452,7 @@ static void a_share_may_be_refused(void) {
 
 /* The bridge's link to node 1 takes packets of `mtu`. */
 static struct sim *narrow(uint32_t mtu) {
-    struct sim *sim = first_link("delay=5000000");
+    struct sim *sim = sim_first_link("delay=5000000");
     sim_do(sim, "set 1 mtu=%u", mtu);
     sim_do(sim, "set 3 delay=2000000");
     sim_commit(sim);
@@ -499,7 +484,7 @@ static void who_forbids_fragments_hears_how_large_they_may_be(void) {
         packet_copy(&info, frame.data, 0, other.data, &copy);
         CHECK(memcmp(icmp + 8, other.data + 14, 60) == 0); /* the first segment, whole */
         CHECK(d->bytes <= REFUSAL_LIMIT);
-        CHECK_EQ(engine_stat(sim, "too_large"), sent[k].segment ? 10 : 1);
+        CHECK_EQ(sim_engine_stat(sim, "too_large"), sent[k].segment ? 10 : 1);
         sim_free(sim);
     }
 }
@@ -534,8 +519,8 @@ static void others_are_cut_into_fragments_that_fit(void) {
         }
         CHECK_EQ(whole_again(sim, 0, sim->count, again), 1480);
         CHECK(memcmp(again, other.data + 34, 1480) == 0);
-        CHECK_EQ(engine_stat(sim, "too_large"), 0);
-        CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+        CHECK_EQ(sim_engine_stat(sim, "too_large"), 0);
+        CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
         sim_free(sim);
     }
 }
@@ -568,8 +553,8 @@ static void what_fits_goes_as_it_is(void) {
 
 /* Changes while packets wait and travel, some out of order: all arrive, each once, by time. */
 static void changes_keep_what_is_on_its_way(void) {
-    struct sim *sim = first_link("delay=20000000 jitter=10000000 rate=2000000 queue=1000000 "
-                                 "reorder=400000000 duplicate=100000000");
+    struct sim *sim = sim_first_link("delay=20000000 jitter=10000000 rate=2000000 queue=1000000 "
+                                     "reorder=400000000 duplicate=100000000");
     for (uint32_t i = 0; i < 300; i++) {
         make_packet(&frame, 0, 1, 200);
         memcpy(frame.data + 60, &i, sizeof i);
@@ -591,25 +576,27 @@ static void changes_keep_what_is_on_its_way(void) {
     for (int i = 0; i < 300; i++) {
         CHECK(times[i] == 1 || times[i] == 2);
     }
-    CHECK_EQ(sim->count, 300 + engine_stat(sim, "duplicated"));
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim->count, 300 + sim_engine_stat(sim, "duplicated"));
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
     sim_free(sim);
 }
 
 static void what_waits_is_lost_with_the_link(void) {
-    struct sim *sim = first_link("delay=20000000 reorder=500000000 by=9000000 duplicate=500000000");
+    struct sim *sim =
+        sim_first_link("delay=20000000 reorder=500000000 by=9000000 duplicate=500000000");
     for (int i = 0; i < 100; i++) {
         sim_send(sim, 0, &frame);
     }
     sim_do(sim, "set 0 up=0");
     sim_commit(sim);
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
-    CHECK_EQ(sim_stat(sim, "stats links", "0 ", 7), 100 + engine_stat(sim, "duplicated"));
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim_stat(sim, "stats links", "0 ", 7), 100 + sim_engine_stat(sim, "duplicated"));
     sim_free(sim);
 }
 
 static void a_link_that_states_none_has_none(void) {
-    struct sim *sim = first_link("burst=8000 loss=500000000 duplicate=5 corrupt=5 reorder=5 by=5");
+    struct sim *sim =
+        sim_first_link("burst=8000 loss=500000000 duplicate=5 corrupt=5 reorder=5 by=5");
     sim_do(sim, "link 0 0 2 " PLAIN " seed=1");
     sim_commit(sim);
     struct link *link = engine_link(sim->engine, 0);
@@ -623,7 +610,7 @@ static void seeds_repeat_packet_by_packet(void) {
                                     "corrupt=100000000 reorder=300000000 jitter=0 by=4000000";
     uint64_t digest[2] = {0, 0};
     for (int run = 0; run < 2; run++) {
-        struct sim *sim = first_link(hard);
+        struct sim *sim = sim_first_link(hard);
         sim->engine->transit.digests = DIGESTS_TIMES;
         send_numbered(sim, 500, MS);
         digest[run] = counter_get(&engine_link(sim->engine, 0)->digest);

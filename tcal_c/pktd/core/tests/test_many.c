@@ -39,14 +39,6 @@ static struct sim *two_bridges(const char *bridge) {
     return sim;
 }
 
-static uint64_t engine_stat(struct sim *sim, const char *key) {
-    char word[64];
-    snprintf(word, sizeof word, " %s=", key);
-    const char *found = strstr(sim_ask(sim, "stats engine"), word);
-    CHECK(found);
-    return strtoull(found + strlen(word), NULL, 10);
-}
-
 static uint64_t offered(struct sim *sim, uint32_t link) {
     return counter_get(&engine_link(sim->engine, link)->count.pkts);
 }
@@ -147,10 +139,10 @@ static void a_link_carries_a_packet_once(void) {
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
         CHECK_EQ(offered(sim, links[i].link), links[i].pkts);
     }
-    CHECK_EQ(engine_stat(sim, "group_sent"), 1);
-    CHECK_EQ(engine_stat(sim, "group_delivered"), 4);
-    CHECK_EQ(engine_stat(sim, "group_unwanted"), 0);
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "group_sent"), 1);
+    CHECK_EQ(sim_engine_stat(sim, "group_delivered"), 4);
+    CHECK_EQ(sim_engine_stat(sim, "group_unwanted"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
     sim_free(sim);
 }
 
@@ -158,7 +150,7 @@ static void those_that_listen_hear_it(void) {
     struct sim *sim = two_bridges("");
     cast(sim, 0, GROUP, 5);
     CHECK_EQ(heard(sim), 0);
-    CHECK_EQ(engine_stat(sim, "group_unwanted"), 1);
+    CHECK_EQ(sim_engine_stat(sim, "group_unwanted"), 1);
     CHECK_EQ(sim_stat(sim, "stats ports", "0 ", 3), 1); /* so that it is told */
     join(sim, 0, GROUP);                                /* its kernel gives it its own */
     join(sim, 3, GROUP);
@@ -221,10 +213,10 @@ static void bridges_take_from_the_ttl_of_groups(void) {
     }
     cast(sim, 0, GROUP, 1);
     CHECK_EQ(heard(sim), 2 + 4); /* for its neighbours a bridge is a switch */
-    CHECK_EQ(engine_stat(sim, "expired"), 1);
+    CHECK_EQ(sim_engine_stat(sim, "expired"), 1);
     cast(sim, 0, GROUP, 2);
     CHECK_EQ(heard(sim), 2 + 4);
-    CHECK_EQ(engine_stat(sim, "expired"), 3); /* both copies, at the second bridge */
+    CHECK_EQ(sim_engine_stat(sim, "expired"), 3); /* both copies, at the second bridge */
     cast(sim, 0, GROUP, 3);
     for (size_t i = 0; i < sim->count; i++) {
         struct delivery *d = &sim->delivery[i];
@@ -232,7 +224,7 @@ static void bridges_take_from_the_ttl_of_groups(void) {
         CHECK_EQ(sum_of(d->data + 14, 20, 0), 0);
     }
     CHECK_EQ(heard(sim), 2 + 4 + 8 + 16);
-    CHECK_EQ(engine_stat(sim, "withheld"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "withheld"), 0);
     sim_free(sim);
 }
 
@@ -263,8 +255,8 @@ static void copies_meet_what_links_do(void) {
     sim_send(sim, 0, &frame);
     sim_run(sim, sim->now_ns + 10 * MS);
     CHECK_EQ(sim->count, 4); /* two fragments each */
-    CHECK_EQ(engine_stat(sim, "in_flight"), 0);
-    CHECK_EQ(engine_stat(sim, "drop_nobuf"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
+    CHECK_EQ(sim_engine_stat(sim, "drop_nobuf"), 0);
     sim_free(sim);
 }
 
