@@ -59,8 +59,7 @@ def derive(terms: PathTerms) -> DerivedPath:
             why += f" {quantities.rate(terms.capacity_bps)}"
             raise PathProblem("abw", why, "raise capacity= (100Mb where it is not stated)")
     wmax = terms.wmax_bytes or _window(terms)
-    flows = sorted({n for table in (terms.abw_up, terms.abw_down) for n, _ in table})
-    return DerivedPath(wmax, tuple(_row(terms, wmax, n) for n in flows))
+    return DerivedPath(wmax, tuple(_row(terms, wmax, n) for n in _flow_counts(terms)))
 
 
 def direction(terms: PathTerms, *, back: bool) -> dict[str, Any]:
@@ -108,10 +107,15 @@ def least_queue(flows: int, wmax_bytes: int, abw_bps: int, rtt_ns: int) -> int:
     return max(min(abw_bps * rtt_ns // _BITS_NS, flows * wmax_bytes), LEAST_QUEUE_BYTES)
 
 
+def _flow_counts(terms: PathTerms) -> list[int]:
+    """Of the rows of its tables."""
+    return sorted({n for table in (terms.abw_up, terms.abw_down) for n, _ in table})
+
+
 def _window(terms: PathTerms) -> int:
     """128 KB as in the paper where that is enough for the path; else the least power of two that
     leaves the queues as much time as the path takes, and room."""
-    flows = sorted({n for table in (terms.abw_up, terms.abw_down) for n, _ in table})
+    flows = _flow_counts(terms)
     if all(_spare(terms, WINDOW_BYTES, n) > 0 for n in flows):
         return WINDOW_BYTES
     window = 1 << 17

@@ -150,12 +150,12 @@ class StaticActions(RunningActions):
             self._only_one_way(found, a, b)
         up_bps, down_bps, symmetric = self._rates(found)
         trace_up, trace_down = self._traces(found)
-        self._check_queue(found.get("queue"), max(up_bps or 0, down_bps or 0))
+        queue = self.queue_size(found.get("queue"))
+        self._check_queue(found.get("queue"), queue, max(up_bps or 0, down_bps or 0))
         limits = (up_bps or trace_up, down_bps or trace_down)
         one_way = (limits[0] is None) != (limits[1] is None) and not symmetric and not directed
         if self.errors == errors and one_way:
             self._check_other_way(found)
-        queue = self.queue_size(found.get("queue"))
         traced = trace_up is not None or trace_down is not None
         managed = self._managed(found.get("aqm"), limited=bool(up_bps or down_bps or traced))
         if traced and (managed or (queue is not None and queue.unit == "packets")):
@@ -386,9 +386,10 @@ class StaticActions(RunningActions):
             self.sink.warning("TS0906", prop.span, message)
         return ast.QueueSize(size, unit)
 
-    def _check_queue(self, prop: WrittenProperty | None, rate_bps: int) -> None:
+    def _check_queue(
+        self, prop: WrittenProperty | None, queue: ast.QueueSize | None, rate_bps: int
+    ) -> None:
         """One that is given as a time, at the link's higher rate."""
-        queue = None if prop is None else self.queue_size(prop)
         if prop is None or queue is None or queue.unit != "ns":
             return
         if rate_bps * queue.value > MAX_QUEUE_BYTES * 8 * 10**9:

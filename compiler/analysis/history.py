@@ -13,10 +13,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from compiler.plan.event_kinds import DOWN, UP
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.paths.equal_ways import equal_ways
 from compiler.plan.paths.flows import PROBES, FlowChoice, FlowTuple
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK
@@ -177,16 +179,9 @@ class History:
 
     def equal_routes(self, src: int, dst: int, epoch: int) -> Iterator[tuple[int, ...]]:
         """The links of all paths that flows from one instance to another are shared out over."""
-        todo: list[tuple[int, tuple[int, ...]]] = [(src, ())]
-        while todo:
-            node, links = todo.pop()
-            if node == dst:
-                yield links
-                continue
-            if len(links) > len(self.core.rows) + 2:
-                raise PlanError(ROUTES, f"epoch {epoch} routes in a circle at node {node}")
-            equal = self._next(node, dst, epoch, [])
-            todo += [(self.topology.links[one].dst, (*links, one)) for one in reversed(equal)]
+        leads = partial(self._next, dst=dst, epoch=epoch, cells=[])
+        ways = equal_ways(src, dst, leads, self.topology.links, f"epoch {epoch}")
+        return (links for _, links in ways)
 
     def _next(self, node: int, dst: int, epoch: int, cells: list[int]) -> tuple[int, ...]:
         """As NetworkState.next_links; adds the cell that it looks at, if any."""

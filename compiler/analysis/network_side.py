@@ -7,10 +7,11 @@ column of the table, which rows lead through given rows, and what the way from a
 from __future__ import annotations
 
 from array import array
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from itertools import islice
 
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.paths.equal_ways import equal_ways
 from compiler.plan.paths.path_properties import (
     NOTHING,
     Stretch,
@@ -165,7 +166,7 @@ class NetworkSide:
             return []
         key = self.source_row[src], self.column[dst]
         if key not in self._ways:
-            self._ways[key] = list(islice(self._between(*key), MOST_EQUAL))
+            self._ways[key] = self._between(*key)
         found = []
         for between in self._ways[key]:
             links = [link for link in (first, *between, last) if link != NO_LINK]
@@ -175,16 +176,15 @@ class NetworkSide:
             found.append((total, tuple(self.topology.links[link].name for link in links)))
         return found
 
-    def _between(self, row: int, column: int) -> Iterator[tuple[int, ...]]:
-        """The links of all ways from a row to the column's anchor."""
-        todo: list[tuple[int, tuple[int, ...]]] = [(row, ())]
-        while todo:
-            row, links = todo.pop()
-            if row == self.anchor_row[column]:
-                yield links
-                continue
-            if len(links) > len(self.core.rows):
-                raise PlanError(ROUTES, f"the route at row {row} is in a circle")
-            for link in reversed(self._leads(row, column)):
-                if self.links[link].up:
-                    todo.append((self.row_at[link], (*links, link)))
+    def _between(self, row: int, column: int) -> list[tuple[int, ...]]:
+        """The links of all ways from a row to the column's anchor, up to MOST_EQUAL."""
+        core = self.core
+
+        def leads(node: int) -> list[int]:
+            links = self._leads(core.row_of[node], column)
+            return [link for link in links if self.links[link].up]
+
+        ways = equal_ways(
+            core.rows[row], core.columns[column], leads, self.topology.links, "a network"
+        )
+        return [links for _, links in islice(ways, MOST_EQUAL)]

@@ -64,12 +64,17 @@ def _value(word: str, old: Any, assignment: ast.Assignment) -> Any:
     return _number(old or 0, assignment.op, value, least=0 if word in ("rtt", "latency") else 1)
 
 
-def _number(old: int, op: ast.Op, value: int, least: int = 1) -> int:
-    new = value
+def number_after(old: int, op: ast.Op, value: int) -> int:
+    """What an assignment makes of a number; a factor is in billionths."""
+    if op is ast.Op.ASSIGN:
+        return value
     if op is ast.Op.SCALE:
-        new = (old * value + PPB // 2) // PPB
-    elif op is not ast.Op.ASSIGN:
-        new = old + value if op is ast.Op.ADD else old - value
+        return (old * value + PPB // 2) // PPB
+    return old + value if op is ast.Op.ADD else old - value
+
+
+def _number(old: int, op: ast.Op, value: int, least: int = 1) -> int:
+    new = number_after(old, op, value)
     if new < least:
         raise NoChange(f"would be {'zero' if new == 0 else 'negative'}", "take less off it")
     return new

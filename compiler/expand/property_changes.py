@@ -113,11 +113,9 @@ def _check_kind(link: LinkNow, assignment: ast.Assignment, *, alone: bool, ramp:
             why = "is a property of measured paths, not of links,"
             raise Illegal(f"the {prop}", why, "links have rate=, queue= and latency=")
         return
-    if FIELDS.get(prop) == "rate_bps":
-        why = "is no property of a measured path"
-        raise Illegal(f"the {prop}", why, f"write abw{'' if prop == 'rate' else f'-{prop}'}=RATE")
-    if FIELDS.get(prop) == "trace":
-        raise Illegal(f"the {prop}", "is no property of a measured path", "write abw=RATE")
+    if FIELDS.get(prop) in ("rate_bps", "trace"):
+        way = f"-{prop}" if prop in ("up", "down") else ""
+        raise Illegal(f"the {prop}", "is no property of a measured path", f"write abw{way}=RATE")
     if prop == "aqm" or assignment.word in ("packets", "ns"):
         why = "of a measured path follows from what was measured, in bytes"
         raise Illegal(f"the {prop}", why, "write queue=SIZE")
@@ -260,10 +258,7 @@ def _value(prop: str, old: int, assignment: ast.Assignment) -> int:
     assert value is not None
     if rate and old == 0:
         raise Illegal("the rate", "is unlimited and has no relative change", f"write `{prop}=RATE`")
-    if op is ast.Op.SCALE:
-        new = (old * value + PPB // 2) // PPB
-    else:
-        new = old + value if op is ast.Op.ADD else old - value
+    new = path_changes.number_after(old, op, value)
     if new < 0 or (new == 0 and (rate or prop == "queue")):
         what = f"the {'rate' if rate else prop}"
         raise Illegal(what, f"would be {'negative' if new < 0 else 'zero'}", "take less off it")
@@ -290,18 +285,14 @@ def _check(link: LinkState, taken: int, before: LinkState) -> None:
     if link.aqm and not link.rate_bps and before.rate_bps:
         why = "cannot be unlimited: without a rate no packet waits for its aqm"
         raise Illegal("the rate", why, "write `set aqm=none` with it")
-    if taken and (link.aqm or link.queue_packets):
+    managed = "the aqm" if link.aqm else "the queue in packets" if link.queue_packets else ""
+    if taken and managed:
         why = f"and {taken:,} b/s of background: nobody knows which of its packets would be dropped"
-        raise Illegal(
-            "the aqm" if link.aqm else "the queue in packets",
-            why,
-            "end one of them first: another queue, or background 0",
-            AQM_TAKEN,
-        )
-    if link.trace and (link.aqm or link.queue_packets):
-        what = "the aqm" if link.aqm else "the queue in packets"
+        hint = "end one of them first: another queue, or background 0"
+        raise Illegal(managed, why, hint, AQM_TAKEN)
+    if link.trace and managed:
         why = "is not for links that follow a trace, whose queues count bytes"
-        raise Illegal(what, why, "end one of them first: set trace=none", AQM_TRACED)
+        raise Illegal(managed, why, "end one of them first: set trace=none", AQM_TRACED)
     if taken and not link.rate_bps:
         why = f"cannot be unlimited: {taken:,} b/s of background are taken from it"
         raise Illegal("the rate", why, "write `background 0` first", "TS0216")

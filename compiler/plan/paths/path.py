@@ -8,12 +8,13 @@ collapsing of Kollaps and Thunderstorm; exact rounding rules in docs/plan.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.paths.equal_ways import equal_ways
 from compiler.plan.paths.flows import PROBES, FlowChoice, FlowTuple
 from compiler.plan.paths.path_properties import (
     NOTHING,
@@ -98,36 +99,23 @@ class Paths:
         start, end = core.anchor[src], core.anchor[dst]
         back = self._part(dst, src, self._flow.back())
         found = []
-        for share, links in islice(self._all(start, end), most):
+        leads, links_of = partial(self._leads, end=end), self._state.topology.links
+        ways = equal_ways(start, end, leads, links_of, f"epoch {self._state.epoch}")
+        for one_in, links in islice(ways, most):
             total = NOTHING
             for link in links:
                 total = joined(total, of_link(self._state.links[link]))
-            part = self._with_ends(src, dst, _Part(total, links, share < 1))
+            part = self._with_ends(src, dst, _Part(total, links, one_in > 1))
             if part is None:
                 break
-            found.append(EqualPath(share, self._path(src, dst, part, back)))
+            found.append(EqualPath(Fraction(1, one_in), self._path(src, dst, part, back)))
         if not found:
             return 1, [EqualPath(Fraction(1), PathProperties(src, dst, None, None, ()))]
         count = len(found) if len(found) < most else self._count(start, end)
         return count, found
 
-    def _all(self, start: int, end: int) -> Iterator[tuple[Fraction, tuple[int, ...]]]:
-        """All ways from one core node to another."""
-        todo: list[tuple[int, Fraction, tuple[int, ...]]] = [(start, Fraction(1), ())]
-        while todo:
-            node, share, links = todo.pop()
-            if node == end:
-                yield share, links
-                continue
-            if len(links) == len(self._state.core.rows):
-                raise self._circle(node)
-            equal = self._leads(node, end)
-            for link in reversed(equal):
-                to = self._state.topology.links[link].dst
-                todo.append((to, share / len(equal), (*links, link)))
-
     def _count(self, start: int, end: int) -> int:
-        """How many those are."""
+        """How many ways there are from one core node to another."""
         known, todo = {end: 1}, [start]
         while todo:
             node = todo[-1]
