@@ -216,8 +216,10 @@ void holding_change(struct transit *t, struct link *link, const struct link_conf
         const struct aqm_config *is = link->aqm ? &link->aqm->is : &config->aqm;
         change_aqm(t, link, another ? &config->aqm : is, at_ns);
     }
-    bool asked = config->fields & LINK_AQM ? config->aqm.kind : link->aqm && link->aqm->is.kind;
-    link->holds = link->packets || asked;
+    if (config->fields & LINK_AQM) {
+        link->managed = config->aqm.kind != AQM_NONE;
+    }
+    link->holds = link->packets || link->managed;
     if (!link->aqm) {
         return;
     }

@@ -114,6 +114,7 @@ struct link {
     bool obstructs; /* it rejects, or has an MTU */
     bool impairs;   /* something of `impair` beside that */
     bool holds;     /* its queue holds its packets (holding.c) */
+    bool managed;   /* a discipline is asked for, whether there is memory for it or not */
     struct link_counters count;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
     struct link_usage told;

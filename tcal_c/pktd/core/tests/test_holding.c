@@ -386,13 +386,24 @@ static void without_memory_nothing_passes(void) {
     sim_commit(sim);
     send_packets(sim, 5, 100);
     for (uint32_t link = 0; link < 4; link++) {
-        sim_do(sim, "set %u aqm=fq_codel;target:5;interval:100;quantum:1514;flows:16384;ecn:0",
+        sim_do(sim,
+               "set %u aqm=fq_codel;target:5;interval:100;quantum:1514;flows:16384;ecn:0 pkts=0",
                3 - link);
     }
     sim_commit(sim);
     send_packets(sim, 5, 100);
     sim_run(sim, T0 + 1000 * MS);
     CHECK(sim_engine_stat(sim, "drop_nobuf") >= 9);
+    uint64_t lost = sim_engine_stat(sim, "drop_nobuf");
+    for (uint32_t link = 0; link < 4; link++) { /* another change does not give it any */
+        sim_do(sim, "set %u delay=1000000 queue=500000", link);
+    }
+    sim_commit(sim);
+    sim_forget(sim);
+    send_packets(sim, 5, 100);
+    sim_run(sim, T0 + 2000 * MS);
+    CHECK_EQ(sim->count, 0);
+    CHECK_EQ(sim_engine_stat(sim, "drop_nobuf"), lost + 5);
     CHECK_EQ(sim_engine_stat(sim, "in_flight"), 0);
     sim_free(sim);
 }
