@@ -141,20 +141,23 @@ class Queue:
 def queues(crossed: tuple[PlannedWay, ...], *, draws: bool) -> tuple[Queue, ...]:
     """Of the links at which something may happen to a probe. `draws`: they draw jitter for each
     packet, as netem does."""
-    found = []
-    for link, state in _links(crossed):
-        drain_ns, queue_bytes = 0, most_queue(state)
-        if state.rate_bps:
-            drain_ns = (queue_bytes + PACKET_BYTES) * 8 * 10**9 // least_rate(state)
-        jitter_ns = state.jitter_ns if draws else 0
-        if state.rate_bps or jitter_ns:
-            pace_bps = state.capacity_bps or state.rate_bps
-            remembers_ns = MOST_LOOK_BACK_NS if state.aqm.startswith("red;") else 0
-            spare = _spare_bytes(state)
-            found.append(
-                Queue(link, pace_bps, queue_bytes, spare, drain_ns, jitter_ns, remembers_ns)
-            )
-    return tuple(found)
+    found = (queue_of(link, state, draws=draws) for link, state in _links(crossed))
+    return tuple(queue for queue in found if queue.pace_bps or queue.jitter_ns)
+
+
+def queue_of(link: int, state: LinkState, *, draws: bool) -> Queue:
+    drain_ns, queue_bytes = 0, most_queue(state)
+    if state.rate_bps:
+        drain_ns = (queue_bytes + PACKET_BYTES) * 8 * 10**9 // least_rate(state)
+    return Queue(
+        link=link,
+        pace_bps=state.capacity_bps or state.rate_bps,
+        queue_bytes=queue_bytes,
+        spare_bytes=_spare_bytes(state),
+        drain_ns=drain_ns,
+        jitter_ns=state.jitter_ns if draws else 0,
+        remembers_ns=MOST_LOOK_BACK_NS if state.aqm.startswith("red;") else 0,
+    )
 
 
 def _spare_bytes(state: LinkState) -> int:
@@ -173,18 +176,27 @@ _NO_WAIT = Wait(0, may_drop=False, crowded=False)
 def wait(traffic: Traffic, met: tuple[Queue, ...], sent_ns: int, until_ns: int) -> Wait:
     """Of a probe that was on its way from `sent_ns` to `until_ns`."""
     most_ns, may_drop, crowded = 0, False, False
-    told_ns, within = traffic.told_by(until_ns), traffic.links.within
+    told_ns = traffic.told_by(until_ns)
     for queue in met:
         if queue.pace_bps:
-            begin_ns = max(sent_ns - min(queue.drain_ns, MOST_LOOK_BACK_NS), 0)
-            offered = within(queue.link, begin_ns, told_ns)
-            most_ns += queue.held_ns(offered)
-            if queue.remembers_ns:
-                offered = within(queue.link, max(sent_ns - queue.remembers_ns, 0), told_ns)
-            may_drop |= offered > max(queue.spare_bytes, PROBE_BYTES)
+            held_ns, drops = wait_at(traffic, queue, sent_ns, told_ns)
+            most_ns += held_ns
+            may_drop |= drops
         if queue.jitter_ns:
             crowded |= _density(traffic, queue.link, sent_ns) * 4 * queue.jitter_ns > 0.2
     return Wait(most_ns, may_drop, crowded) if most_ns or may_drop or crowded else _NO_WAIT
+
+
+def wait_at(traffic: Traffic, queue: Queue, from_ns: int, told_ns: int) -> tuple[int, bool]:
+    """How long the queue of a link with a rate may hold up what comes from one time on and is
+    counted by the other, and whether it may drop it."""
+    within = traffic.links.within
+    begin_ns = max(from_ns - min(queue.drain_ns, MOST_LOOK_BACK_NS), 0)
+    offered = within(queue.link, begin_ns, told_ns)
+    held_ns = queue.held_ns(offered)
+    if queue.remembers_ns:
+        offered = within(queue.link, max(from_ns - queue.remembers_ns, 0), told_ns)
+    return held_ns, offered > max(queue.spare_bytes, PROBE_BYTES)
 
 
 def _density(traffic: Traffic, link: int, at_ns: int) -> float:

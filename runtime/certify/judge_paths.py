@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, islice
-from operator import sub
+from operator import sub, truediv
 from typing import Any
 
 from compiler.plan.properties import LinkState, most_queue, most_rate
@@ -32,7 +32,7 @@ from runtime.certify.judged_probes import (
     grouped,
 )
 from runtime.certify.planned_paths import Planned, PlannedWay
-from runtime.certify.traced_way import RunTraces, most_bits, of_run
+from runtime.certify.traced_way import RunTraces, of_run, serving
 from runtime.certify.traffic import Traffic
 from runtime.judge.verdict import Judge, milliseconds, quantity
 from runtime.probing.probe_intervals import LARGE_BYTES
@@ -348,8 +348,7 @@ def judge_rates(
             last_ns = stretch.end_ns - delivered.bucket_ns
             at_once = _at_once(stretch.there.states)
             counted = delivered.between(key, begin_ns, last_ns + 1)
-            limit = _limit(stretch.there, known) or _always(rate)
-            best = windows.busiest(*counted, at_once, limit)
+            best = windows.busiest(*counted, at_once, rate, _limit(stretch.there, known))
             if best is None:
                 continue
             at_ns, bps, later_bps, rate = best
@@ -368,21 +367,18 @@ def _at_once(states: Sequence[LinkState]) -> int:
 _Limit = Callable[[int, int], float]  # b/s, of what was delivered from one time to another
 
 
-def _always(rate: float) -> _Limit:
-    return lambda _from_ns, _to_ns: rate
-
-
 def _limit(way: PlannedWay, known: RunTraces | None) -> _Limit | None:
     """What the traces of a way let through; None if none of them has a rate. What waited behind
     them at other links comes beside it."""
-    if known is None or most_bits(way, known, 0, 1) is None:
+    traces = serving(way, known)
+    if not traces:
         return None
     others = [state for state in way.states if state.rate_bps and not state.trace]
     least = min((float(most_rate(state)) for state in others), default=math.inf)
     waits = 8 * sum(map(most_queue, others))
 
     def limit(from_ns: int, to_ns: int) -> float:
-        bits = most_bits(way, known, from_ns - way.totals.delay_ns, to_ns) or 0
+        bits = min(one.bits(from_ns - way.totals.delay_ns, to_ns) for one in traces)
         return max(min((bits + waits) * 1e9 / (to_ns - from_ns), least), 1.0)
 
     return limit
@@ -401,11 +397,16 @@ class _Windows:
         self._spans_ns: list[int] = []
 
     def busiest(
-        self, begins: Sequence[int], counts: Sequence[int], at_once: int, limit: _Limit
+        self,
+        begins: Sequence[int],
+        counts: Sequence[int],
+        at_once: int,
+        rate: float,
+        limit: _Limit | None,
     ) -> tuple[int, float, float, float] | None:
         """When the most was delivered within a window beside what is possible then: at least at
-        which rate; at which rate all of it but `at_once` bytes; and what the possible one is. The
-        first windows are shorter than the others."""
+        which rate; at which rate all of it but `at_once` bytes; and what the possible one is, which
+        is `rate` unless `limit` tells. The first windows are shorter than the others."""
         if not begins or begins[-1] + self._bucket_ns - begins[0] < self._span_ns:
             return None
         if begins != self._begins:
@@ -415,9 +416,12 @@ class _Windows:
         totals = map(sub, islice(until, 1, None), before)
         found = list(zip(totals, self._spans_ns, strict=True))
         rates = [(total - at_once) * 8e9 / ns for total, ns in found]
-        ends = (begin + self._bucket_ns for begin in begins)
-        most = [limit(end - ns, end) for end, ns in zip(ends, self._spans_ns, strict=True)]
-        at = max(range(len(rates)), key=lambda one: rates[one] / most[one])
+        most = [rate] * len(rates)
+        if limit is not None:
+            ends = (begin + self._bucket_ns for begin in begins)
+            most = [limit(end - ns, end) for end, ns in zip(ends, self._spans_ns, strict=True)]
+        shares = list(map(truediv, rates, most))
+        at = shares.index(max(shares))
         bps = found[at][0] * 8e9 / found[at][1]
         return begins[self._firsts[at]], bps, rates[at], most[at]
 

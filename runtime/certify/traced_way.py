@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from compiler.plan.followed import FollowedTraces
 from compiler.plan.properties import LinkState
@@ -18,8 +19,11 @@ from runtime.certify.expected_delay import (
     PACKET_BYTES,
     PROBE_BYTES,
     ExpectedDelay,
+    Queue,
     Wait,
+    queue_of,
     reach,
+    wait_at,
 )
 from runtime.certify.planned_paths import Planned, PlannedWay
 from runtime.certify.traffic import Traffic
@@ -93,7 +97,11 @@ def of_run(planned: Planned) -> RunTraces | None:
     return None if planned.traces is None else RunTraces(planned.traces, planned.start_ns)
 
 
-Hop = tuple[int, LinkState, LinkTrace | None]
+class Hop(NamedTuple):
+    link: int
+    state: LinkState
+    trace: LinkTrace | None
+    queue: Queue  # where no trace serves it
 
 
 class TracedWay:
@@ -104,7 +112,7 @@ class TracedWay:
 
     def expected(self, usual: ExpectedDelay) -> ExpectedDelay:
         """What varies cannot be told by the deviation of all delays."""
-        varied = [one.jittered(state) for _, state, one in self._hops if one is not None]
+        varied = [hop.trace.jittered(hop.state) for hop in self._hops if hop.trace is not None]
         states = [state for found in varied for state in found]
         cut = usual.cut or any(state.delay_ns < reach(state) for state in states)
         return replace(usual, varies=True, mixed=usual.mixed or bool(states), cut=cut)
@@ -113,7 +121,7 @@ class TracedWay:
         """Beside the planned delay, of a probe that was on its way until then at most."""
         low, high, planned, may_drop = sent_ns, sent_ns, 0, False
         told_ns = traffic.told_by(until_ns)
-        for link, state, trace in self._hops:
+        for link, state, trace, queue in self._hops:
             planned += state.delay_ns
             if trace is not None and trace.serves:
                 low = max(low - SLOP_NS, sent_ns)
@@ -121,14 +129,11 @@ class TracedWay:
                 offered = traffic.links.within(link, begin, told_ns)
                 size = min(max(offered, PROBE_BYTES), state.queue_bytes + PACKET_BYTES)
                 low, high = trace.leaves(low, 1), trace.leaves(high + SLOP_NS, size)
+                may_drop |= offered > max(state.queue_bytes, PROBE_BYTES)
             elif state.rate_bps:
-                drain = (state.queue_bytes + PACKET_BYTES) * 8 * 10**9 // state.rate_bps
-                begin = max(low - min(drain, MOST_LOOK_BACK_NS), 0)
-                offered = traffic.links.within(link, begin, told_ns)
-                high += min(offered * 8 * 10**9 // state.rate_bps, drain)
-            else:
-                offered = 0
-            may_drop |= offered > max(state.queue_bytes, PROBE_BYTES)
+                held_ns, drops = wait_at(traffic, queue, low, told_ns)
+                high += held_ns
+                may_drop |= drops
             least, most = (
                 trace.delays(low, high + 1, state) if trace else (state.delay_ns, state.delay_ns)
             )
@@ -147,10 +152,10 @@ def traced(crossed: Sequence[PlannedWay], known: RunTraces | None) -> TracedWay 
 def _hops(crossed: Sequence[PlannedWay], known: RunTraces) -> Iterator[Hop]:
     for way in crossed:
         for link, state in zip(way.links, way.states, strict=True):
-            yield link, state, known.of(state)
+            yield Hop(link, state, known.of(state), queue_of(link, state, draws=False))
 
 
-def most_bits(way: PlannedWay, known: RunTraces, from_ns: int, to_ns: int) -> int | None:
-    """What the traces of a way let through between two times; None: none of them has a rate."""
-    found = [known.of(state) for state in way.states]
-    return min((one.bits(from_ns, to_ns) for one in found if one and one.serves), default=None)
+def serving(way: PlannedWay, known: RunTraces | None) -> list[LinkTrace]:
+    """Of the traces of a way those that have a rate."""
+    found = [known.of(state) for state in way.states] if known is not None else []
+    return [one for one in found if one is not None and one.serves]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.certify.scene import MS, SECOND, Fault, Scene, whats
+from tests.certify.scene import INTERVAL_NS, MS, SECOND, Fault, Scene, whats
 
 TDL = """service a img=x
 service b img=x
@@ -95,3 +95,24 @@ def test_no_pair_gets_more_than_the_trace_lets_through(
     verdict = found.judged()
     assert verdict["state"] == state, verdict["reasons"]
     assert whats(verdict) == ([] if state == "valid" else ["path_rate"])
+
+
+@pytest.mark.parametrize(("more", "state"), [("aqm=codel", "valid"), ("queue=2MB", "invalid")])
+def test_what_drops_early_beside_a_trace_explains_losses(
+    tmp_path: Path, more: str, state: str
+) -> None:
+    """A queue that drops early may do so long before it is full; one that does not, may not."""
+    (tmp_path / "cell.trace").write_text("1\n")
+    text = TDL.replace("30KB", "2MB").replace(
+        "b--s latency=5ms", f"b--s latency=5ms rate=40Mb {more}"
+    )
+    found = Scene(tmp_path, text, pairs=ONE_WAY)
+    found.flow("a.0", "b.0", 4_000_000)
+    found.probe(
+        lambda sent, delay: (
+            behind([1])(sent, delay) if sent % (10 * INTERVAL_NS) < 7 * INTERVAL_NS else None
+        )
+    )
+    verdict = found.judged()
+    assert verdict["state"] == state, verdict["reasons"]
+    assert whats(verdict) == ([] if state == "valid" else ["path_loss"])
