@@ -97,7 +97,7 @@ def of_run(planned: Planned) -> RunTraces | None:
     return None if planned.traces is None else RunTraces(planned.traces, planned.start_ns)
 
 
-class Hop(NamedTuple):
+class CrossedLink(NamedTuple):
     link: int
     state: LinkState
     trace: LinkTrace | None
@@ -107,7 +107,7 @@ class Hop(NamedTuple):
 class TracedWay:
     """Of ways of which a link at least follows a trace."""
 
-    def __init__(self, hops: Sequence[Hop]) -> None:
+    def __init__(self, hops: Sequence[CrossedLink]) -> None:
         self._hops = hops
 
     def expected(self, usual: ExpectedDelay) -> ExpectedDelay:
@@ -149,10 +149,10 @@ def traced(crossed: Sequence[PlannedWay], known: RunTraces | None) -> TracedWay 
     return TracedWay(list(_hops(crossed, known)))
 
 
-def _hops(crossed: Sequence[PlannedWay], known: RunTraces) -> Iterator[Hop]:
+def _hops(crossed: Sequence[PlannedWay], known: RunTraces) -> Iterator[CrossedLink]:
     for way in crossed:
         for link, state in zip(way.links, way.states, strict=True):
-            yield Hop(link, state, known.of(state), queue_of(link, state, draws=False))
+            yield CrossedLink(link, state, known.of(state), queue_of(link, state, draws=False))
 
 
 def serving(way: PlannedWay, known: RunTraces | None) -> list[LinkTrace]:

@@ -1,7 +1,7 @@
 /* Nodes, and the links and routes between them. */
 #include "commands.h"
 
-#include "common/array.h"
+#include "pktd/core/structures/array.h"
 
 #include <string.h>
 

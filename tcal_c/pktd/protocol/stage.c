@@ -7,7 +7,7 @@
  */
 #include "stage.h"
 
-#include "common/array.h"
+#include "pktd/core/structures/array.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "trace.h"
 
-#include "common/array.h"
+#include "array.h"
 
 #define MS 1000000u
 #define BYTE_WORK (8 * (u128)NS_PER_S)

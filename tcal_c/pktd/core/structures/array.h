@@ -1,6 +1,6 @@
 /* Arrays that grow. */
-#ifndef COMMON_ARRAY_H
-#define COMMON_ARRAY_H
+#ifndef PKTD_ARRAY_H
+#define PKTD_ARRAY_H
 
 #include <stdbool.h>
 #include <stdlib.h>
