@@ -15,9 +15,9 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PLAN
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
-# Of the state of a link, in this order; rare ones at the end are left out where all are 0.
-FIELDS = ("up", *(row.field for row in NUMBERS))
-_RARE = sum(row.rare for row in NUMBERS)
+# Of the state of a link, in this order; rare ones at the end are left out where all are nothing.
+FIELDS = ("up", *(row.field for row in NUMBERS), "aqm")
+_RARE = sum(row.rare for row in NUMBERS) + 1
 
 
 def read(directory: HeldDirectory) -> Plan:
@@ -64,13 +64,14 @@ def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, 
                 f" {MOST_CHANGES} changes"
             )
             break
-        links = [[link, *_numbers(state)] for link, state in epoch.links]
+        links = [[link, *_values(state)] for link, state in epoch.links]
         found.append(
             {"at_ns": epoch.at_ns, "nodes": [list(one) for one in epoch.nodes], "links": links}
         )
     return found
 
 
-def _numbers(state: LinkState) -> list[int]:
-    found = [int(getattr(state, name)) for name in FIELDS]
-    return found if has_rare(state) else found[:-_RARE]
+def _values(state: LinkState) -> list[int | str]:
+    """Numbers, and of the queue's discipline the name alone."""
+    values = [int(getattr(state, name)) for name in FIELDS[:-1]]
+    return [*values, state.aqm.partition(";")[0]] if has_rare(state) else values[: 1 - _RARE]

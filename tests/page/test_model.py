@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from runtime.page import downsample, page_logs, page_traffic
+from compiler.pipeline import compile_source, write
+from compiler.plan.reader import read_plan
+from runtime.page import downsample, page_logs, page_network, page_traffic
 from runtime.page.grid import TimeGrid, grid, packed
 from runtime.page.page_data import gather
 from runtime.page.page_file import embedded, render
@@ -297,3 +299,14 @@ def test_moments_of_a_log_are_thinned_and_bounds_stay_right() -> None:
     assert growth.bounds(15) == growth.bounds(25) == (100, 250)
     assert growth.bounds(90) == (700, 850)
     assert growth.bounds(91) == (850, None)
+
+
+def test_a_link_says_who_manages_its_queue(tmp_path: Path) -> None:
+    text = "service a\nservice b\nlink a--b rate=1Mb latency=1ms aqm=codel;ecn\n"
+    text += "at 2s a--b set aqm=none\nat 3s quit\n"
+    write(compile_source(text, filename="exp.tdl", seed=None), tmp_path / "plan")
+    network = page_network.record(read_plan(tmp_path / "plan"), None, [])
+    fields = ["link", *network["fields"]]
+    first = [epoch["links"][0] for epoch in network["epochs"] if epoch["links"]]
+    said = [dict(zip(fields, row, strict=False)).get("aqm") for row in first]
+    assert said == ["codel", None]

@@ -365,19 +365,22 @@ class ProgramSupervisor:
 
     def _look(self) -> None:
         for node, program in self._programs.items():
-            for report in program.reports.read(self._now):
-                at_ns = self._since(report.at_ns)
-                self._reported(node, report.line, report.event, at_ns, report.fields)
-                order = report.fields.get("order")
-                program.left |= report.event == "left" or (report.event, order) == LEFT_ALREADY
-            if program.reports.over:
-                self._warn(node, "are longer than any that are read to the end")
-            elif program.reports.odd:
-                self._warn(node, "have lines that a tstorm-hold does not write")
-            if program.hold is not None and not program.gone and not program.hold.alive():
-                program.gone = True
-                event = "released" if program.gated else "gone"
-                self._reported(node, 0, event, self._since(self._now()), {})
+            self._look_at(node, program)
+
+    def _look_at(self, node: int, program: HeldProgram) -> None:
+        for report in program.reports.read(self._now):
+            at_ns = self._since(report.at_ns)
+            self._reported(node, report.line, report.event, at_ns, report.fields)
+            order = report.fields.get("order")
+            program.left |= report.event == "left" or (report.event, order) == LEFT_ALREADY
+        if program.reports.over:
+            self._warn(node, "are longer than any that are read to the end")
+        elif program.reports.odd:
+            self._warn(node, "have lines that a tstorm-hold does not write")
+        if program.hold is not None and not program.gone and not program.hold.alive():
+            program.gone = True
+            event = "released" if program.gated else "gone"
+            self._reported(node, 0, event, self._since(self._now()), {})
 
     def _reported(
         self, node: int, line: int, event: str, elapsed_ns: int, fields: Mapping[str, object]
@@ -405,20 +408,21 @@ class ProgramSupervisor:
             if program.hold is not None and program.hold.alive():
                 program.left = False
                 program.hold.order("leave")
-                ends[node] = self._until_left(program, program.hold, self._ending(node))
+                ends[node] = self._until_left(node, program, program.hold)
             elif program.gated and program.uid:
                 ends[node] = podend.leave(program.uid, self._census, self._ending(node))
         results = await asyncio.gather(*ends.values(), return_exceptions=True)
+        self._look()
         return [node for node, result in zip(ends, results, strict=True) if result]
 
-    async def _until_left(self, program: HeldProgram, hold: Hold, ending: PodEnding) -> str:
+    async def _until_left(self, node: int, program: HeldProgram, hold: Hold) -> str:
         """'' as soon as nothing runs under it, and it has said so. Without its word, nothing that
         runs may also be a program that is about to start, or one whose end is not reported yet."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + ending.whole_seconds + KILL_SECONDS
+        end = loop.time() + self._ending(node).whole_seconds + KILL_SECONDS
         while True:
             idle = hold.idle()
-            self._look()
+            self._look_at(node, program)
             late = loop.time() > end
             if idle and (late or program.left or not hold.alive() or not program.reports.readable):
                 return ""

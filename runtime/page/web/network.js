@@ -276,7 +276,7 @@ const RARE = [
   ["mtu_bytes", (n) => `packets of up to ${bytes(n)}`],
   ["capacity_bps", (n) => `capacity ${rate(n)}, shared with others`],
   ["wmax_bytes", (n) => `windows of ${bytes(n)}`],
-  ["aqm", (text) => text.split(";")[0]],
+  ["aqm", (name) => `queue managed by ${name}`],
   ["queue_packets", (n) => `queue of ${n} packets`],
 ];
 
