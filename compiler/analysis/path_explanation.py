@@ -12,7 +12,7 @@ from itertools import islice
 
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
-from compiler.plan.followed import Followed, of_plan
+from compiler.plan.followed import Followed, FollowedTraces, of_plan
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.types import Event
@@ -85,10 +85,11 @@ def story(history: History, src: int, dst: int, at_ns: int) -> Story:
     later = number + 1 < len(changes)
     until = history.starts[changes[number + 1][0]] if later else history.plan.end_ns
     span = (history.starts[changes[number][0]], until)
+    known = of_plan(history.plan)
     return Story(
         at_ns=at_ns,
-        there=_direction(history, src, dst, walks[0], epoch, span),
-        back=_direction(history, dst, src, walks[1], epoch, span),
+        there=_direction(history, src, dst, walks[0], epoch, span, known),
+        back=_direction(history, dst, src, walks[1], epoch, span, known),
         last=_change(history, changes, number) if number else None,
         next=_change(history, changes, number + 1) if later else None,
         number=number,
@@ -97,7 +98,13 @@ def story(history: History, src: int, dst: int, at_ns: int) -> Story:
 
 
 def _direction(
-    history: History, src: int, dst: int, walk: RouteWalk, epoch: int, span: tuple[int, int]
+    history: History,
+    src: int,
+    dst: int,
+    walk: RouteWalk,
+    epoch: int,
+    span: tuple[int, int],
+    known: FollowedTraces,
 ) -> Direction:
     nodes = history.topology.nodes
     hops: tuple[Hop, ...] = ()
@@ -106,17 +113,18 @@ def _direction(
     if walk.arrives:
         if walk.shared:
             equal = sum(1 for _ in islice(history.equal_routes(src, dst, epoch), MOST_EQUAL))
-        hops = tuple(_hops(history, walk, epoch, span))
+        hops = tuple(_hops(history, walk, epoch, span, known))
     else:
         found = obstacles(history, src, dst, epoch)
     return Direction(nodes[src].name, nodes[dst].name, hops, found, equal)
 
 
-def _hops(history: History, walk: RouteWalk, epoch: int, span: tuple[int, int]) -> Iterable[Hop]:
+def _hops(
+    history: History, walk: RouteWalk, epoch: int, span: tuple[int, int], known: FollowedTraces
+) -> Iterable[Hop]:
     states = [history.link(link, epoch) for link in walk.links]
     least = path_properties.of_links(states).rate_bps
     stretch = path_properties.NOTHING
-    known = of_plan(history.plan) if any(state.trace for state in states) else None
     for link, state in zip(walk.links, states, strict=True):
         stretch = path_properties.joined(stretch, path_properties.of_link(state))
         yield Hop(
@@ -124,7 +132,7 @@ def _hops(history: History, walk: RouteWalk, epoch: int, span: tuple[int, int]) 
             state=state,
             total=path_properties.totals(stretch),
             bottleneck=bool(least) and state.rate_bps == least,
-            follows=known.between(state, *span) if known else None,
+            follows=known.between(state, *span),
         )
 
 

@@ -107,7 +107,7 @@ class Rows:
     def _starts(self) -> list[int]:
         return [row.at_ns for row in self.rows]
 
-    @property
+    @cached_property
     def means(self) -> tuple[int, ...]:
         return tuple(one.mean for one in self.ranges(0, self.period_ns, holds=False))
 
@@ -124,9 +124,18 @@ class Rows:
             yield row, until - at
             at = until
 
+    def _shares(self, begin_ns: int, end_ns: int, *, holds: bool) -> Iterator[tuple[int, int]]:
+        """The same in no order: all whole rounds of a loop at once."""
+        begin = max(begin_ns, 0)
+        rounds = 0 if holds else max(end_ns - begin, 0) // self.period_ns
+        if rounds:
+            for row, span in self._spans(0, self.period_ns, holds=False):
+                yield row, span * rounds
+        yield from self._spans(begin + rounds * self.period_ns, end_ns, holds=holds)
+
     def bits(self, begin_ns: int, end_ns: int, *, holds: bool = False) -> int:
         place = self.fields.index("rate_bps")
-        spans = self._spans(begin_ns, end_ns, holds=holds)
+        spans = self._shares(begin_ns, end_ns, holds=holds)
         return sum(self.rows[row].values[place] * span for row, span in spans) // SECOND
 
     def when(self, since_ns: int, size: int, *, holds: bool = False) -> int:
@@ -151,7 +160,7 @@ class Rows:
         return dict(zip(self.fields, self.rows[row].values, strict=True))
 
     def ranges(self, begin_ns: int, end_ns: int, *, holds: bool) -> tuple[TraceRange, ...]:
-        spans = list(self._spans(begin_ns, end_ns, holds=holds))
+        spans = list(self._shares(begin_ns, end_ns, holds=holds))
         length = sum(span for _, span in spans)
         found = []
         for place in range(len(self.fields)):
