@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compiler.analysis.plan_diff import compare_plans
 from compiler.origin import explain_event
@@ -13,7 +15,7 @@ from compiler.pipeline import Compilation, compile_source, write
 from compiler.plan.followed import of_plan
 from compiler.plan.format import PlanError
 from compiler.plan.reader import decode, read_plan
-from compiler.plan.traces import Opportunities, Rows
+from compiler.plan.traces import Opportunities, Rows, TraceRow
 from compiler.sources import RecordedFiles, SourceFolder
 from compiler.trace_files import BadTrace, parse
 from tdl.diagnostics import TdlError
@@ -117,6 +119,25 @@ def test_csv_gives_what_it_has(folder: Path) -> None:
         (2_500_000, 0, 4 * MBIT),
         (15_000_000, 10_000_000, 30_000_000),
     ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9 * MBIT)), min_size=1, max_size=4),
+    st.integers(0, 60),
+    st.integers(1, 60),
+    st.booleans(),
+)
+def test_a_stretch_has_what_its_instants_have(
+    steps: list[tuple[int, int]], begin: int, length: int, holds: bool
+) -> None:
+    starts = [sum(span for span, _ in steps[:at]) for at in range(len(steps))]
+    rows = [TraceRow(at, (rate,)) for at, (_, rate) in zip(starts, steps, strict=True)]
+    trace = Rows(("rate_bps",), sum(span for span, _ in steps), rows)
+    end = begin + length
+    rates = [trace.at(at, holds=holds)["rate_bps"] for at in range(begin, end)]
+    assert trace.bits(begin, end, holds=holds) == sum(rates) // 10**9
+    [found] = trace.ranges(begin, end, holds=holds)
+    assert tuple(found) == (sum(rates) // length, min(rates), max(rates))
 
 
 @pytest.mark.parametrize(
