@@ -139,13 +139,20 @@ managed = st.one_of(
     ),
     st.builds(
         "fq_codel;target:{};interval:{};quantum:{};flows:{};ecn:{}".format,
-        *(_TIMES, st.integers(10**9, 10**10)),
-        *(st.integers(256, 5000), st.integers(1, 2000), st.integers(0, 1)),
+        _TIMES,
+        st.integers(10**9, 10**10),
+        st.integers(256, 5000),
+        st.integers(1, 2000),
+        st.integers(0, 1),
     ),
     st.builds(
         "red;min:{};max:{};probability:{};avpkt:{};burst:{};ecn:{}".format,
-        *(st.integers(1, 1000), st.integers(1001, 2000), st.integers(1, 10**9)),
-        *(st.integers(1, 1500), st.integers(0, 99), st.integers(0, 1)),
+        st.integers(1, 1000),
+        st.integers(1001, 2000),
+        st.integers(1, 10**9),
+        st.integers(1, 1500),
+        st.integers(0, 99),
+        st.integers(0, 1),
     ),
 )
 

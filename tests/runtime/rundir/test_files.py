@@ -496,7 +496,9 @@ def test_hosts_name_bridges_that_answer(plan_of: Compile) -> None:
     assert not any(line.endswith(" b") for line in etchosts.text(silent, hops=True).split("\n"))
     only = read_plan(plan_of("network ipv6\n" + text)).topology
     assert etchosts.text(only, hops=True).split("\n")[-3:] == [
-        *("fd77:7473::1:0 b", "fd77:7473::1:1 a-0", ""),
+        "fd77:7473::1:0 b",
+        "fd77:7473::1:1 a-0",
+        "",
     ]
 
 
