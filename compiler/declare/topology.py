@@ -9,7 +9,7 @@ addresses by docs/tdl.md: instance k has 10.77.0.0 + k + 1 and fd77:7473:: + k +
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,10 +97,7 @@ def expand(
     pairs: list[range] = []
     for link in declared.links:
         first = len(links) // 2
-        for position, a in enumerate(_ends(ends, link.a.text, link.a_index)):
-            others = _ends(ends, link.b.text, link.b_index)
-            for b in others[position + 1 :] if link.is_mesh else others:
-                links += _directions(link, a, b, node_of, seed)
+        links += _links(link, ends, node_of, seed)
         pairs.append(range(first, len(links) // 2))
     topology = Topology(
         services=tuple(services),
@@ -184,21 +181,31 @@ def _bridge_addresses(instances: int, index: int) -> tuple[str, str]:
     return ipv4, f"fd77:7473::1:{index:x}"
 
 
-def _directions(
-    link: ast.LinkStatement, a: str, b: str, node_of: Mapping[str, int], seed: int
-) -> tuple[Link, Link]:
+def _links(
+    link: ast.LinkStatement,
+    ends: Mapping[str, Sequence[str]],
+    node_of: Mapping[str, int],
+    seed: int,
+) -> Iterator[Link]:
+    """Both directions between each two nodes that the statement stands for."""
+    (there, back), tags = _states(link), texts(link.tags)
+    for position, a in enumerate(_ends(ends, link.a.text, link.a_index)):
+        others = _ends(ends, link.b.text, link.b_index)
+        for b in others[position + 1 :] if link.is_mesh else others:
+            for src, dst, state in ((a, b, there), (b, a, back)):
+                name = f"{src}->{dst}"
+                yield Link(name, node_of[src], node_of[dst], link_seed(seed, name), tags, state)
+
+
+def _states(link: ast.LinkStatement) -> tuple[LinkState, LinkState]:
+    """Of its way there and of its way back."""
     other = link.back or link
     down = other.up_bps if link.back or link.symmetric else link.down_bps
     trace_back = other.trace_up if link.back else link.trace_down
-    states = _state(link, link.up_bps, link.trace_up), _state(other, down, trace_back)
+    there, back = _state(link, link.up_bps, link.trace_up), _state(other, down, trace_back)
     if link.path is not None:
-        states = _path_state(link.path, states[0]), _path_state(link.path, states[1], back=True)
-    tags = texts(link.tags)
-    there, back = f"{a}->{b}", f"{b}->{a}"
-    return (
-        Link(there, node_of[a], node_of[b], link_seed(seed, there), tags, states[0]),
-        Link(back, node_of[b], node_of[a], link_seed(seed, back), tags, states[1]),
-    )
+        return _path_state(link.path, there), _path_state(link.path, back, back=True)
+    return there, back
 
 
 def _path_state(terms: ast.PathTerms, own: LinkState, *, back: bool = False) -> LinkState:
