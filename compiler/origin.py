@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.analysis.effects import Effects, effects
+from compiler.declare.measured_delays import measure
 from compiler.declare.trace_numbers import follow
 from compiler.expand.recorder import Origin, Recorder
 from compiler.pipeline import elaborate
@@ -44,7 +45,9 @@ def _origin(plan: Plan, event: Event) -> Origin:
     if partial.failed:
         raise _other_release(plan, TdlError(partial.diagnostics))
     file, traces = follow(partial.file, RecordedFiles(plan), sink)
-    _, timeline = elaborate(file, sink, plan.seed, recorder, traces=traces.planned)
+    file, delays = measure(file, RecordedFiles(plan), sink)
+    recorded = (traces.planned, delays.planned)
+    _, timeline = elaborate(file, sink, plan.seed, recorder, recorded=recorded)
     if sink.failed:
         raise _other_release(plan, TdlError(sink.found))
     if timeline.events != plan.events:

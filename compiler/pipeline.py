@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from compiler.declare.measured_delays import measure
 from compiler.declare.model import Model, build
 from compiler.declare.recovery import also_wrong
 from compiler.declare.service_files import attach
-from compiler.declare.topology import NO_FILES
+from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
 from compiler.declare.trace_numbers import follow
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, expand
@@ -25,7 +26,7 @@ from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, PlanFile, PlannedTrace, Topology
+from compiler.plan.types import Event, PlanFile, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
@@ -101,7 +102,9 @@ def compile_source(
         raise TdlError(sink.found)
     attachments = attach(partial.file, sources, sink)
     file, traces = follow(partial.file, sources, sink)
-    model, timeline = elaborate(file, sink, seed, files=attachments.files, traces=traces.planned)
+    file, delays = measure(file, sources, sink)
+    recorded = (traces.planned, delays.planned)
+    model, timeline = elaborate(file, sink, seed, files=attachments.files, recorded=recorded)
     expectations = expect(model, timeline, sink)
     own = figures(model, sink)
     if sink.failed:
@@ -117,6 +120,7 @@ def compile_source(
         snapshots=bypassed.through(snapshots(model.topology, timeline.events)),
         attached=attachments.contents,
         traces=traces.contents,
+        delays=delays.contents,
         includes={member(path): data for path, data in partial.includes.items()},
         expectations=expectations,
         figures=own,
@@ -135,7 +139,7 @@ def elaborate(
     seed: int | None = None,
     recorder: Recorder | None = None,
     files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
-    traces: tuple[PlannedTrace, ...] = (),
+    recorded: Recorded = NOTHING_RECORDED,
 ) -> tuple[Model, Timeline]:
     """The model and its timeline, with as many instances as the joins ask for.
 
@@ -147,7 +151,7 @@ def elaborate(
     needed: dict[str, int] = {}
     while True:
         attempt = Sink()
-        model = build(file, attempt, seed, raised, files, traces)
+        model = build(file, attempt, seed, raised, files, recorded)
         if model.oversized and raised != needed:
             raised = dict(needed)
             continue

@@ -1,7 +1,7 @@
 """Where the files that a source names come from. The compiler itself looks at no file system.
 
-`files=` of a service names files and folders, `include` texts, `trace=` what a link follows;
-`Sources` gives what they hold.
+`files=` of a service names files and folders, `include` texts, `trace=` what a link follows and
+`dist=` what its jitter is drawn from; `Sources` gives what they hold.
 `Folder` reads them beside the TDL file, `Recorded` takes them from the plan of an earlier
 compilation, `NOWHERE` has none. What is wrong with a name goes to the sink, at its place.
 """
@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from compiler.plan import traces
+from compiler import delay_files, trace_files
+from compiler.plan import delay_tables, traces
+from compiler.plan.delay_tables import DelayTable
 from compiler.plan.format import MAX_ATTACHED_BYTES, PlanError
 from compiler.plan.reader import Plan
-from compiler.trace_files import MOST_BYTES, BadTrace, parse
+from compiler.trace_files import MOST_BYTES, BadTrace
 from tdl import ast
 from tdl.bounds import MAX_FILE_BYTES
 from tdl.diagnostics import Sink
 from tdl.preprocess.includes import NO_TEXTS, NoTextError
 from tdl.suggest import did_you_mean
 
+T = TypeVar("T")
 MAX_FILES = 10_000  # of one service
 _PASSED_OVER = "__pycache__"  # what running a Python program leaves behind
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not be waited for
@@ -51,6 +54,9 @@ class Sources(Protocol):
     def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:
         """What a link is to follow; None after a report."""
 
+    def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:
+        """What a jitter is drawn from; None after a report."""
+
 
 class _Nowhere:
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
@@ -70,6 +76,12 @@ class _Nowhere:
         message = f"{wanted.source!r} cannot be read: this text has no folder"
         hint = "give a TDL file, beside which the files are"
         sink.error("TS0171", wanted.span, message, hint)
+        return None
+
+    def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:
+        message = f"{wanted.source!r} cannot be read: this text has no folder"
+        hint = "give a TDL file, beside which the files are"
+        sink.error("TS0178", wanted.span, message, hint)
         return None
 
 
@@ -105,6 +117,13 @@ class RecordedFiles:
             if one.name == wanted.source:
                 return traces.decode(self._plan.attached.traces[one.digest])
         raise PlanError(self._plan.source_name, f"follows {wanted.source!r}, and the plan does not")
+
+    def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:  # noqa: ARG002
+        """Raises PlanError if the plan has none of this name."""
+        for one in self._plan.topology.delays:
+            if one.name == wanted.source:
+                return delay_tables.decode(self._plan.attached.delays[one.digest])
+        raise PlanError(self._plan.source_name, f"draws from {wanted.source!r}, as no plan does")
 
 
 def member(path: str) -> str:
@@ -144,19 +163,28 @@ class SourceFolder:
         return not (self._folder / path).resolve().is_relative_to(self._folder.resolve())
 
     def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:
-        path, name, span = self._folder / wanted.source, wanted.source, wanted.span
+        return self._parsed(wanted.source, wanted.span, trace_files.parse, "TS0171", sink)
+
+    def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:
+        return self._parsed(wanted.source, wanted.span, delay_files.parse, "TS0178", sink)
+
+    def _parsed(
+        self, name: str, span: ast.Span, parse: Callable[[bytes], T], unread: str, sink: Sink
+    ) -> T | None:
+        """`unread`: the code where it cannot be read."""
+        path = self._folder / name
         try:
             return parse(_steady(path))
         except FileNotFoundError:
-            sink.error("TS0171", span, f"there is no file {name!r}", self._near(path))
+            sink.error(unread, span, f"there is no file {name!r}", self._near(path))
         except IsADirectoryError:
-            sink.error("TS0171", span, f"{name!r} is a folder", "name a file in it")
+            sink.error(unread, span, f"{name!r} is a folder", "name a file in it")
         except BadTrace as bad:
             place = f"line {bad.line} of {name!r}" if bad.line else repr(name)
-            sink.error(bad.code, span, f"{place} {bad.why}", bad.hint or None)
+            sink.error(bad.code or unread, span, f"{place} {bad.why}", bad.hint or None)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            sink.error("TS0171", span, f"{name!r} cannot be read: {reason}")
+            sink.error(unread, span, f"{name!r} cannot be read: {reason}")
         return None
 
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
@@ -221,7 +249,7 @@ class SourceFolder:
 
 
 def _steady(path: Path) -> bytes:
-    """A trace's bytes, of a file that nobody writes meanwhile."""
+    """Its bytes, of a file that nobody writes meanwhile."""
     with os.fdopen(os.open(path, _OPEN), "rb") as stream:
         before = os.fstat(stream.fileno())
         if stat.S_ISDIR(before.st_mode):
@@ -234,7 +262,7 @@ def _steady(path: Path) -> bytes:
         data = stream.read(MOST_BYTES + 1)
         after = os.fstat(stream.fileno())
     if len(data) != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
-        raise BadTrace(0, "was changed while it was read", "try again", "TS0171")
+        raise BadTrace(0, "was changed while it was read", "try again", "")
     return data
 
 

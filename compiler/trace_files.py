@@ -29,7 +29,7 @@ _COLUMNS = {BY_FIELD[field].word: field for field in TRACED} | {"latency": "dela
 
 
 class BadTrace(Exception):  # noqa: N818 - data for a diagnostic
-    """`line` counts from 1; 0: the whole file is to blame."""
+    """`line` counts from 1; 0: the whole file is to blame. `code`: '' where it cannot be read."""
 
     def __init__(self, line: int, why: str, hint: str = "", code: str = "TS0172") -> None:
         super().__init__(why)

@@ -127,6 +127,19 @@ class TraceFile:
 
 
 @dataclass(frozen=True, slots=True)
+class DelayFile:
+    """Measured delays. What follows is the compiler's (compiler/declare/measured_delays.py): the
+    `distribution` that a plan's states have, and the mean and the deviation of the delays, 0 where
+    the file has neither."""
+
+    source: str
+    span: Span
+    distribution: str = ""
+    mean_ns: int = 0
+    deviation_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class MountItem:
     """One of `mount=`: SOURCE:TARGET[:ro]."""
 
@@ -229,7 +242,7 @@ class LinkStatement:
     symmetric: bool = False
     queue: QueueSize | None = None
     aqm: str = ""  # canonical (tdl/aqm.py)
-    distribution: str | None = None
+    distribution: str | DelayFile | None = None
     tags: tuple[Name, ...] = ()
     # Options of the public dialect that are accepted and carried (network).
     options: tuple[tuple[Name, str], ...] = ()
@@ -400,8 +413,8 @@ class Assignment:
 
     `value` is in the property's own unit (ns, ppb, bps, bytes), or ppb for SCALE; None stands for
     `unlimited`; `dist` and `aqm` carry their text in `word`, `queue` the unit of its value where it
-    is not bytes, or `auto` of a path, a trace its file (beside `trace`: None for none); a table has
-    `rows`.
+    is not bytes, or `auto` of a path, a trace its file (beside `trace`: None for none), and so a
+    measured `dist` (beside `delays`); a table has `rows`.
     """
 
     prop: Name
@@ -411,6 +424,7 @@ class Assignment:
     word: str | None = None
     rows: FlowTable = ()
     trace: TraceFile | None = None
+    delays: DelayFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

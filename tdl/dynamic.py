@@ -433,11 +433,12 @@ class Actions(MemberActions, FigureActions, PathActions):
     def _assign_distribution(
         self, prop: WrittenProperty, word: ast.Name, op: ast.Op
     ) -> ast.Assignment:
-        token = self.single(prop, ("NAME",), "a distribution")
         if op is not ast.Op.ASSIGN:
             self.error("TS0214", prop.key.span, f"dist is a name; {prop.op} has no meaning")
-        chosen = None if token is None else self.distribution_name(token)
-        return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, chosen)
+        chosen = self.distribution(prop)
+        delays = chosen if isinstance(chosen, ast.DelayFile) else None
+        name = chosen.source if isinstance(chosen, ast.DelayFile) else chosen
+        return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, name, delays=delays)
 
     def _assign_whole(self, prop: WrittenProperty, word: ast.Name, op: ast.Op) -> ast.Assignment:
         """A table, or the word `auto` of a queue."""

@@ -202,7 +202,7 @@ def _link(node: ast.LinkStatement) -> list[str]:
     if node.aqm:
         words.append("aqm=" + aqm.written(node.aqm))
     if node.distribution is not None:
-        words.append("dist=" + node.distribution)
+        words.append("dist=" + _distribution(node.distribution))
     return words + _tags(node.tags) + _options(node.options)
 
 
@@ -226,8 +226,10 @@ def _both_ways(word: str, up: str, down: str) -> list[str]:
 
 
 def _table(rows: ast.FlowTable) -> str:
-    if len(rows) == 1:
-        return quantities.rate(rows[0][1])
+    return quantities.rate(rows[0][1]) if len(rows) == 1 else _rows(rows)
+
+
+def _rows(rows: ast.FlowTable) -> str:
     return ";".join(f"{flows}:{quantities.rate(bps)}" for flows, bps in rows)
 
 
@@ -264,6 +266,13 @@ def _link_traces(node: ast.LinkStatement) -> list[str]:
 
 def _trace(trace: ast.TraceFile) -> str:
     return quoted(trace.source) if trace.source == NO_TRACE else _bare(trace.source)
+
+
+def _distribution(chosen: str | ast.DelayFile) -> str:
+    """Of a file in quotes where it could be a name."""
+    if isinstance(chosen, str):
+        return chosen
+    return _bare(chosen.source) if set(chosen.source) & set("./") else quoted(chosen.source)
 
 
 def _held(traces: Iterable[ast.TraceFile | None]) -> list[str]:
@@ -397,6 +406,8 @@ def _assignment(item: ast.Assignment) -> str:
 def _assigned(name: str, item: ast.Assignment) -> str:
     if item.trace is not None:
         return _trace(item.trace)
+    if item.delays is not None:
+        return _distribution(item.delays)
     if name == "aqm":
         return aqm.written(item.word or "")
     if name == "queue":
@@ -404,7 +415,7 @@ def _assigned(name: str, item: ast.Assignment) -> str:
     if item.word is not None:
         return item.word
     if item.rows:
-        return _table(item.rows)
+        return _rows(item.rows)
     if item.value is None:
         return "unlimited"
     return _QUANTITIES[CHANGEABLE[name].kind](item.value)

@@ -39,7 +39,7 @@ class PathActions(StaticActions):
                 a=ends[0].name,
                 b=ends[1].name,
                 span=self.whole_span,
-                distribution=self._distribution(found.get("dist")),
+                distribution=self.distribution(found.get("dist")),
                 tags=self._tags(found),
                 a_index=ends[0].index,
                 b_index=ends[1].index,

@@ -172,7 +172,7 @@ class StaticActions(RunningActions):
                 symmetric=symmetric and not directed,
                 queue=queue,
                 aqm=managed,
-                distribution=self._distribution(found.get("dist")),
+                distribution=self.distribution(found.get("dist")),
                 tags=self._tags(found),
                 options=self._options(found, ("network",)),
                 a_index=ends[0].index,
@@ -334,6 +334,8 @@ class StaticActions(RunningActions):
         jitter = found.get("jitter")
         if jitter is None or wrong & {"latency", "jitter"}:
             return amounts
+        if "latency" not in found and self.names_delays(found.get("dist")):
+            return amounts  # which may have one: compiler/declare/measured_delays.py
         if amounts["jitter_ns"] > amounts.get("latency_ns", latency_ns or 0):
             hint = "delay cannot be negative: raise the latency or lower the jitter"
             message = f"jitter {jitter.values[0].text} is greater than the latency"
@@ -413,13 +415,17 @@ class StaticActions(RunningActions):
             self.error("TS0167", prop.span, message, "add rate=… or up=…")
         return self.aqm_text(prop)
 
-    def _distribution(self, prop: WrittenProperty | None) -> str | None:
-        token = None if prop is None else self.single(prop, ("NAME",), "a distribution")
-        return None if token is None else self.distribution_name(token)
-
-    def distribution_name(self, token: Token) -> str:
+    def distribution(self, prop: WrittenProperty | None) -> str | ast.DelayFile | None:
+        """A known one by its name; a text in quotes, or with a `.` or a `/`, is a file."""
+        token = None if prop is None else self.single(prop, ("WORD", "STRING"), "a distribution")
+        if prop is None or token is None:
+            return None
+        if self.names_delays(prop):
+            return ast.DelayFile(self.file_name(prop, token, "rtt.txt"), token.span)
         if token.text not in DISTRIBUTIONS:
-            hint = did_you_mean(token.text, DISTRIBUTIONS) or "one of " + ", ".join(DISTRIBUTIONS)
+            hint = did_you_mean(token.text, DISTRIBUTIONS) or (
+                f"one of {', '.join(DISTRIBUTIONS)}, or a file of delays, ./{token.text}"
+            )
             self.error("TS0115", token.span, f"unknown distribution '{token.text}'", hint)
         return token.text
 
@@ -450,11 +456,19 @@ class StaticActions(RunningActions):
         token = self.single(prop, ("WORD", "STRING"), "a file")
         if token is None or (token.type == "WORD" and token.text == NO_TRACE):
             return None
+        return ast.TraceFile(self.file_name(prop, token, "lte.trace"), holds, token.span)
+
+    def names_delays(self, prop: WrittenProperty | None) -> bool:
+        """Whether a `dist` is a file of delays."""
+        tokens = prop.values if prop is not None else []
+        return any(one.type == "STRING" or bool(set(one.text) & set("./")) for one in tokens[:1])
+
+    def file_name(self, prop: WrittenProperty, token: Token, such_as: str) -> str:
         source = self.text(token)
         if not source.strip("./") or "\0" in source:
             message = f"{shown(token)} names no file"
-            self.error("TS0125", token.span, message, f"such as {prop.key_name}=lte.trace")
-        return ast.TraceFile(source, holds, token.span)
+            self.error("TS0125", token.span, message, f"such as {prop.key_name}={such_as}")
+        return source
 
     def trace_end(self, prop: WrittenProperty) -> bool:
         """Whether its last values stay."""

@@ -88,7 +88,7 @@ RESERVED = {
 
 # Properties whose value is bare text rather than a number or a name.
 TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready",
-                   "trace", "trace-up", "trace-down")  # fmt: skip
+                   "trace", "trace-up", "trace-down", "dist")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
 LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm")
 

@@ -71,6 +71,7 @@ class _Remembered:
         self._sources = sources
         self.files = sources.files
         self.trace = sources.trace
+        self.delays = sources.delays
         self.texts: dict[str, bytes] = {}
         self._hidden: set[str] = set()
 

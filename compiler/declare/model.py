@@ -16,8 +16,8 @@ from compiler.declare.declared import Declared, declare
 from compiler.declare.initial_state import InitialState, find_beginning
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import Doubt, StatementStep, build_steps
-from compiler.declare.topology import NO_FILES, Layout, expand
-from compiler.plan.types import PlanFile, PlannedTrace, Topology
+from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Layout, Recorded, expand
+from compiler.plan.types import PlanFile, Topology
 from tdl import ast
 from tdl.diagnostics import Sink
 
@@ -45,11 +45,12 @@ def build(
     seed: int | None = None,
     raised: Mapping[str, int] | None = None,
     files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
-    traces: tuple[PlannedTrace, ...] = (),
+    recorded: Recorded = NOTHING_RECORDED,
 ) -> Model:
     """`seed` wins over the file's. `raised`: replicas of services that do not declare them.
-    `files`: what services get, by name (compiler/declare/service_files.py); `traces`: what links
-    follow, to which the tree refers (compiler/declare/trace_numbers.py).
+    `files`: what services get, by name (compiler/declare/service_files.py); `recorded`: what links
+    follow and jitters are drawn from, to which the tree refers (compiler/declare/trace_numbers.py,
+    measured_delays.py).
 
     Without `raised` the number is what the joins of the file need at least; the timeline raises
     `NeedReplicas` (compiler/expand/world.py) where that is not enough, and pipeline.py tries with
@@ -64,7 +65,7 @@ def build(
         counts = dict.fromkeys(counts, 1)
     else:
         replicas_pass.check_linked(declared, counts, sink)
-    layout = expand(declared, counts, seed, files, traces)
+    layout = expand(declared, counts, seed, files, recorded)
     resolver = Resolver(declared, layout, sink)
     steps, doubts = build_steps(declared, resolver, sink)
     beginning = find_beginning(declared, layout, steps, bool(doubts))

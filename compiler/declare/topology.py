@@ -23,6 +23,7 @@ from compiler.plan.types import (
     Mount,
     Node,
     PlanFile,
+    PlannedDelays,
     PlannedTrace,
     Service,
     Topology,
@@ -45,6 +46,8 @@ FIELDS = {
 }
 LAST_IPV4 = 0xFFFE  # of 10.77.0.0/16: above it is broadcast
 NO_FILES: Mapping[str, tuple[PlanFile, ...]] = {}
+Recorded = tuple[tuple[PlannedTrace, ...], tuple[PlannedDelays, ...]]
+NOTHING_RECORDED: Recorded = ((), ())
 _AMOUNTS = [(word, row.field) for word, row in LINK_WORDS.items() if row.field]
 
 
@@ -75,7 +78,7 @@ def expand(
     replicas: Mapping[str, int],
     seed: int,
     files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
-    traces: tuple[PlannedTrace, ...] = (),
+    recorded: Recorded = NOTHING_RECORDED,
 ) -> Layout:
     """`replicas` has every service and at most MAX_INSTANCES instances in total."""
     services: list[Service] = []
@@ -110,7 +113,8 @@ def expand(
         hops_at=declared.hops.span.place if declared.hops else ("", 0),
         start_when_ready=declared.start is not None,
         quit_when=ending(declared),
-        traces=traces,
+        traces=recorded[0],
+        delays=recorded[1],
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
     return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs))
@@ -216,9 +220,20 @@ def _path_state(terms: ast.PathTerms, own: LinkState, *, back: bool = False) -> 
         return own
 
 
+def delay_and_jitter(link: ast.LinkStatement, delays: ast.DelayFile) -> tuple[int, int]:
+    """Those of the statement, and of the file where it has none; of a path, the terms of its round
+    trip are those of the statement."""
+    own = link.path.rtt_ns // 2 + link.latency_ns if link.path else link.latency_ns
+    return own or delays.mean_ns, link.jitter_ns or delays.deviation_ns
+
+
 def _state(link: ast.LinkStatement, rate_bps: int | None, trace: ast.TraceFile | None) -> LinkState:
     values: dict[str, Any] = {FIELDS[word]: getattr(link, field) for word, field in _AMOUNTS}
     values["rate_bps"] = rate_bps or 0
+    distribution = link.distribution or "normal"
+    if isinstance(distribution, ast.DelayFile):
+        values["delay_ns"], values["jitter_ns"] = delay_and_jitter(link, distribution)
+        distribution = distribution.distribution or "normal"
     if trace is not None:
         values |= {"trace": trace.number, **dict(trace.means)}
     size, packets = queues.sized(link.queue, values["rate_bps"], link.aqm)
@@ -227,6 +242,6 @@ def _state(link: ast.LinkStatement, rate_bps: int | None, trace: ast.TraceFile |
         queue_bytes=size,
         queue_packets=packets,
         aqm=link.aqm,
-        distribution=link.distribution or "normal",
+        distribution=distribution,
         **values,
     )

@@ -67,6 +67,8 @@ def apply(
         old = getattr(link.own, field)
         if prop == "queue":
             queue = _queue(link, assignment)
+        elif assignment.delays is not None:
+            changes[field] = assignment.delays.distribution or old
         elif prop in ("dist", "aqm"):
             changes[field] = old if assignment.word is None else assignment.word
         else:
@@ -74,6 +76,9 @@ def apply(
             changes[field] = _value(prop, old, assignment)
     _refuse_traced(changes.get("trace", link.own.trace), said, traces)
     changed = _changed(link, changes, traces, queue, terms)
+    if any(one.delays for one in action.assignments) and not changed.own.jitter_ns:
+        why = "are drawn for its jitter, and it has none"
+        raise Illegal("the delays of dist=", why, "set jitter= as well", "TS0181")
     if changes.get("aqm") and not changed.own.rate_bps:
         why = "manages packets that wait, and without a rate none does"
         raise Illegal("the aqm", why, "give it a rate, or name the direction that has one")

@@ -2,8 +2,9 @@
 
 `files.tar` is a ustar archive (POSIX.1-2017, pax) whose bytes depend on its members alone: by name,
 each with mode 0644 and neither owner nor time. Its members are `files/SHA256`, each content once,
-`include/PATH`, the text that a statement of this path included, and `traces/SHA256`, what links
-follow (compiler/plan/traces.py). Format in docs/plan.md.
+`include/PATH`, the text that a statement of this path included, `traces/SHA256`, what links follow
+(compiler/plan/traces.py), and `delays/SHA256`, what jitters are drawn from
+(compiler/plan/delay_tables.py). Format in docs/plan.md.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import io
 import tarfile
 from collections.abc import Iterable, Mapping
 
+from compiler.plan import delay_tables
 from compiler.plan.format import ATTACHED, MAX_ATTACHED_BYTES, PlanError
 from compiler.plan.types import Topology
 
-_FILES, _INCLUDE, _TRACES = "files/", "include/", "traces/"
+_FILES, _INCLUDE, _TRACES, _DELAYS = "files/", "include/", "traces/", "delays/"
 _HINT = "it was damaged, or written by another program: compile the source again"
 
 
@@ -34,12 +36,16 @@ def tar(members: Mapping[str, bytes]) -> bytes:
 
 
 def encode(
-    contents: Iterable[bytes], includes: Mapping[str, bytes], traces: Iterable[bytes] = ()
+    contents: Iterable[bytes],
+    includes: Mapping[str, bytes],
+    traces: Iterable[bytes] = (),
+    delays: Iterable[bytes] = (),
 ) -> bytes:
-    """files.tar of contents and traces (each is kept once) and of included texts by path.
+    """files.tar of contents, traces and delays (each is kept once) and of included texts by path.
     PlanError."""
     members = {_FILES + hashlib.sha256(data).hexdigest(): data for data in contents}
     members |= {_TRACES + hashlib.sha256(data).hexdigest(): data for data in traces}
+    members |= {_DELAYS + hashlib.sha256(data).hexdigest(): data for data in delays}
     members |= {_INCLUDE + path: data for path, data in includes.items()}
     _check_size(sum(map(len, members.values())))
     try:
@@ -62,12 +68,19 @@ class Attached:
         self.contents: dict[str, bytes] = {}  # by digest
         self.includes: dict[str, bytes] = {}  # by path
         self.traces: dict[str, bytes] = {}  # by digest
-        kinds = {_INCLUDE: self.includes, _TRACES: self.traces, _FILES: self.contents}
+        self.delays: dict[str, bytes] = {}  # by digest
+        kinds = {
+            _INCLUDE: self.includes,
+            _TRACES: self.traces,
+            _DELAYS: self.delays,
+            _FILES: self.contents,
+        }
         for name, content in members.items():
             kind = next((kind for kind in kinds if name.startswith(kind)), _FILES)
             kinds[kind][name.removeprefix(kind)] = content
         try:
-            same = encode(self.contents.values(), self.includes, self.traces.values()) == data
+            again = (self.contents.values(), self.includes, self.traces.values())
+            same = encode(*again, self.delays.values()) == data
         except PlanError:
             same = False
         if not same:
@@ -77,13 +90,20 @@ class Attached:
         """Raises PlanError unless there is just what the services are given and links follow."""
         files = {file.digest for service in topology.services for file in service.files}
         traces = {trace.digest for trace in topology.traces}
+        delays = {one.digest for one in topology.delays}
         for wanted, found, owner in (
             (files, self.contents, "service"),
             (traces, self.traces, "link"),
+            (delays, self.delays, "link"),
         ):
             for digest in sorted(wanted ^ found.keys()):
                 what = "is missing" if digest in wanted else f"belongs to no {owner}"
                 raise PlanError(ATTACHED, f"the content {digest:.12} {what}", _HINT)
+        names = {delay_tables.decode(content).name for content in self.delays.values()}
+        for link in topology.links if names else ():
+            measured = delay_tables.measured(link.state.distribution)
+            if measured and link.state.distribution not in names:
+                raise PlanError(ATTACHED, f"the delays of {link.name} are others", _HINT)
 
 
 def _members(data: bytes) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from compiler.plan import services, types
 from compiler.plan.format import (
+    MAX_DELAYS,
     MAX_INSTANCES,
     MAX_LINKS,
     MAX_NODES,
@@ -63,6 +64,11 @@ def topology(found: types.Topology) -> int:
     _links(found, place)
     if len(found.traces) > MAX_TRACES:
         place.fail(f"more than {MAX_TRACES} traces")
+    if (
+        len({one.name for one in found.delays}) < len(found.delays)
+        or len(found.delays) > MAX_DELAYS
+    ):
+        place.fail(f"delays have names, each once, and are at most {MAX_DELAYS}")
     if any(a >= b for a, b in pairwise((-1, *found.quit_when, len(found.services)))):
         place.fail("quit_when must hold services, each once, ascending")
     return instances
@@ -132,7 +138,7 @@ def _links(found: types.Topology, place: Place) -> None:
         if (link.src, link.dst) != (other.dst, other.src):
             place.fail(f"link {index} and {index ^ 1} are not the directions of one link")
         if not follows(link.state, found):
-            place.fail(f"{link.name} is not what a trace of the plan has")
+            place.fail(f"{link.name} is not what a trace or delays of the plan have")
         if (link.src, link.dst) in pairs:
             place.fail(f"{link.name} appears twice")
         pairs.add((link.src, link.dst))

@@ -18,7 +18,7 @@ from heapq import nlargest
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from compiler.plan.format import MAX_INT
+from compiler.plan.format import DISTRIBUTIONS, MAX_INT
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState
@@ -75,6 +75,8 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
     paths = PATHS[datapath]
     rows = [row.field for row in PROPERTIES if not (row.words or row.table)]
     limits = {field: LINK.get(field, 1) if paths[field] else 0 for field in rows}
+    if datapath != HOP_EXACT:
+        limits["distribution"] = 0  # that is measured
     for link in plan.topology.links:
         for field, limit in limits.items():
             value = _amount(getattr(link.state, field))
@@ -94,8 +96,8 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
 
 
 def _amount(value: int | str) -> int:
-    """Of a text 1 where there is one."""
-    return int(bool(value)) if isinstance(value, str) else value
+    """Of a text 1 where there is one, other than the name of a distribution."""
+    return int(bool(value) and value not in DISTRIBUTIONS) if isinstance(value, str) else value
 
 
 def _misfit(

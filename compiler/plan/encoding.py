@@ -26,8 +26,8 @@ from compiler.plan.properties import (
 )
 from compiler.plan.services import service_from_json, service_to_json
 
-TOPOLOGY_FIELDS = ("bootstrapper", "hops", "hops_at", "links", "network", "nodes", "quit_when",
-                   "routing", "services", "start_when_ready", "traces")  # fmt: skip
+TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "network", "nodes",
+                   "quit_when", "routing", "services", "start_when_ready", "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = {row.field: "" if row.table or row.form else 0 for row in PROPERTIES if row.rare}
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
@@ -50,6 +50,7 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
         "services": [service_to_json(service) for service in topology.services],
         "start_when_ready": int(topology.start_when_ready),
         **({"traces": list(map(_trace_to_json, topology.traces))} if topology.traces else {}),
+        **({"delays": list(map(_delays_to_json, topology.delays))} if topology.delays else {}),
     }
 
 
@@ -61,6 +62,10 @@ def _trace_to_json(trace: types.PlannedTrace) -> dict[str, object]:
         "name": trace.name,
         "sha256": trace.digest,
     }
+
+
+def _delays_to_json(delays: types.PlannedDelays) -> dict[str, object]:
+    return {"name": delays.name, "sha256": delays.digest}
 
 
 def _node_to_json(node: types.Node) -> dict[str, object]:
@@ -85,8 +90,8 @@ def _link_to_json(link: types.Link) -> dict[str, object]:
 
 
 def topology_from_json(value: Any, place: Place) -> types.Topology:
-    boot, hops, at, links, network, nodes, ends, routing, services, waits, traces = place.fields(
-        with_traces(value, place), *TOPOLOGY_FIELDS
+    boot, delays, hops, at, links, network, nodes, ends, routing, services, waits, traces = (
+        place.fields(with_files(value, place), *TOPOLOGY_FIELDS)
     )
     most = len(place.items(services)) - 1
     return types.Topology(
@@ -103,16 +108,24 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
         traces=tuple(
             _trace_from_json(item, place, i) for i, item in enumerate(place.items(traces), 1)
         ),
+        delays=tuple(_delays_from_json(item, place) for item in place.items(delays)),
     )
 
 
-def with_traces(value: Any, place: Place) -> Any:
+def with_files(value: Any, place: Place) -> Any:
     """What topology.json has, where they stand only if there are some."""
     if type(value) is not dict:
         return value
-    if value.get("traces") == []:
-        place.fail("traces are left out where there are none")
-    return {"traces": [], **value}
+    for name in ("traces", "delays"):
+        if value.get(name) == []:
+            place.fail(f"{name} are left out where there are none")
+    return {"traces": [], "delays": [], **value}
+
+
+def _delays_from_json(value: Any, outer: Place) -> types.PlannedDelays:
+    place = Place(outer.file, outer.line, "delays")
+    name, digest = place.fields(value, "name", "sha256")
+    return types.PlannedDelays(place.text(name, "name"), place.text(digest, "sha256"))
 
 
 def _trace_from_json(value: Any, outer: Place, number: int) -> types.PlannedTrace:
@@ -195,7 +208,8 @@ def _state(values: list[Any], place: Place) -> LinkState:
 
 def _value(row: Property, value: Any, place: Place) -> int | str:
     if row.words:
-        return place.word(value, row.field, row.words)
+        other = bool(row.form) and type(value) is str and re.fullmatch(row.form, value)
+        return value if other else place.word(value, row.field, row.words)
     if row.table:
         return _table(place.text(value, row.field), row, place)
     if row.form:

@@ -14,6 +14,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT, MAX_TRACES, PPB
 
+# What a table of delays is called (compiler/plan/delay_tables.py)
+MEASURED = r"measured-[0-9a-f]{16}-[0-9]{1,9}-[0-9]{1,5}-[0-9]{1,5}"
 _DAY_NS = 86_400 * 10**9
 
 
@@ -36,7 +38,7 @@ class LinkState(NamedTuple):
     jitter_ns: int
     loss_ppb: int
     queue_bytes: int
-    distribution: str  # of DISTRIBUTIONS; meaningless at jitter 0
+    distribution: str  # of DISTRIBUTIONS, or measured (MEASURED); meaningless at jitter 0
     burst_milli: int = 0  # mean packets of a burst of losses, times 1000; 0: each is drawn alone
     burst_pass_ppb: int = 0  # of packets in a burst, that get through
     gap_loss_ppb: int = 0  # of packets between bursts, that are lost
@@ -62,7 +64,7 @@ class Property:
     along: Along | None = None  # None: a path has what one of its links has
     stored: int = MAX_INT  # the largest number that a plan can hold
     words: tuple[str, ...] = ()  # in place of a number
-    form: str = ""  # of a text in place of a number: a regular expression
+    form: str = ""  # of a text in place of a number, or of other words: a regular expression
     rare: bool = False  # 0 of most links: left out of texts and lines where it is
     table: bool = False  # a text of FlowRates; '' for none
     told: bool = True  # to datapaths
@@ -80,7 +82,9 @@ PROPERTIES = (
     Property("jitter_ns", "jitter", _DAY_NS, Along.SQUARES),
     Property("loss_ppb", "loss", PPB, Along.SHARES, stored=PPB),
     Property("queue_bytes", "queue", 1 << 30),
-    Property("distribution", "dist", words=DISTRIBUTIONS),
+    Property(
+        "distribution", "dist", words=DISTRIBUTIONS, form=MEASURED, called="measured distribution"
+    ),
     Property("burst_milli", "burst", 10**9, rare=True),
     Property("burst_pass_ppb", "burst-pass", PPB, stored=PPB, rare=True),
     Property("gap_loss_ppb", "gap-loss", PPB, stored=PPB, rare=True),

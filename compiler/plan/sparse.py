@@ -20,7 +20,7 @@ from compiler.plan.encoding import (
     link_from_json,
     node_from_json,
     state_from_json,
-    with_traces,
+    with_files,
 )
 from compiler.plan.event_kinds import DOWN
 from compiler.plan.format import HEADER, MAX_LINKS, MAX_NODES, SNAPSHOTS, TOPOLOGY, Place
@@ -69,7 +69,7 @@ class Outline:
 
     def __init__(self, value: Any, counts: Mapping[str, int]) -> None:
         self._place = Place(TOPOLOGY, 1)
-        value = with_traces(value, self._place)
+        value = with_files(value, self._place)
         fields = dict(
             zip(TOPOLOGY_FIELDS, self._place.fields(value, *TOPOLOGY_FIELDS), strict=True)
         )

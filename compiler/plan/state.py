@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.plan.delay_tables import is_known
 from compiler.plan.event_kinds import DOWN, EVENT_KINDS, INSTANCE, LINK, UP, EventKind
 from compiler.plan.format import TIMELINE, PlanError
 from compiler.plan.properties import (
@@ -53,7 +54,10 @@ class _Links:
 
 
 def follows(state: LinkState, topology: Topology) -> bool:
-    """Whether the link follows one of the plan's traces, and has its means; or none."""
+    """Whether the link follows one of the plan's traces, and has its means; or none. So it is with
+    measured delays."""
+    if not is_known(state.distribution, (one.digest for one in topology.delays)):
+        return False
     if not state.trace:
         return True
     known = topology.traces[state.trace - 1 : state.trace]
@@ -148,7 +152,7 @@ class Fold:
         changes: dict[str, Any] = dict(event.args)
         self.links.own[link] = self.links.own[link]._replace(**changes)
         if not follows(self.links.own[link], self.topology):
-            _refuse(event, "is not what a trace of the plan has")
+            _refuse(event, "is not what a trace or delays of the plan have")
         self._check_background(event, link)
 
     def _background(self, event: Event) -> None:

@@ -91,7 +91,7 @@ class Opportunities:
         yield f"{_OPPORTUNITIES} {self.at_ms[-1]}"
         before = zip((0, *self.at_ms), (0, *self.totals), strict=False)
         after = zip(self.at_ms, self.totals, strict=True)
-        yield from _filled(
+        yield from filled(
             f"{at - last}" if total - known == 1 else f"{at - last}x{total - known}"
             for (last, known), (at, total) in zip(before, after, strict=False)
         )
@@ -174,13 +174,14 @@ class Rows:
         yield f"{_ROWS} {words} {self.period_ns}"
         after = (row.at_ns - last for last, row in zip((0, *self._starts), self.rows, strict=False))
         steps = zip(after, self.rows, strict=True)
-        yield from _filled(":".join(map(str, (first, *row.values))) for first, row in steps)
+        yield from filled(":".join(map(str, (first, *row.values))) for first, row in steps)
 
 
 Trace = Opportunities | Rows
 
 
-def _filled(steps: Iterable[str]) -> Iterator[str]:
+def filled(steps: Iterable[str]) -> Iterator[str]:
+    """Lines of so many words as pktd takes of one."""
     words = list(steps)
     for first in range(0, len(words), _LINE):
         yield " ".join(words[first : first + _LINE])

@@ -113,6 +113,15 @@ class PlannedTrace:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedDelays:
+    """Measured delays that jitters are drawn from; states of links name them
+    (compiler/plan/delay_tables.py)."""
+
+    name: str  # as the source has it
+    digest: str  # SHA-256 of its content, which is in files.tar
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     services: tuple[Service, ...]
     nodes: tuple[Node, ...]
@@ -125,6 +134,7 @@ class Topology:
     start_when_ready: bool = False  # time 0 is when all that are there at first are ready
     quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have
     traces: tuple[PlannedTrace, ...] = ()
+    delays: tuple[PlannedDelays, ...] = ()  # each file once, by name
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class PlanContents:
     tool_version: str = form.TOOL_VERSION
     attached: Collection[bytes] = ()  # what the files of services hold
     traces: Collection[bytes] = ()  # what links follow
+    delays: Collection[bytes] = ()  # what jitters are drawn from
     includes: Mapping[str, bytes] = field(default_factory=dict)  # included texts, by path
     expectations: Sequence[PlannedExpectation] = ()
     figures: Sequence[PlannedFigure] = ()
@@ -75,7 +76,7 @@ def _check(contents: PlanContents) -> None:
 
 
 def _attached(contents: PlanContents) -> bytes:
-    data = attached.encode(contents.attached, contents.includes, contents.traces)
+    data = attached.encode(contents.attached, contents.includes, contents.traces, contents.delays)
     attached.Attached(data).check(contents.topology)
     return data
 

@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runtime.certify.delay_evidence import (
-    APART,
     FEW_OF_HEAVY_MEAN,
     FEW_OF_MEAN,
-    HEAVY_APART,
     moments,
 )
 from runtime.certify.expected_delay import PROBE_BYTES, ExpectedDelay, ways
@@ -62,12 +60,13 @@ def lack(probes: Sequence[JudgedProbe], planned: ExpectedDelay | None, needed: i
     text = f"of {len(probes)} probes that met one network {len(told)} arrived"
     if planned is None or not planned.jitter_ns:
         return f"{text}; it takes {needed}"
-    few, apart = (FEW_OF_HEAVY_MEAN, HEAVY_APART) if planned.heavy else (FEW_OF_MEAN, APART)
+    few = FEW_OF_HEAVY_MEAN if planned.heavy else FEW_OF_MEAN
     crowded = sum(probe.wait.crowded for probe in told)
     if crowded:
         text += f", beside {crowded} of these traffic kept the order in spite of jitter"
     calm = moments([probe for probe in told if not probe.wait.crowded], planned)
-    return f"{text}, {calm} of them {apart} jitters apart; it takes {max(needed, few)} of these"
+    text += f", {calm} of them {planned.apart} jitters apart"
+    return f"{text}; it takes {max(needed, few)} of these"
 
 
 def blind(header: JudgedHeader, coverage: Coverage, told: Met, traffic: Traffic) -> str:

@@ -17,7 +17,6 @@ from runtime.certify.judged_probes import JudgedProbe
 
 FEW_OF_MEAN, FEW_OF_HEAVY_MEAN = 30, 100
 FEW_OF_DEVIATION, FEW_OF_HEAVY_DEVIATION = 100, 1000
-APART, HEAVY_APART = 8, 24  # jitters from one probe to the next that met another jitter
 RARE = 0.001  # of probes, that something else made them early
 HALF = 0.5
 LONG_BURSTS = 2  # how much more a burst of losses may weigh than their variance says
@@ -121,7 +120,7 @@ def _mean(
 def moments(probes: Sequence[JudgedProbe], planned: ExpectedDelay) -> int:
     """How many of them, in order of time, chance holds for: jitter takes its time to change
     (docs/pktd.md, Delay and jitter), so those close to each other met the same."""
-    apart_ns = planned.jitter_ns * (HEAVY_APART if planned.heavy else APART)
+    apart_ns = planned.jitter_ns * planned.apart
     count, next_ns = 0, 0
     for probe in probes:
         if probe.sent_ns >= next_ns:

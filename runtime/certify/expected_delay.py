@@ -10,18 +10,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compiler.plan.delay_tables import measured
 from compiler.plan.properties import LinkState, least_rate, most_queue
 from runtime.certify.planned_paths import PlannedStretch, PlannedWay
 from runtime.certify.traffic import Traffic
-from runtime.probing.probe_intervals import HEAVY
+from runtime.probing.probe_intervals import is_heavy
 from runtime.thresholds import PPB_WHOLE
 
 PACKET_BYTES = 1500  # one that is being sent holds up the next one, however short the queue is
 SMALL_BYTES = 64  # of a packet, where only bytes are known: as many packets as there may be
 PROBE_BYTES = 128  # the longest of those that are not LARGE_BYTES, and what it is told apart by
 MOST_LOOK_BACK_NS = 60_000_000_000
-_KURTOSIS = {"normal": 3.0, "uniform": 1.8}
-HEAVY_KURTOSIS = 80.0  # of tables that end at 23 deviations
+_TAILED = 80.0  # of tables that end at 23 deviations
+_KURTOSIS = {"normal": 3.0, "uniform": 1.8, "pareto": _TAILED, "paretonormal": _TAILED}
+APART, HEAVY_APART = 8, 24  # jitters from one probe to the next that met another jitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class ExpectedDelay:
     kurtosis: float
     mixed: bool  # jitters of several distributions on one path
     cut: bool  # so much jitter that delays end at 0
+    apart: int = APART  # jitters from one probe to the next that met another jitter
     clump: float = 1.0  # by how much bursts of losses raise the variance of their mean
     apart_ns: int = 0  # what all links may add to a packet that keeps no order
     apart_share: float = 0.0  # of packets that one of them adds to, at most
@@ -67,7 +70,9 @@ def expected(crossed: tuple[PlannedWay, ...]) -> ExpectedDelay:
                 kinds.add(state.distribution)
                 spread += _variance(state)
                 cut |= state.delay_ns < reach(state)
-    heavy = not kinds.isdisjoint(HEAVY)
+    heavy = any(map(is_heavy, kinds))
+    tables = [table for table in map(measured, kinds) if table is not None]
+    tailed = max((_KURTOSIS.get(kind, 0.0) for kind in kinds), default=3.0)
     states = [state for way in crossed for state in way.states]
     stray = [(state.reorder_ppb / 1e9, state.reorder_ns) for state in states if state.reorder_ns]
     return ExpectedDelay(
@@ -76,7 +81,8 @@ def expected(crossed: tuple[PlannedWay, ...]) -> ExpectedDelay:
         deviation_ns=math.sqrt(spread + sum(p * (1 - p) * by**2 for p, by in stray)),
         loss_ppb=round((1 - passed) * 1e9),
         heavy=heavy,
-        kurtosis=HEAVY_KURTOSIS if heavy else max((_KURTOSIS[kind] for kind in kinds), default=3.0),
+        kurtosis=max(tailed, *(table.kurtosis for table in tables), 0.0),
+        apart=max(HEAVY_APART if heavy else APART, *(table.apart for table in tables), 0),
         mixed=len(kinds) > 1 or bool(stray),
         cut=cut,
         clump=max(map(_clump, states), default=1.0),
@@ -103,6 +109,9 @@ def _variance(state: LinkState) -> float:
 
 def reach(state: LinkState) -> float:
     """How far below its delay a packet may be early (docs/pktd.md, delay and jitter)."""
+    table = measured(state.distribution)
+    if table is not None:
+        return state.jitter_ns * table.early
     factors = {"normal": 3.7, "uniform": 1.0, "pareto": 0.62, "paretonormal": 2.0}
     return state.jitter_ns * factors[state.distribution]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from compiler.plan.delay_tables import measured
 from compiler.plan.properties import LinkState
 from runtime.probing.ways import ConnectedPair
 
@@ -17,7 +18,8 @@ PART = 1_000  # one of so many bits, and as many again for large probes
 SLOWEST_NS = 10_000_000_000  # a pair that would have a probe less often has none
 PROBE_BITS = {4: 8 * (20 + 8), 6: 8 * (40 + 8)}  # IP header and 8 bytes, by version
 LARGE_BYTES = 1500  # of a packet: what instances' devices take (docs/pktd.md, mtu)
-HEAVY = ("pareto", "paretonormal")  # distributions with a long tail
+_HEAVY = ("pareto", "paretonormal")
+_HEAVY_KURTOSIS = 9.0  # of measured delays; that of an exponential distribution
 RARER = 5  # large probes than others
 _NS = 1_000_000_000
 _FASTEST_NS, _APART_NS, _MOST = 100_000_000, 10_000_000, 1_000_000
@@ -33,7 +35,13 @@ def least(states: Iterable[LinkState]) -> int:
     kinds = {state.distribution for state in states if state.jitter_ns}
     if not kinds:
         return _LEAST
-    return _LEAST_JITTER if kinds.isdisjoint(HEAVY) else _LEAST_HEAVY
+    return _LEAST_HEAVY if any(map(is_heavy, kinds)) else _LEAST_JITTER
+
+
+def is_heavy(distribution: str) -> bool:
+    """Whether it has a long tail."""
+    table = measured(distribution)
+    return distribution in _HEAVY if table is None else table.kurtosis > _HEAVY_KURTOSIS
 
 
 def base_ns(

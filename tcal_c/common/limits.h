@@ -24,11 +24,12 @@
 #define QUEUE_LIMIT_BYTES (1ull << 30)
 #define QUEUE_LIMIT_PACKETS 715827u /* of 1,500 bytes, within that */
 /* A path may cross every node, with a day on each link; jitters add up as their squares do. A delay
- * and 24 jitters, more than any distribution deviates, fit into 63 bits. */
+ * and JITTER_DEVIATIONS jitters, more than any distribution deviates, fit into 63 bits. */
 #define DAY_NS (86400ull * NS_PER_S)
 #define DELAY_LIMIT_NS (65535ull * DAY_NS)
 #define JITTER_LIMIT_NS (256ull * DAY_NS)
-_Static_assert(DELAY_LIMIT_NS + 24 * JITTER_LIMIT_NS < INT64_MAX,
+#define JITTER_DEVIATIONS 128
+_Static_assert(DELAY_LIMIT_NS + JITTER_DEVIATIONS * JITTER_LIMIT_NS < INT64_MAX,
                "a delay is a signed number of ns");
 
 __extension__ typedef unsigned __int128 u128;

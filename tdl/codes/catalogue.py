@@ -11,6 +11,7 @@ import sys
 
 from tdl.codes.action_codes import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
+from tdl.codes.delay_codes import DELAY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
@@ -27,6 +28,7 @@ ALL = (
     *WARNINGS,
     *COMMANDS,
     *TRACE_CODES,
+    *DELAY_CODES,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}
 

@@ -106,7 +106,8 @@ DECLARATIONS = (
     Code(
         "TS0115",
         "unknown distribution",
-        "dist= is normal, uniform, pareto or paretonormal.",
+        "dist= is normal, uniform, pareto or paretonormal, or a file of measured delays, which "
+        "has a `.` or a `/` in its name, or quotes around it.",
         "link a--b latency=5 jitter=1 dist=gauss",
     ),
     Code(

@@ -159,7 +159,7 @@ class State:
             "jitter_ns": link.jitter_ns,
             "loss_ppb": link.loss_ppb,
             "queue_bytes": link.queue.value if link.queue else default_queue(rate or 0),
-            "distribution": link.distribution or "normal",
+            "distribution": str(link.distribution or "normal"),
         }
 
     def _nodes_of(self, name: str, index: int | None = None) -> list[str]:

@@ -96,3 +96,63 @@ def test_the_page_gives_what_pktd_draws(dist: str, want: list[int]) -> None:
 def test_jitter_is_the_standard_deviation_of_the_tables(dist: str) -> None:
     squares = sum((a * a + a * b + b * b) / 3 for a, b in pairwise(_table(dist))) / _SIZE
     assert math.sqrt(squares) == pytest.approx(1, abs=0.02)
+
+
+# --- measured delays ------------------------------------------------------------------------------
+
+
+def _two_modes() -> list[float]:
+    """As in tcal_c/pktd/core/tests/test_measured.c."""
+    early = [-650_000 + 10 * i for i in range(2720)]
+    gap = [-650_000 + 100_000 * (i - 2719) for i in range(2720, 2740)]
+    return [x / _STEP for x in (*early, *gap, *(1_350_000 + 5 * i for i in range(2740, _SIZE + 1)))]
+
+
+def _behind(points: list[float]) -> list[float]:
+    """Each part at least as wide, so that density by share below never grows."""
+    least = math.inf
+    found = [0.0]
+    for i, (low, high) in enumerate(pairwise(points)):
+        middle = (i + 0.5) / _SIZE
+        if high > low:
+            least = min(least, 1 / (_SIZE * (high - low)) / middle)
+        found.append(found[-1] + (1 / (_SIZE * least * middle) if least < math.inf else 0.0))
+    return found
+
+
+def _measured(points: list[float], seed: int, time: float) -> float:
+    behind = _behind(points)
+    cell = 1
+    while 16 * cell < behind[-1]:
+        cell *= 2
+
+    def quantile(p: float) -> float:
+        slot = min(int(p * _SIZE), _SIZE - 1)
+        return behind[slot] + (behind[slot + 1] - behind[slot]) * (p * _SIZE - slot)
+
+    def risen(v: float, fall: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            if quantile(middle) - quantile(middle * v) < fall:
+                low = middle
+            else:
+                high = middle
+        return quantile(high * v)
+
+    number, fall = int(time // (2 * cell)), time % (2 * cell) / 2
+    highest = -math.inf
+    for back in range(_LONGEST):
+        v = (bits(seed ^ _JITTER, number - back & _MASK) >> 32) / _WHOLE
+        there = risen(v, cell) - fall - (back - 1) * cell if back else risen(v, fall)
+        highest = max(highest, there)
+    slot = max(i for i in range(_SIZE) if behind[i] <= highest)
+    part = (highest - behind[slot]) / (behind[slot + 1] - behind[slot])
+    return points[slot] + min(part, 1) * (points[slot + 1] - points[slot])
+
+
+def test_the_page_gives_what_pktd_draws_of_measured_delays() -> None:
+    """The wanted ones are pktd's (tcal_c/pktd/core/tests/test_measured.c)."""
+    found = [_measured(_two_modes(), 99, time) * SECOND_NS for time in (0, 0.7, 1000, 86400.125)]
+    want = [1304750442, 1304727554, -614650726, 1303045272]
+    assert found == pytest.approx(want, abs=4 * SECOND_NS / _STEP)

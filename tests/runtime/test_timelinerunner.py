@@ -32,6 +32,7 @@ TEXT = (
 
 class Included:
     trace = NOWHERE.trace
+    delays = NOWHERE.delays
 
     def text(self, path: str) -> bytes:
         assert path == "crash.tdl"

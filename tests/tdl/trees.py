@@ -37,6 +37,9 @@ some_tags = st.lists(names, min_size=1, max_size=3, unique=True).map(tuple)
 images = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,20}\Z")
 plain = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp"))
 texts = st.text(plain | st.sampled_from("\n\t\\\"'#;$ "), max_size=20)
+delay_files = st.builds(
+    ast.DelayFile, (images | texts).filter(lambda text: text.strip("./")), st.just(NOWHERE)
+)
 times = st.integers(0, bounds.MAX_TIME_NS)
 rates = st.integers(1, bounds.MAX_RATE_BPS)
 sizes = st.integers(1500, bounds.MAX_QUEUE_BYTES)
@@ -177,7 +180,7 @@ def links(draw: st.DrawFn) -> ast.LinkStatement:
         symmetric=symmetric,
         queue=draw(st.none() | queues),
         aqm=draw(st.just("") | managed) if up or (down and not (directed or symmetric)) else "",
-        distribution=draw(st.none() | st.sampled_from(DISTRIBUTIONS)),
+        distribution=draw(st.none() | st.sampled_from(DISTRIBUTIONS) | delay_files),
         tags=draw(tag_lists),
         a_index=indexes[0],
         b_index=indexes[1],
@@ -281,10 +284,14 @@ def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
     where = st.just(NOWHERE)
     prop = st.just(ast.Name(word, NOWHERE))
     if word == "dist":
-        chosen = st.sampled_from(DISTRIBUTIONS)
-        return st.builds(
-            ast.Assignment, prop, st.just(ast.Op.ASSIGN), st.none(), where, word=chosen
+        assign = st.just(ast.Op.ASSIGN)
+        known = st.sampled_from(DISTRIBUTIONS)
+        measured = delay_files.map(
+            lambda file: ast.Assignment(
+                ast.Name(word, NOWHERE), ast.Op.ASSIGN, None, NOWHERE, file.source, delays=file
+            )
         )
+        return measured | st.builds(ast.Assignment, prop, assign, st.none(), where, word=known)
     if word == "aqm":
         return st.builds(
             ast.Assignment,

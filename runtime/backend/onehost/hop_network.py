@@ -95,6 +95,8 @@ class HopNetwork:
         start_ns = self._options.start_at_ns
         traces = plan.topology.traces
         lines = list(staging.trace_lines(traces, plan.attached.traces, start_ns)) if traces else []
+        if plan.topology.delays:
+            lines.extend(staging.delays_lines(plan.attached.delays))
         lines.extend(staging.declaration_lines(plan.topology, schedule.start.links))
         routes = list(plan.route_groups(schedule.first, whole=True))
         self._groups = staging.numbered(plan.core)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from compiler.plan import delay_tables
 from compiler.plan.properties import LinkState, has_rare
 from compiler.plan.routes.behind import Links, RouteGroup
 from compiler.plan.routes.core import Core
@@ -47,6 +48,15 @@ def trace_lines(
         for line in data.decode("ascii").splitlines()[1:]:
             yield f"steps {number} {line}"
         yield f"steps {number} end"
+
+
+def delays_lines(contents: Mapping[str, bytes]) -> Iterator[str]:
+    """Every table of delays, by the name that states of links have for it."""
+    for digest in sorted(contents):
+        table = delay_tables.decode(contents[digest])
+        for line in contents[digest].decode("ascii").splitlines()[1:]:
+            yield f"delays {table.name} {line}"
+        yield f"delays {table.name} end"
 
 
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:

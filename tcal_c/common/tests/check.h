@@ -37,6 +37,7 @@
 /* One per file of tests. */
 void test_structures(void);
 void test_draws(void);
+void test_measured(void);
 void test_queues(void);
 void test_traces(void);
 void test_aqm(void);

@@ -35,6 +35,19 @@ static uint64_t delayed(const struct link *link, const struct trace_row *row, ui
     return at_ns + (delay > 0 ? (uint64_t)delay : 0);
 }
 
+/* From the delay, of what leaves the queue then. */
+static int64_t deviation(const struct transit *t, const struct link *link, uint64_t leaves,
+                         uint64_t jitter) {
+    uint64_t since = leaves - counter_get(&t->epoch_ns);
+    return link->measured ? measured_jitter(link->measured, link->seed, since, jitter)
+                          : draw_jitter(link->seed, since, link->dist, jitter);
+}
+
+static int32_t deviation_alone(const struct link *link, bool probe, uint64_t nth) {
+    return link->measured ? measured_alone(link->measured, link->seed, probe, nth)
+                          : draw_alone(link->seed, probe, nth, link->dist);
+}
+
 void link_set_due(const struct transit *t, struct link *link, struct piece *piece,
                   uint64_t after_ns) {
     uint64_t leaves = max_u64(piece->served_ns, after_ns);
@@ -45,14 +58,13 @@ void link_set_due(const struct transit *t, struct link *link, struct piece *piec
         piece->due_ns = delayed(link, row, leaves, draw_scaled(piece->deviation, jitter));
         return;
     }
-    uint64_t since = leaves - counter_get(&t->epoch_ns);
-    int64_t deviation = draw_jitter(link->seed, since, link->dist, jitter);
+    uint64_t due_ns = delayed(link, row, leaves, deviation(t, link, leaves, jitter));
     if (piece->order == PIECE_LATER) {
-        piece->due_ns = delayed(link, row, leaves, deviation) + link->impair.is.reorder_ns;
+        piece->due_ns = due_ns + link->impair.is.reorder_ns;
         return;
     }
     /* What came before a change may still be on its way. */
-    piece->due_ns = max_u64(delayed(link, row, leaves, deviation), link->last_due_ns);
+    piece->due_ns = max_u64(due_ns, link->last_due_ns);
     link->last_due_ns = piece->due_ns;
 }
 
@@ -329,7 +341,7 @@ struct piece *link_single(struct transit *t, struct link *link, const struct pie
     if (fate & IMPAIR_STRAY) {
         bool alone = link->impair.is.reorder_ns == 0;
         piece->order = alone ? PIECE_ALONE : PIECE_LATER;
-        piece->deviation = alone ? draw_alone(link->seed, frame->info.probe, nth, link->dist) : 0;
+        piece->deviation = alone ? deviation_alone(link, frame->info.probe, nth) : 0;
         counter_add(&t->reordered, 1);
     }
     return piece;
@@ -626,7 +638,10 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     }
     link->delay_ns = fields & LINK_DELAY ? config->delay_ns : link->delay_ns;
     link->jitter_ns = fields & LINK_JITTER ? config->jitter_ns : link->jitter_ns;
-    link->dist = fields & LINK_DIST ? config->dist : link->dist;
+    if (fields & LINK_DIST) {
+        link->dist = config->dist;
+        link->measured = config->measured;
+    }
     link->mtu = fields & LINK_MTU ? (uint32_t)config->mtu : link->mtu;
     link->up = fields & LINK_UP ? config->up : link->up;
     if (fields & (LINK_LOSS | LINK_OPTIONAL)) {

@@ -5,6 +5,7 @@
 
 #include "pktd/core/structures/counter.h"
 #include "pktd/core/draws/impair.h"
+#include "pktd/core/draws/measured.h"
 #include "pktd/core/structures/heap.h"
 #include "pktd/record/ring.h"
 #include "pktd/core/aqm/aqm.h"
@@ -61,6 +62,7 @@ struct link_config {
     const struct trace *trace;
     uint64_t packets; /* of the queue; 0: only bytes count */
     struct aqm_config aqm;
+    const struct measured *measured; /* in place of `dist`; NULL: none */
     enum dist dist;
     bool up;
 };
@@ -105,7 +107,8 @@ struct link {
     uint64_t delay_ns;
     uint64_t jitter_ns;
     uint64_t seed;
-    const struct trace *trace; /* that it follows; NULL: none */
+    const struct trace *trace;       /* that it follows; NULL: none */
+    const struct measured *measured; /* distribution of its jitter in place of `dist`; NULL: none */
     uint32_t loss_ppb;
     uint16_t source; /* nodes */
     uint16_t dest;

@@ -100,6 +100,22 @@ static bool link_trace(const struct proto *p, struct link_config *c, const char 
            refuse(r, "unknown", "trace %llu is not whole", (unsigned long long)number);
 }
 
+/* A name of one that is known, or of measured delays. */
+static bool link_dist(const struct proto *p, struct link_config *c, const char *value,
+                      struct refusal *r) {
+    c->fields |= LINK_DIST;
+    c->dist = dist_find(value);
+    c->measured = c->dist == DIST_COUNT ? stage_measured(p->stage, value) : NULL;
+    if (c->measured) {
+        c->dist = DIST_NORMAL;
+    }
+    return c->dist != DIST_COUNT ||
+           refuse(r, "range",
+                  "dist '%.64s' is not normal, uniform, pareto or paretonormal, nor the name of "
+                  "whole delays",
+                  value);
+}
+
 bool link_option(struct proto *p, struct link_config *c, const char *key, const char *value,
                  const char *usage, struct refusal *r) {
     bool known;
@@ -120,11 +136,7 @@ bool link_option(struct proto *p, struct link_config *c, const char *key, const 
         return take_aqm(&c->aqm, value, r);
     }
     if (strcmp(key, "dist") == 0) {
-        c->fields |= LINK_DIST;
-        c->dist = dist_find(value);
-        return c->dist != DIST_COUNT ||
-               refuse(r, "range", "dist '%.32s' is not normal, uniform, pareto or paretonormal",
-                      value);
+        return link_dist(p, c, value, r);
     }
     return strcmp(key, "trace") == 0 ? link_trace(p, c, value, r) : syntax(r, usage);
 }

@@ -25,6 +25,9 @@ command do_routes;
 command do_trace;
 command do_steps;
 
+/* command_delays.c */
+command do_delays;
+
 /* command_paths.c */
 command do_path;
 command do_usage;

@@ -79,7 +79,7 @@ static const struct command_row commands[] = {
     {"await", do_await, MODE_ANY},       {"capture", do_capture, MODE_ANY},
     {"captures", do_captures, MODE_ANY}, {"burden", do_burden, MODE_ANY},
     {"clock", do_clock, MODE_ANY},       {"quit", do_quit, MODE_ANY},
-    {"group", do_group, MODE_LINKS}};
+    {"group", do_group, MODE_LINKS},     {"delays", do_delays, MODE_LINKS}};
 
 static bool run(struct proto *p, const struct command_row *row, struct words *w,
                 struct refusal *r) {

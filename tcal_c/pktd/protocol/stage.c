@@ -59,6 +59,11 @@ void stage_destroy(struct stage *s) {
         free(s->trace[i]);
     }
     free(s->trace);
+    while (s->delays) {
+        struct staged_delays *next = s->delays->next;
+        free(s->delays);
+        s->delays = next;
+    }
     if (s->path) {
         fib_destroy(s->path);
         free(s->path);
@@ -69,6 +74,14 @@ void stage_destroy(struct stage *s) {
 const struct trace *stage_trace(const struct stage *s, uint64_t number) {
     const struct trace *trace = number < s->trace_room ? s->trace[number] : NULL;
     return trace && trace->whole ? trace : NULL;
+}
+
+const struct measured *stage_measured(const struct stage *s, const char *name) {
+    const struct staged_delays *one = s->delays;
+    while (one && strcmp(one->name, name) != 0) {
+        one = one->next;
+    }
+    return one && one->whole ? &one->measured : NULL;
 }
 
 void stage_port(struct stage *s, uint32_t port, bool open) {

@@ -26,6 +26,18 @@ struct staged_table {
     struct flow_rates rates;
 };
 
+#define DELAYS_NAME_LIMIT 64
+#define DELAYS_LIMIT 1024
+
+/* Measured delays that were declared: kept as long as links may have them. */
+struct staged_delays {
+    struct staged_delays *next;
+    char name[DELAYS_NAME_LIMIT];
+    uint32_t count; /* points */
+    bool whole;
+    struct measured measured;
+};
+
 struct staged_group {
     bool declared;
     uint16_t node;
@@ -58,7 +70,9 @@ struct stage {
     struct trace **trace;           /* by number, from 1 on */
     uint32_t trace_room;
     size_t trace_steps; /* of all together */
-    struct fib *path;   /* the link of a pair of nodes; NULL before the first */
+    struct staged_delays *delays;
+    uint32_t delays_count;
+    struct fib *path; /* the link of a pair of nodes; NULL before the first */
     struct addr_table addrs;
     uint32_t addr_count;
     struct batch *batch;
@@ -120,6 +134,9 @@ void stage_abort(struct stage *s);
 
 /* The trace of that number if it is whole; NULL: it is not. */
 const struct trace *stage_trace(const struct stage *s, uint64_t number);
+
+/* The measured delays of that name if they are whole; NULL: they are not. */
+const struct measured *stage_measured(const struct stage *s, const char *name);
 
 void stage_port(struct stage *s, uint32_t port, bool open);
 bool stage_port_is_open(const struct stage *s, uint32_t port);

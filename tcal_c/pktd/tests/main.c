@@ -8,6 +8,7 @@ int main(void) {
         void (*run)(void);
     } suites[] = {{"structures", test_structures},
                   {"draws", test_draws},
+                  {"measured", test_measured},
                   {"queues", test_queues},
                   {"aqm", test_aqm},
                   {"holding", test_holding},

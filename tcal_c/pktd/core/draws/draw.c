@@ -20,6 +20,8 @@
  */
 #include "draw.h"
 
+#include "process.h"
+
 #include "common/quantile.h"
 
 #include <math.h>
@@ -27,16 +29,10 @@
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
 #define KEY_LOSS 0x6C6F7373ull       /* "loss" */
-#define KEY_PROBE 0x70726F6265ull    /* "probe" */
-#define KEY_JITTER 0x6A6974746572ull /* "jitter" */
 #define KEY_FLOW 0x666C6F77ull       /* "flow" */
 #define KEY_SECOND 0x7365636F6E64ull /* "second" */
-#define KEY_ALONE 0x616C6F6E65ull    /* "alone" */
 
-#define TABLE_BITS 12
-#define TABLE_SIZE (1 << TABLE_BITS)
-#define FIXED_BITS 20
-#define ONE (1 << FIXED_BITS) /* a jitter */
+#define TABLE_SIZE DRAW_PARTS
 
 static int32_t normal_table[TABLE_SIZE + 1];
 static int32_t uniform_table[TABLE_SIZE + 1];
@@ -116,37 +112,6 @@ void draw_init(void) {
     }
 }
 
-/* Where the part `p` of all, in 2^-32, ends. */
-static int64_t quantile(const int32_t *table, uint64_t p) {
-    const int32_t *slot = table + (p >> FIXED_BITS);
-    return slot[0] + ((slot[1] - slot[0]) * (int64_t)(p & (ONE - 1)) >> FIXED_BITS);
-}
-
-/* The x with F(x) = v F(x + fall), v in 2^-32: by bisection for F(x + fall), without branches that
- * nobody could foresee. */
-static int64_t risen(const int32_t *table, uint64_t v, int64_t fall) {
-    uint64_t most = 0; /* too little, all the same */
-    for (uint64_t bit = 1ull << 31; bit; bit >>= 1) {
-        uint64_t p = most | bit;
-        int64_t apart = quantile(table, p) - quantile(table, p * v >> 32);
-        most += bit & -(uint64_t)(apart < fall);
-    }
-    return quantile(table, (most + 1) * v >> 32);
-}
-
-/* The process in a cell, `fall` after its beginning (ONE: at its end). */
-static int64_t process(const int32_t *table, uint64_t key, uint64_t cell, int64_t fall) {
-    int64_t highest = risen(table, draw_bits(key, cell) >> 32, fall);
-    for (int64_t fallen = fall; table[TABLE_SIZE] - fallen > highest; fallen += ONE) {
-        uint64_t v = draw_bits(key, --cell) >> 32;
-        if (quantile(table, v) - fallen > highest) { /* it rose no further than that */
-            int64_t there = risen(table, v, ONE) - fallen;
-            highest = there > highest ? there : highest;
-        }
-    }
-    return highest;
-}
-
 /* Of a normal and a Pareto: variance 1/16 + 9/16; 1326355 = 2^20 / sqrt(0.625) makes it 1. */
 static int64_t mixed(int64_t normal, int64_t pareto) {
     return (normal + 3 * pareto) * 1326355 / (4 << FIXED_BITS);
@@ -182,17 +147,17 @@ int64_t draw_jitter(uint64_t seed, uint64_t at_ns, enum dist dist, uint64_t jitt
     int64_t z;
     switch (dist) {
     case DIST_UNIFORM:
-        z = process(uniform_table, seed ^ KEY_JITTER, cell, fall);
+        z = process(uniform_table, seed ^ KEY_JITTER, cell, fall, ONE);
         break;
     case DIST_PARETO:
-        z = process(pareto_table, seed ^ KEY_JITTER, cell, fall);
+        z = process(pareto_table, seed ^ KEY_JITTER, cell, fall, ONE);
         break;
     case DIST_PARETONORMAL:
-        z = mixed(process(normal_table, seed ^ KEY_JITTER, cell, fall),
-                  process(pareto_table, seed ^ KEY_SECOND, cell, fall));
+        z = mixed(process(normal_table, seed ^ KEY_JITTER, cell, fall, ONE),
+                  process(pareto_table, seed ^ KEY_SECOND, cell, fall, ONE));
         break;
     default:
-        z = process(normal_table, seed ^ KEY_JITTER, cell, fall);
+        z = process(normal_table, seed ^ KEY_JITTER, cell, fall, ONE);
         break;
     }
     return draw_scaled(z, jitter_ns);

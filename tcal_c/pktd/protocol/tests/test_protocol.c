@@ -130,6 +130,34 @@ static void links_and_routes(void) {
     sim_free(sim);
 }
 
+static void measured_delays_are_read(void) {
+    struct sim *sim = sim_new(8 << 20);
+    sim_do(sim, "node 0");
+    sim_do(sim, "node 1");
+    sim_do(sim, "link 0 0 1 " LINK);
+    CHECK(strncmp(sim_ask(sim, "delays m"), "err syntax usage: delays", 24) == 0);
+    CHECK_TEXT(sim_ask(sim, "delays m 1048576 -1"),
+               "err range delays m cannot have the point '-1'");
+    CHECK_TEXT(sim_ask(sim, "delays m 268435457"),
+               "err range delays m cannot have the point '268435457'");
+    CHECK(strncmp(sim_ask(sim, "set 0 dist=m"), "err range dist 'm' is not", 25) == 0);
+    CHECK(strncmp(sim_ask(sim, "delays m end"), "err range delays m are not 4097", 31) == 0);
+    for (int i = 0; i < 4096; i++) { /* the first point is there */
+        sim_do(sim, "delays m 512");
+    }
+    CHECK(strncmp(sim_ask(sim, "set 0 dist=m"), "err range dist 'm' is not", 25) == 0);
+    CHECK_TEXT(sim_ask(sim, "delays m 1"), "err range delays m cannot have the point '1'");
+    sim_do(sim, "delays m end");
+    CHECK_TEXT(sim_ask(sim, "delays m 1"), "err conflict delays m are whole already");
+    CHECK_TEXT(sim_ask(sim, "set 0 dist=m"), "ok");
+    CHECK_TEXT(sim_ask(sim, "set 0 dist=pareto"), "ok");
+    for (int i = 1; i < 1024; i++) {
+        CHECK_TEXT(sim_ask(sim, "delays n%d 0", i), "ok");
+    }
+    CHECK(strncmp(sim_ask(sim, "delays more 0"), "err limit ", 10) == 0);
+    sim_free(sim);
+}
+
 static void tables_of_flows_are_read(void) {
     struct flow_rates rates;
     CHECK(flow_rates_parse("0", &rates) && rates.count == 0);
@@ -188,6 +216,7 @@ void test_protocol(void) {
     ports();
     nodes();
     links_and_routes();
+    measured_delays_are_read();
     tables_of_flows_are_read();
     commits();
     movement();
