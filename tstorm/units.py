@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from compiler.plan import packet_class
-from compiler.plan.properties import BY_FIELD, flow_rates
+from compiler.plan.properties import BY_FIELD, BY_WORD, flow_rates
 from tdl import aqm
 from tdl.quantities import packets, share, time
 from tdl.quantities import rate as _rate
@@ -64,9 +64,7 @@ def shown(field: str, value: int | str) -> str:
 def _some_packets(text: str) -> str:
     """`tcp:5432;from:a.0 delay=50ms loss=10%`."""
     found = packet_class.parse(text)
-    values = [
-        f"{name}={shown(packet_class.VALUES[name], one)}" for name, one in found.values.items()
-    ]
+    values = [f"{name}={shown(BY_WORD[name].field, one)}" for name, one in found.values.items()]
     return " ".join([found.match, *values]) or "none"
 
 

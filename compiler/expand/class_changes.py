@@ -9,15 +9,14 @@ from __future__ import annotations
 from compiler.declare.topology import FIELDS
 from compiler.expand import path_changes
 from compiler.phrases import moment
-from compiler.plan.packet_class import NO_CLASS, VALUES, PacketClass, field
-from compiler.plan.properties import LinkState
+from compiler.plan.packet_class import NO_CLASS, PacketClass, field
+from compiler.plan.properties import BY_FIELD, LinkState
 from compiler.plan.property_limits import LINK
 from tdl import ast
 from tdl.values import PPB
 
 CODE = "TS0215"
 SECOND_CLASS = "TS0249"
-_NAMES = {of_link: name for name, of_link in VALUES.items()}
 
 
 class WrongClass(Exception):  # noqa: N818 - data for a diagnostic, not a failure
@@ -62,7 +61,7 @@ def check(found: PacketClass, own: LinkState) -> None:
 
 
 def _name(assignment: ast.Assignment) -> str:
-    return _NAMES[FIELDS[assignment.prop.text]]
+    return BY_FIELD[FIELDS[assignment.prop.text]].word
 
 
 def _value(before: PacketClass, own: LinkState, assignment: ast.Assignment) -> int:
@@ -71,7 +70,7 @@ def _value(before: PacketClass, own: LinkState, assignment: ast.Assignment) -> i
     if assignment.op is ast.Op.ASSIGN:
         return value
     of_link = FIELDS[word]
-    now = before.values.get(_NAMES[of_link], getattr(own, of_link))
+    now = before.values.get(_name(assignment), getattr(own, of_link))
     new = path_changes.number_after(now, assignment.op, value)
     if new < 0:
         raise WrongClass(f"the {word}", "would be negative", "take less off it")

@@ -16,13 +16,7 @@ from compiler.plan.format import PPB
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
 
-# Of a class, and the field of LinkState that it stands beside.
-VALUES = {
-    "delay": "delay_ns",
-    "jitter": "jitter_ns",
-    "loss": "loss_ppb",
-    "reject": "reject_ppb",
-}
+VALUES = ("delay", "jitter", "loss", "reject")  # words of PROPERTIES
 ENDS = ("from", "to")
 MAX_PROTOCOLS, MAX_ENDS = 16, 64  # of each end
 MAX_PORT = 65_535
@@ -96,10 +90,10 @@ def is_sound(text: str, names: Container[str]) -> bool:
 
 
 def of_some_packets(plan: Plan) -> set[str]:
-    """The fields of LinkState that a class of packets of some link ever has for itself."""
+    """Of VALUES, those that a class of packets of some link ever has."""
     texts = {str(event.args["only"]) for event in plan.events if event.args.get("only")}
     texts |= {link.state.only for link in plan.topology.links}
-    return {VALUES[name] for text in texts for name in parse(text).values}
+    return {name for text in texts for name in parse(text).values}
 
 
 def numbered(text: str, numbers: Mapping[str, int]) -> str:

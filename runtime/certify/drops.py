@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compiler.plan.packet_class import of_some_packets
+from compiler.plan.properties import BY_FIELD
 from compiler.plan.reader import Plan
 from runtime.judge.verdict import Judge
 from runtime.stacks.counters import TAKEN
@@ -67,5 +68,5 @@ def _is_planned(plan: Plan, field: str) -> bool:
     return (
         declared
         or any(event.args.get(field) for event in plan.events)
-        or field in of_some_packets(plan)
+        or BY_FIELD[field].word in of_some_packets(plan)
     )

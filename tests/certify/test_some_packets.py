@@ -16,11 +16,10 @@ SAID = "what links do to only=tcp:5432;to:b.0: probes are none of these packets"
 def test_probes_are_judged_by_what_all_other_packets_meet(tmp_path: Path) -> None:
     scene = Scene(tmp_path, TDL + SOME)
     scene.probe(as_planned)
-    judge, found = scene.judged()
-    assert whats((judge, found)) == []
-    told = judge.record()
+    told = scene.judged()
+    assert whats(told) == []
     assert (told["state"], told["unprobed"]) == ("valid", SAID)
-    assert SAID in found.not_measured
+    assert SAID in told["evidence"].not_measured
     assert f"  not probed: {SAID}" in list(verdict_text.told(told))
 
 
@@ -35,4 +34,4 @@ def test_refusals_of_a_class_are_planned(tmp_path: Path) -> None:
         judge = Judge()
         facts = {"totals": {"rejected": "5"}}
         look_at_impairments(judge, facts, Scene(tmp_path, TDL + more).plan)
-        assert len(judge.record()["reasons"]) == wanted
+        assert len(judge.verdict()["reasons"]) == wanted
