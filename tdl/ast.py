@@ -428,9 +428,25 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Only:
+    """Some of a link's packets: of one of the protocols ('tcp', 'udp:53'), from one of the sources
+    and to one of the destinations, where there are any; without all of them `only=none`."""
+
+    span: Span
+    protocols: tuple[str, ...] = ()
+    sources: tuple[Element, ...] = ()
+    dests: tuple[Element, ...] = ()
+
+    @property
+    def is_none(self) -> bool:
+        return not (self.protocols or self.sources or self.dests)
+
+
+@dataclass(frozen=True, slots=True)
 class Set:
     assignments: tuple[Assignment, ...]
     span: Span
+    only: Only | None = None
 
 
 @dataclass(frozen=True, slots=True)

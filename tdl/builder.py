@@ -22,6 +22,7 @@ from tdl.words import (
     FLAGS,
     LINK_ALIASES,
     LINK_PROPERTIES,
+    ONLY,
     OTHER_PROPERTIES,
     SERVICE_ALIASES,
     SERVICE_PROPERTIES,
@@ -207,6 +208,8 @@ class Builder:
         owner = _owner(prop.name)
         if owner and owner != what:
             hint = f"'{prop.name}' is for a {owner}"
+        elif prop.name == ONLY:
+            hint = "write 'at 0s a--b set loss=10% only=tcp:5432'"
         elif prop.op and prop.key_name in FLAGS:
             hint = f"'{prop.key_name}' stands alone, without a value"
         elif hint is None:

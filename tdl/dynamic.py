@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tdl import ast, values
+from tdl import ast, some_packets, values
 from tdl.builder import (
     WrittenProperty,
     cover,
@@ -18,10 +18,12 @@ from tdl.member_actions import Clause, MemberActions
 from tdl.path_actions import AUTO, MAX_FLOWS, PathActions
 from tdl.static import NO_TRACE
 from tdl.suggest import did_you_mean
+from tdl.values import ValueProblem
 from tdl.words import (
     CHANGEABLE,
     LINK_ALIASES,
     LINK_PROPERTIES,
+    ONLY,
     OTHER_PROPERTIES,
     PATH_WORDS,
     SERVICE_PROPERTIES,
@@ -298,16 +300,20 @@ class Actions(MemberActions, FigureActions, PathActions):
         step: list[Token],
     ) -> Clause:
         found: dict[str, ast.Assignment] = {}
+        some = [prop for prop in assignments if prop.name == ONLY and prop.op]
         for prop in assignments:
-            if prop.op:
+            if prop.op and prop not in some:
                 self._assign(prop, found)
         for prop in assignments:
             if not prop.op:
                 self._set_flag(prop, found)
         self._take_trace_end(found)
         self._check_together(found)
+        chosen = self._only(some, verb, tuple(found)) if some else None
         span = join_spans([verb.span, assignments[-1].span, *(word.span for word in step)])
         action = self._changing(verb, tuple(found.values()), step, span)
+        if isinstance(action, ast.Set):
+            action = replace(action, only=chosen)
         return self.clause(selectors, action, verb)
 
     def _changing(
@@ -334,6 +340,28 @@ class Actions(MemberActions, FigureActions, PathActions):
                 message = f"{one.prop.text} of a path changes at once"
                 self.error("TS0214", one.span, message, f"write 'at T … set {one.prop.text}=…'")
         return ast.Ramp(changes, every_ns or RAMP_EVERY_NS, span)
+
+    def _only(
+        self, some: list[WrittenProperty], verb: Token, words: tuple[str, ...]
+    ) -> ast.Only | None:
+        """Of which packets the values are."""
+        prop = some[0]
+        span = cover(prop.values[0], prop.values[-1])
+        if len(some) > 1:
+            self.error("TS0013", some[1].name_span, "only is given twice", "separate them with ';'")
+        if verb.text == "ramp":
+            hint = "write 'at T … set', one for each step"
+            self.error("TS0214", prop.span, "ramp is of all packets of a link", hint)
+        if prop.op != "=" or prop.array:
+            self.error("TS0214", prop.key.span, "only= takes a list, with ';' between", None)
+            return None
+        try:
+            found = some_packets.read(prop.values, span)
+            some_packets.check_properties(found, words)
+        except ValueProblem as problem:
+            self.error(problem.code, span, problem.message, problem.hint)
+            return None
+        return found
 
     def _assign(self, prop: WrittenProperty, found: dict[str, ast.Assignment]) -> None:
         word = LINK_ALIASES.get(prop.name, prop.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tdl import aqm, ast, quantities
+from tdl import aqm, ast, quantities, some_packets
 from tdl.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.static import IMAGE, NO_TRACE
 from tdl.words import CHANGEABLE, LINK_WORDS, STATISTICS
@@ -368,7 +368,8 @@ def _action(action: ast.Action) -> list[str]:
             return ["flap", quantities.time(action.period_ns)]
         case ast.Set():
             held = _held(item.trace for item in action.assignments)
-            return ["set", *(_assignment(item) for item in action.assignments), *held]
+            some = [] if action.only is None else [f"only={some_packets.written(action.only)}"]
+            return ["set", *(_assignment(item) for item in action.assignments), *held, *some]
         case ast.Ramp():
             items = [_assignment(item) for item in action.assignments]
             return ["ramp", *items, "every", quantities.time(action.every_ns)]

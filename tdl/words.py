@@ -90,7 +90,8 @@ RESERVED = {
 TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready",
                    "trace", "trace-up", "trace-down", "dist")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
-LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm")
+LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm",
+                   "only")  # fmt: skip
 
 # Other spellings of a property, mostly of the public dialect, by statement.
 SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
@@ -269,6 +270,8 @@ PATH_WORDS = {
     "queue-down": LinkWord("size"),
 }
 CHANGEABLE = {**LINK_WORDS, **PATH_WORDS}  # by `set`, of links or of paths
+ONLY = "only"  # in `set`, of which packets it is
+CLASS_PROPERTIES = ("latency", "jitter", "loss", "reject")  # that some packets may have others of
 TRACE_ENDS = ("loop", "hold")
 _TRACES = ("trace", "trace-up", "trace-down", "trace-end")
 _OF_LINKS = ("up", "down", "rate", "aqm", *_TRACES)  # rates of paths follow from `abw`

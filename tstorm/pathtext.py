@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from compiler.plan.types import Event
     from tstorm.notes import Statements
 
-# A queue in packets stands where queues do.
-_SHOWN = [row for row in PROPERTIES if not row.words and row.field != "queue_packets"]
+# A queue in packets stands where queues do, another class of packets below the table.
+_ELSEWHERE = ("queue_packets", "only")
+_SHOWN = [row for row in PROPERTIES if not row.words and row.field not in _ELSEWHERE]
 _TOTALS = ("TOTAL RATE", *(row.word.upper() for row in COMPOSED[1:]), "")
 
 
@@ -64,6 +65,9 @@ def _direction(direction: Direction, statements: Statements, whose: str) -> None
         for hop in direction.hops:
             if hop.follows is not None:
                 output.line(f"  {followed(hop.link, hop.follows)}")
+            if hop.state.only:
+                some = units.shown("only", hop.state.only)
+                output.line(f"  {hop.link} has another class of packets: only {some}")
         if direction.equal > 1:
             more = " or more" if direction.equal == MOST_EQUAL else ""
             output.line(f"one of {direction.equal:,}{more} equal paths: that of {whose}")

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from compiler.plan.properties import BY_FIELD, flow_rates
+from compiler.plan import packet_class
+from compiler.plan.properties import BY_FIELD, BY_WORD, flow_rates
 from tdl import aqm
 from tdl.quantities import packets, share, time
 from tdl.quantities import rate as _rate
@@ -54,8 +55,17 @@ def shown(field: str, value: int | str) -> str:
         return ";".join(f"{n}:{rate(bps)}:{size(queue)}" for n, bps, queue in rows) or "none"
     if field == "aqm":
         return aqm.written(str(value))
+    if field == "only":
+        return _some_packets(str(value))
     form = _BY_UNIT.get(field.rpartition("_")[2])
     return str(value) if form is None or isinstance(value, str) else form(value)
+
+
+def _some_packets(text: str) -> str:
+    """`tcp:5432;from:a.0 delay=50ms loss=10%`."""
+    found = packet_class.parse(text)
+    values = [f"{name}={shown(BY_WORD[name].field, one)}" for name, one in found.values.items()]
+    return " ".join([found.match, *values]) or "none"
 
 
 def word(field: str) -> str:

@@ -17,6 +17,7 @@ from compiler.declare.partition_groups import resolve_groups
 from compiler.declare.selectors import EMPTY, Resolver, Selection
 from compiler.draws import PPB
 from compiler.phrases import end_name
+from compiler.plan.packet_class import MAX_ENDS
 from tdl import ast
 from tdl.diagnostics import Sink
 
@@ -34,6 +35,9 @@ class StatementStep:
     chosen: Selection
     end_ns: int | None  # of an interval; the quit for an open one
     groups: tuple[Group, ...] = ()
+    some: str = (
+        ""  # of `set`: which packets, with instances by name (compiler/plan/packet_class.py)
+    )
 
     @property
     def line(self) -> int:
@@ -87,7 +91,7 @@ def build_steps(
             touched: Selection | None = EMPTY
         else:
             touched = resolver.resolve(statement.selector)
-            step = _selected(order, statement, touched, quit_ns, declared, sink)
+            step = _selected(order, statement, touched, quit_ns, resolver, sink)
         failed = any(d.severity.value == "error" for d in sink.found[before:])
         if step is not None and not failed:
             steps.append(step)
@@ -130,20 +134,50 @@ def _selected(
     statement: ast.Dynamic,
     chosen: Selection | None,
     quit_ns: int | None,
-    declared: Declared,
+    resolver: Resolver,
     sink: Sink,
 ) -> StatementStep | None:
     end_ns = _end(statement, quit_ns, sink)
     if chosen is None:
         return None
     if chosen is not EMPTY:
-        if not _check_kind(statement, chosen, declared, sink):
+        if not _check_kind(statement, chosen, resolver.declared, sink):
             return None
         chosen = chosen.only(rule(statement.action).targets)
     _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)
-    return StatementStep(order, statement, chosen, end_ns)
+    some = _some_packets(statement.action, resolver, sink)
+    return StatementStep(order, statement, chosen, end_ns, some=some)
+
+
+def _some_packets(action: ast.Action, resolver: Resolver, sink: Sink) -> str:
+    """What `only=` names, each service as all its instances; '' where it is not there or none."""
+    if not isinstance(action, ast.Set) or action.only is None:
+        return ""
+    words = [*action.only.protocols]
+    for head, elements in (("from", action.only.sources), ("to", action.only.dests)):
+        names: dict[str, None] = {}
+        for element in elements:
+            names |= dict.fromkeys(_instances_of(element, resolver, sink))
+        if len(names) > MAX_ENDS:
+            message = f"{head}: names {len(names)} instances, and an only= has {MAX_ENDS} at most"
+            sink.error("TS0248", action.only.span, message, "name the other side instead")
+        words += [f"{head}:{name}" for name in names]
+    return ";".join(words)
+
+
+def _instances_of(element: ast.Element, resolver: Resolver, sink: Sink) -> list[str]:
+    found = resolver.resolve(element)
+    if found is None:
+        return []
+    nodes = {*found.instances}
+    for service in found.services:
+        nodes |= {*resolver.layout.instances[service]}
+    if found.bridges or found.links or not nodes:
+        message = f"no packets are from or to {end_name(element.name, element.index)!r}"
+        sink.error("TS0248", element.span, message, "name services or instances")
+    return [resolver.layout.topology.nodes[node].name for node in sorted(nodes)]
 
 
 def _end(statement: ast.Dynamic, quit_ns: int | None, sink: Sink) -> int | None:

@@ -107,6 +107,7 @@ def new_values(
                     world.topology.traces,
                     back=place == 1,
                     alone=len(link) == 1,
+                    match=step.some,
                 )
             except property_changes.Illegal as problem:
                 illegal(walk, step, direction, problem, when)

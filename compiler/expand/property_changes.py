@@ -12,9 +12,10 @@ from typing import Any
 from compiler import path_queues, queues
 from compiler.declare.topology import FIELDS
 from compiler.declare.trace_numbers import WORDS
-from compiler.expand import path_changes
+from compiler.expand import class_changes, path_changes
 from compiler.expand.world import LinkNow
 from compiler.phrases import moment
+from compiler.plan.packet_class import PacketClass
 from compiler.plan.properties import LinkState, least_rate
 from compiler.plan.property_limits import LINK
 from compiler.plan.types import PlannedTrace
@@ -45,9 +46,12 @@ def apply(
     *,
     back: bool,
     alone: bool,
+    match: str = "",
 ) -> LinkNow:
     """A changed copy. `back`: this is the direction that `down` means, `up` being the other;
-    `alone`: only this one is to change."""
+    `alone`: only this one is to change; `match`: only of these packets."""
+    if isinstance(action, ast.Set) and action.only is not None:
+        return _other_class(link, action, match, traces)
     changes: dict[str, Any] = {}
     said: set[str] = set()
     queue, terms = link.queue, link.path
@@ -83,6 +87,16 @@ def apply(
         why = "manages packets that wait, and without a rate none does"
         raise Illegal("the aqm", why, "give it a rate, or name the direction that has one")
     return changed
+
+
+def _other_class(
+    link: LinkNow, action: ast.Set, match: str, traces: Sequence[PlannedTrace]
+) -> LinkNow:
+    try:
+        some = class_changes.changed(link.some, link.own, action, match)
+    except class_changes.WrongClass as problem:
+        raise Illegal(problem.what, problem.why, problem.hint, problem.code) from problem
+    return _changed(link, {}, traces, link.queue, link.path, some)
 
 
 def _of_direction(action: ast.Set | ast.Ramp, *, back: bool) -> list[ast.Assignment]:
@@ -144,6 +158,8 @@ def _changed_terms(
 
 def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> list[str]:
     """Of LinkState, or of the terms of a path, those that the action sets in this direction."""
+    if isinstance(action, ast.Set) and action.only is not None:
+        return class_changes.fields(action)
     found: dict[str, None] = {}
     for one in _of_direction(action, back=back):
         prop = one.prop.text
@@ -199,6 +215,8 @@ def _queue_between(begin: LinkState, end: LinkNow, part: tuple[int, int]) -> ast
 
 def remembered(link: LinkNow, field: str) -> Any:
     """What restore() needs: the value, of a queue as it is given."""
+    if field in PacketClass._fields:
+        return getattr(link.some, field)
     if link.path is not None and field in ast.PathTerms._fields:
         return getattr(link.path, field)
     return link.queue if field == "queue_bytes" else getattr(link.own, field)
@@ -207,11 +225,13 @@ def remembered(link: LinkNow, field: str) -> Any:
 def restore(link: LinkNow, values: Mapping[str, Any], traces: Sequence[PlannedTrace]) -> LinkNow:
     """A copy with these properties as they were (see remembered()). Raises Illegal."""
     terms = link.path
+    some = link.some._replace(**{k: v for k, v in values.items() if k in PacketClass._fields})
+    values = {k: v for k, v in values.items() if k not in PacketClass._fields}
     if terms is not None:
         terms = terms._replace(**{k: v for k, v in values.items() if k in terms._fields})
         values = {k: v for k, v in values.items() if k not in terms._fields}
     others = {field: value for field, value in values.items() if field != "queue_bytes"}
-    return _changed(link, others, traces, values.get("queue_bytes", link.queue), terms)
+    return _changed(link, others, traces, values.get("queue_bytes", link.queue), terms, some)
 
 
 def _changed(
@@ -220,10 +240,13 @@ def _changed(
     traces: Sequence[PlannedTrace],
     queue: ast.QueueSize | None,
     terms: ast.PathTerms | None,
+    some: PacketClass | None = None,
 ) -> LinkNow:
     """A copy with these values, the means of the trace that it follows then, and a queue that
-    follows them; what a path has its terms. Raises Illegal."""
-    own = link.own._replace(**changes)
+    follows them; what a path has its terms. `some`: the class of packets where that may be another.
+    Raises Illegal."""
+    some = link.some if some is None else some
+    own = link.own._replace(only=str(some), **changes)
     if own.trace:
         means: dict[str, Any] = dict(traces[own.trace - 1].means)
         own = own._replace(**means)
@@ -236,7 +259,11 @@ def _changed(
         size, packets = queues.sized(queue, own.rate_bps, own.aqm)
         own = own._replace(queue_bytes=size, queue_packets=packets)
     _check(own, link.background_bps, link.own)
-    return replace(link, own=own, queue=queue, path=terms)
+    try:
+        class_changes.check(some, own)
+    except class_changes.WrongClass as problem:
+        raise Illegal(problem.what, problem.why, problem.hint, problem.code) from problem
+    return replace(link, own=own, queue=queue, path=terms, some=some)
 
 
 def _queue(link: LinkNow, assignment: ast.Assignment) -> ast.QueueSize:

@@ -13,6 +13,7 @@ from typing import Any
 
 from compiler.declare.model import Model
 from compiler.declare.replicas import at_first
+from compiler.plan.packet_class import NO_CLASS, PacketClass
 from compiler.plan.properties import LinkState
 from compiler.plan.types import Event
 from tdl import ast
@@ -68,6 +69,7 @@ class LinkNow:
     background_owner: int = -1  # the order of the interval step that put it there
     path: ast.PathTerms | None = None  # of a measured path; both directions have the same
     path_back: bool = False  # it is the way from B to A of `path A--B`
+    some: PacketClass = NO_CLASS  # of `only=`; its text is in `own`
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from compiler.plan.format import (
     Place,
     PlanError,
 )
+from compiler.plan.packet_class import is_sound
 from compiler.plan.state import epochs as fold_epochs
 from compiler.plan.state import follows
 
@@ -126,6 +127,7 @@ def _addresses(nodes: Sequence[types.Node], instances: int, place: Place) -> Non
 
 def _links(found: types.Topology, place: Place) -> None:
     nodes, links = found.nodes, found.links
+    names = {node.name for node in nodes}
     if len(links) % 2:
         place.fail("a link has only one direction")
     pairs: set[tuple[int, int]] = set()
@@ -137,6 +139,8 @@ def _links(found: types.Topology, place: Place) -> None:
         other = links[index ^ 1]
         if (link.src, link.dst) != (other.dst, other.src):
             place.fail(f"link {index} and {index ^ 1} are not the directions of one link")
+        if not is_sound(link.state.only, names):
+            place.fail(f"{link.name} has a class of packets that there are none of")
         if not follows(link.state, found):
             place.fail(f"{link.name} is not what a trace or delays of the plan have")
         if (link.src, link.dst) in pairs:

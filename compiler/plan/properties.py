@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
+from compiler.plan import packet_class
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT, MAX_TRACES, PPB
 
 # What a table of delays is called (compiler/plan/delay_tables.py)
@@ -54,6 +55,9 @@ class LinkState(NamedTuple):
     trace: int = 0  # which of the plan's it follows, from 1 on; the properties above are its means
     aqm: str = ""  # what the queue drops before it is full (docs/plan.md); "": nothing
     queue_packets: int = 0  # the queue is full with, whatever their bytes; 0: only bytes count
+    only: str = (
+        ""  # a further class of packets, and what it has (compiler/plan/packet_class.py); "": none
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ PROPERTIES = (
     Property("trace", "trace", MAX_TRACES, rare=True),
     Property("aqm", "aqm", form=r"[a-z_]{1,20}(;[a-z]{1,20}:[0-9]{1,19}){1,12}|", rare=True),
     Property("queue_packets", "pkts", 715_827, rare=True, called="queue in packets"),
+    Property("only", "only", form=packet_class.FORM, rare=True),
 )
 RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end
 NUMBERS = tuple(row for row in PROPERTIES if not (row.words or row.table or row.form))

@@ -38,6 +38,7 @@ _ONE_BY_ONE = (
     "trace",
     "queue_packets",
     "aqm",
+    "only",
     "capacity_bps",  # where it is not carried out, a background takes from the rate alone
     "wmax_bytes",
 )

@@ -15,6 +15,7 @@ from typing import Any
 from compiler.plan.delay_tables import is_known
 from compiler.plan.event_kinds import DOWN, EVENT_KINDS, INSTANCE, LINK, UP, EventKind
 from compiler.plan.format import TIMELINE, PlanError
+from compiler.plan.packet_class import is_sound
 from compiler.plan.properties import (
     LinkState,
     beside_flows,
@@ -151,6 +152,8 @@ class Fold:
         link = self._link(event)
         changes: dict[str, Any] = dict(event.args)
         self.links.own[link] = self.links.own[link]._replace(**changes)
+        if not is_sound(self.links.own[link].only, self.node_index):
+            _refuse(event, "names packets that there are none of")
         if not follows(self.links.own[link], self.topology):
             _refuse(event, "is not what a trace or delays of the plan have")
         self._check_background(event, link)

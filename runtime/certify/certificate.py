@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from compiler.plan.packet_class import parse
 from compiler.plan.reader import Plan
 from runtime import thresholds
 from runtime.certify import interfaces, judge_paths
@@ -50,6 +51,7 @@ from runtime.schedule import Schedule
 MOST_PAIRS = 2000  # whose paths are followed
 MOST_ROWS = 50_000
 MOST_EVENTS = 100_000
+MOST_CLASSES = 3  # of packets, that are named
 _EVENT = ("seq", "kind", "target", "due_ns")
 
 
@@ -88,6 +90,7 @@ def gather(
     if isinstance(own, dict) and not schedule.options.allow_spoofing:
         totals = facts.get("totals", {})
         interfaces.look_at_interfaces(judge, own, numbers, traffic, totals)
+    _unprobed(found, judge, schedule)
     _Paths(directory, plan, schedule, records, facts, traffic, numbers, judge).look(found)
     return found
 
@@ -99,6 +102,16 @@ def _events(found: Evidence, records: Sequence[Mapping[str, Any]]) -> None:
         found.events.append({**{key: record[key] for key in _EVENT}, "applied_ns": applied})
     if len(done) > MOST_EVENTS:
         found.not_measured.append(f"of {len(done)} events the first {MOST_EVENTS} are listed here")
+
+
+def _unprobed(found: Evidence, judge: Judge, schedule: Schedule) -> None:
+    """Probes are of no class that an `only=` makes."""
+    classes = sorted({parse(state.only).match for state in schedule.link_states() if state.only})
+    if classes:
+        some = ", ".join(f"only={match:.60}" for match in classes[:MOST_CLASSES])
+        more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
+        judge.unprobed = f"what links do to {some}{more}: probes are none of these packets"
+        found.not_measured.append(judge.unprobed)
 
 
 def _logs_incomplete(facts: Mapping[str, Any]) -> dict[str, str] | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compiler.plan.packet_class import of_some_packets
+from compiler.plan.properties import BY_FIELD
 from compiler.plan.reader import Plan
 from runtime.judge.verdict import Judge
 from runtime.stacks.counters import TAKEN
@@ -63,4 +65,8 @@ def look_at_impairments(judge: Judge, facts: Mapping[str, Any], plan: Plan) -> N
 
 def _is_planned(plan: Plan, field: str) -> bool:
     declared = any(getattr(link.state, field) for link in plan.topology.links)
-    return declared or any(event.args.get(field) for event in plan.events)
+    return (
+        declared
+        or any(event.args.get(field) for event in plan.events)
+        or BY_FIELD[field].word in of_some_packets(plan)
+    )

@@ -159,6 +159,7 @@ class Judge:
     thresholds: Mapping[str, int] = field(default_factory=dict)
     measured: Mapping[str, int] | None = None  # of paths: pairs, of_pairs, probes
     unmeasured: str = ""  # why nothing of the paths was
+    unprobed: str = ""  # which packets of programs no probe is like
     _worst: dict[tuple[str, str], _Worst] = field(default_factory=dict)
     _missing: list[tuple[str, str]] = field(default_factory=list)
     _largest_ns: int = 0
@@ -234,6 +235,7 @@ class Judge:
             "judged": _foremost(found),
             "measured": None if self.measured is None else dict(self.measured),
             "unmeasured": self.unmeasured,
+            **({"unprobed": self.unprobed} if self.unprobed else {}),
             "largest_ns": self._largest_ns,
             "time": VIRTUAL if self.virtual else REAL,
             **({"cpu": {"ppb": self.cpu_ppb, **self.cpu}} if self.cpu_ppb else {}),

@@ -57,6 +57,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
             kinds = [str(one.get("what", "")) for one in judged]
             checked = ", ".join(dict.fromkeys(_CHECKED.get(kind, kind) for kind in sorted(kinds)))
             yield f"  within their bounds: {checked}"
+    if found.get("unprobed"):
+        yield f"  not probed: {found['unprobed']}"
     if found.get("time") == VIRTUAL:
         cpu = found.get("cpu")
         yield f"  virtual time: {_computing(cpu if isinstance(cpu, dict) else {})}"

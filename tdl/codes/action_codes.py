@@ -117,6 +117,22 @@ ACTIONS = (
         "bridges s1 s2\nlink s1--s2 rate=5Mb aqm=codel\nat 5s s1--s2 background 1Mb",
     ),
     Code(
+        "TS0248",
+        "only= that means no packets",
+        "only= is tcp, udp, sctp (each also with a port, `tcp:5432`), icmp, from:NAME and to:NAME, "
+        "several with ';' between, or none alone. It says of which packets a link's latency, "
+        "jitter, loss and reject change.",
+        "bridges s1 s2\nlink s1--s2\nat 5s s1--s2 set loss=10% only=http",
+    ),
+    Code(
+        "TS0249",
+        "a second class of packets on one link",
+        "A link tells one class of packets from the rest. `set only=none` ends the first, and so "
+        "does the end of its interval; one class may have several protocols and ports.",
+        "bridges s1 s2\nlink s1--s2\nat 5s s1--s2 set loss=10% only=tcp\n"
+        "at 6s s1--s2 set loss=10% only=udp",
+    ),
+    Code(
         "TS0217",
         "a number for a list of names",
         "`a;b leave` means both. To choose a number among several, give them a tag: `tags=x leave "

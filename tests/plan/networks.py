@@ -150,7 +150,7 @@ def _state(rnd: random.Random) -> LinkState:
 def _rare(rnd: random.Random) -> dict[str, Any]:
     rows = [row for row in PROPERTIES if row.rare and row.field != "trace"]
     chosen = rnd.sample(rows, rnd.randrange(1, 4))
-    texts = {"flow_rates": _table(rnd), "aqm": _AQM}
+    texts = {"flow_rates": _table(rnd), "aqm": _AQM, "only": "tcp:80;udp;delay:5000000;loss:7"}
     return {row.field: texts.get(row.field) or rnd.randrange(10**9) for row in chosen}
 
 

@@ -304,7 +304,7 @@ def _by_property(word: str) -> st.SearchStrategy[ast.Assignment]:
     if word == "queue":
         relative = _relative(word, bounds.MAX_QUEUE_BYTES)
         return st.builds(_queue_assignment, prop, queues) | relative
-    if word == "loss":
+    if word in ("loss", "reject"):
         return st.builds(
             ast.Assignment,
             prop,
@@ -346,9 +346,41 @@ _chosen = st.sampled_from(
         unique=True,
     )
 )
-changes = _chosen.flatmap(lambda words: st.tuples(*(_by_property(word) for word in words))).map(
+_of_all = _chosen.flatmap(lambda words: st.tuples(*(_by_property(word) for word in words))).map(
     lambda assignments: ast.Set(assignments, NOWHERE)
 )
+
+
+@st.composite
+def some_packets(draw: st.DrawFn) -> ast.Only:
+    """As they are written: protocols by name and port, ends by name."""
+    ports = draw(st.sets(st.integers(0, 65_535), max_size=3))
+    names = draw(st.lists(st.sampled_from(["sctp", "tcp", "udp"]), min_size=len(ports)))
+    terms = {(name, port) for name, port in zip(names, ports, strict=False)}
+    terms |= {("icmp", 0)} if draw(st.booleans()) else set()
+    words = tuple(f"{name}:{port}" if port else name for name, port in sorted(terms))
+    sources, dests = draw(_ends), draw(_ends)
+    if not (words or sources or dests):
+        words = ("udp:53",)
+    return ast.Only(NOWHERE, words, sources, dests)
+
+
+def _written(element: ast.Element) -> str:
+    index = element.index
+    return element.name.text if index is None else f"{element.name.text}.{index}"
+
+
+_ends = st.lists(elements, max_size=3, unique_by=_written).map(
+    lambda found: tuple(sorted(found, key=_written))
+)
+_of_some = st.builds(
+    lambda assignments, only: ast.Set(assignments, NOWHERE, only),
+    st.lists(
+        st.sampled_from(["latency", "jitter", "loss", "reject"]), min_size=1, unique=True
+    ).flatmap(lambda words: st.tuples(*(_by_property(word) for word in words))),
+    some_packets(),
+)
+changes = _of_all | _of_some | st.just(ast.Set((), NOWHERE, ast.Only(NOWHERE)))
 
 
 @st.composite

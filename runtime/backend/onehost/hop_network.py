@@ -71,6 +71,7 @@ class HopNetwork:
         self.fault: RunError | None = None
         self.closed = self.engine.closed
         names = [node.name for node in plan.topology.nodes]
+        self._numbers = {name: index for index, name in enumerate(names)}
         kind = context.options.ports
         self.ports = EnginePorts(self.engine, kind, names, self._refusals, self._gone)
         self._watching = asyncio.get_running_loop().create_task(self.ports.watch())
@@ -134,6 +135,8 @@ class HopNetwork:
         links, held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
         links.extend(self._holds.back(change.bound, links))
         routes = self._plan.route_groups(step.epoch.index)
+        numbers = self._numbers
+        links = [(index, staging.numbered_ends(state, numbers)) for index, state in links]
         lines = staging.delta_lines(links, routes, self._groups, self._rare)
         lines.extend(dialect.attach_lines(change.bound, gone - held.keys()))
         if lines:

@@ -1,13 +1,14 @@
 """Turns plan state into pktd lines (docs/pktd.md): declarations, deltas, routes.
 
-Node and link numbers are the plan's indices, so nothing is translated.
+Node and link numbers are the plan's indices, so nothing is translated but the names in a class of
+packets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compiler.plan import delay_tables
+from compiler.plan import delay_tables, packet_class
 from compiler.plan.properties import LinkState, has_rare
 from compiler.plan.routes.behind import Links, RouteGroup
 from compiler.plan.routes.core import Core
@@ -16,6 +17,11 @@ from compiler.plan.types import Link, PlannedTrace, Topology
 from runtime.datapath import dialect
 
 LINE_BYTES = 60_000  # below pktd's 65,536
+
+
+def numbered_ends(state: LinkState, numbers: Mapping[str, int]) -> LinkState:
+    """Its class of packets as pktd reads it: with numbers of nodes."""
+    return state._replace(only=packet_class.numbered(state.only, numbers)) if state.only else state
 
 
 def _state(state: LinkState, *, whole: bool = False) -> str:
@@ -64,8 +70,9 @@ def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterat
     for index, node in enumerate(topology.nodes):
         answers = node.service < 0 and bool(node.ipv4 or node.ipv6)
         yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers)
+    numbers = {node.name: index for index, node in enumerate(topology.nodes)}
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
-        yield link_line(index, link, state)
+        yield link_line(index, link, numbered_ends(state, numbers))
 
 
 def _filled(head: str, dests: Iterable[str]) -> Iterator[str]:

@@ -46,6 +46,7 @@ void test_packets(void);
 void test_links(void);
 void test_flows(void);
 void test_impairments(void);
+void test_only(void);
 void test_hops(void);
 void test_many(void);
 void test_engine(void);

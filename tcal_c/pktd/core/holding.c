@@ -51,7 +51,7 @@ static bool write_mark(struct transit *t, struct piece *piece) {
 /* Whether the packet becomes part of the piece that left the queue just before it. */
 static bool joins(struct link *link, const struct piece *piece, uint64_t begin_ns,
                   uint64_t served_ns) {
-    const struct piece *last = link->tail;
+    const struct piece *last = link_lane(link, piece->frame)->tail;
     if (!last || last->frame != piece->frame || last->first + last->count != piece->first ||
         last->aged != piece->aged || last->order != PIECE_IN_ORDER ||
         piece->order != PIECE_IN_ORDER) {
@@ -66,7 +66,7 @@ static void launch(struct transit *t, struct link *link, struct piece *piece, ui
                    uint64_t through_ns, uint64_t at_ns) {
     uint64_t served_ns = max_u64(through_ns, at_ns);
     if (joins(link, piece, begin_ns, served_ns)) {
-        struct piece *last = link->tail;
+        struct piece *last = link_lane(link, piece->frame)->tail;
         last->count++;
         last->span_ns += (uint32_t)(served_ns - last->served_ns);
         last->served_ns = served_ns;

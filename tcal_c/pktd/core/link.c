@@ -28,10 +28,40 @@ static const struct trace_row *row_at(const struct transit *t, const struct link
     return trace_row_at(trace, trace_since(trace, counter_get(&t->epoch_ns), at_ns));
 }
 
-static uint64_t delayed(const struct link *link, const struct trace_row *row, uint64_t at_ns,
-                        int64_t deviation_ns) {
-    bool traced = row && link->trace->fields & TRACE_DELAY;
-    int64_t delay = (int64_t)(traced ? row->delay_ns : link->delay_ns) + deviation_ns;
+/* The class beside the usual one if the frame is of it, else NULL. */
+static const struct only *class_of(const struct link *link, const struct frame *frame) {
+    return link->only && only_has(link->only, frame) ? link->only : NULL;
+}
+
+/* Where it is while it is on the link. */
+struct lane *link_lane(struct link *link, const struct frame *frame) {
+    return class_of(link, frame) ? &link->apart : &link->usual;
+}
+
+struct travel {
+    uint64_t delay_ns;
+    uint64_t jitter_ns;
+};
+
+/* What a packet meets that leaves the queue then: what its class has, else the trace, else the
+ * link. */
+static struct travel travel_at(const struct transit *t, const struct link *link,
+                               const struct only *only, uint64_t at_ns) {
+    struct travel travel = {link->delay_ns, link->jitter_ns};
+    const struct trace_row *row = row_at(t, link, at_ns);
+    if (row) {
+        travel.delay_ns = link->trace->fields & TRACE_DELAY ? row->delay_ns : travel.delay_ns;
+        travel.jitter_ns = link->trace->fields & TRACE_JITTER ? row->jitter_ns : travel.jitter_ns;
+    }
+    if (only) {
+        travel.delay_ns = only->stated & ONLY_DELAY ? only->delay_ns : travel.delay_ns;
+        travel.jitter_ns = only->stated & ONLY_JITTER ? only->jitter_ns : travel.jitter_ns;
+    }
+    return travel;
+}
+
+static uint64_t delayed(uint64_t at_ns, uint64_t delay_ns, int64_t deviation_ns) {
+    int64_t delay = (int64_t)delay_ns + deviation_ns;
     return at_ns + (delay > 0 ? (uint64_t)delay : 0);
 }
 
@@ -51,48 +81,63 @@ static int32_t deviation_alone(const struct link *link, bool probe, uint64_t nth
 void link_set_due(const struct transit *t, struct link *link, struct piece *piece,
                   uint64_t after_ns) {
     uint64_t leaves = max_u64(piece->served_ns, after_ns);
-    const struct trace_row *row = row_at(t, link, leaves);
-    bool traced = row && link->trace->fields & TRACE_JITTER;
-    uint64_t jitter = traced ? row->jitter_ns : link->jitter_ns;
+    const struct only *only = class_of(link, piece->frame);
+    const struct travel is = travel_at(t, link, only, leaves);
+    piece->apart = only != NULL;
     if (piece->order == PIECE_ALONE) {
-        piece->due_ns = delayed(link, row, leaves, draw_scaled(piece->deviation, jitter));
+        int64_t alone = draw_scaled(piece->deviation, is.jitter_ns);
+        piece->due_ns = delayed(leaves, is.delay_ns, alone);
         return;
     }
-    uint64_t due_ns = delayed(link, row, leaves, deviation(t, link, leaves, jitter));
+    uint64_t due_ns = delayed(leaves, is.delay_ns, deviation(t, link, leaves, is.jitter_ns));
     if (piece->order == PIECE_LATER) {
         piece->due_ns = due_ns + link->impair.is.reorder_ns;
         return;
     }
     /* What came before a change may still be on its way. */
-    piece->due_ns = max_u64(due_ns, link->last_due_ns);
-    link->last_due_ns = piece->due_ns;
+    struct lane *lane = only ? &link->apart : &link->usual;
+    piece->due_ns = max_u64(due_ns, lane->last_due_ns);
+    lane->last_due_ns = piece->due_ns;
 }
 
-/* Puts it behind all that leave no later. */
+/* Puts it behind all in its lane that leave no later. */
 static void insert(struct link *link, struct piece *piece) {
-    struct piece *before = link->tail;
+    struct lane *lane = piece->apart ? &link->apart : &link->usual;
+    struct piece *before = lane->tail;
     while (before && before->due_ns > piece->due_ns) {
         before = before->prev;
     }
     piece->prev = before;
-    piece->next = before ? before->next : link->head;
-    *(before ? &before->next : &link->head) = piece;
-    *(piece->next ? &piece->next->prev : &link->tail) = piece;
+    piece->next = before ? before->next : lane->head;
+    *(before ? &before->next : &lane->head) = piece;
+    *(piece->next ? &piece->next->prev : &lane->tail) = piece;
+}
+
+/* What leaves next; NULL: nothing is on its way. */
+static struct piece *first(const struct link *link) {
+    struct piece *usual = link->usual.head, *apart = link->apart.head;
+    if (!apart || !usual) {
+        return apart ? apart : usual;
+    }
+    bool tie = apart->due_ns == usual->due_ns;
+    return (tie ? apart->seq < usual->seq : apart->due_ns < usual->due_ns) ? apart : usual;
 }
 
 /* Whether the next that it does is to send what its queue holds, and when. */
 static bool sends_next(const struct link *link, uint64_t *sends_ns) {
     *sends_ns = holding_next(link);
-    return *sends_ns != TIME_NEVER && (!link->head || *sends_ns <= link->head->due_ns);
+    const struct piece *head = first(link);
+    return *sends_ns != TIME_NEVER && (!head || *sends_ns <= head->due_ns);
 }
 
 /* Where the link stands among the others, by its head or what it is to send. */
 static void schedule(struct transit *t, struct link *link) {
     uint64_t sends_ns;
+    const struct piece *head = first(link);
     if (sends_next(link, &sends_ns)) {
         heap_put(&t->heap, &link->waiting, sends_ns, t->seq++);
-    } else if (link->head) {
-        heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
+    } else if (head) {
+        heap_put(&t->heap, &link->waiting, head->due_ns, head->seq);
     } else {
         heap_remove(&t->heap, &link->waiting);
     }
@@ -102,7 +147,7 @@ void link_append(struct transit *t, struct link *link, struct piece *piece, uint
     link_set_due(t, link, piece, at_ns);
     piece->seq = t->seq++;
     insert(link, piece);
-    if (link->head == piece) {
+    if (first(link) == piece) {
         heap_put(&t->heap, &link->waiting, piece->due_ns, piece->seq);
     }
     counter_add(&t->in_flight, 1);
@@ -257,12 +302,22 @@ static uint32_t loss_at(const struct transit *t, const struct link *link, uint64
     return row && link->trace->fields & TRACE_LOSS ? (uint32_t)row->loss_ppb : link->loss_ppb;
 }
 
+/* A class with a loss of its own has no part in the link's bursts. */
+static bool draws_loss(const struct transit *t, struct link *link, const struct frame *frame,
+                       uint64_t nth, uint64_t at_ns) {
+    bool probe = frame->info.probe;
+    const struct only *only = class_of(link, frame);
+    if (only && only->stated & ONLY_LOSS) {
+        return draw_lost(link->seed, probe, nth, (uint32_t)only->loss_ppb);
+    }
+    uint32_t loss_ppb = loss_at(t, link, at_ns);
+    return link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, loss_ppb)
+                         : draw_lost(link->seed, probe, nth, loss_ppb);
+}
+
 bool link_draws_loss(const struct transit *t, struct link *link, const struct piece *origin,
                      uint32_t segment, uint64_t nth, uint64_t at_ns) {
-    bool probe = origin->frame->info.probe;
-    uint32_t loss_ppb = loss_at(t, link, at_ns);
-    if (link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, loss_ppb)
-                      : draw_lost(link->seed, probe, nth, loss_ppb)) {
+    if (draws_loss(t, link, origin->frame, nth, at_ns)) {
         link_lose(t, link, origin, segment, FATE_LOSS, at_ns);
         return true;
     }
@@ -417,11 +472,11 @@ static void count_offered(struct link *link, const struct piece *piece, uint64_t
 }
 
 bool link_refuses(const struct link *link, const struct piece *piece) {
-    if (link->impair.is.reject == 0 || !link->up) {
-        return false;
-    }
     bool probe = piece->frame->info.probe;
-    return impair_rejects(&link->impair, link->seed, probe, next_number(link, probe));
+    const struct only *only = class_of(link, piece->frame);
+    uint64_t own = link->impair.is.reject;
+    uint64_t share = only && only->stated & ONLY_REJECT ? only->reject_ppb : own;
+    return share && link->up && impair_rejects(link->seed, probe, next_number(link, probe), share);
 }
 
 bool link_exceeded(const struct link *link, const struct piece *piece) {
@@ -440,7 +495,8 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     count_offered(link, piece, bytes);
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
-    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs && !link->trace) {
+    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs && !link->trace &&
+               !link->only) {
         link_count_accepted(link, piece->count, bytes);
         piece->served_ns = at_ns;
         piece->order = PIECE_IN_ORDER;
@@ -458,13 +514,10 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
 }
 
 static struct piece *detach_head(struct transit *t, struct link *link) {
-    struct piece *piece = link->head;
-    link->head = piece->next;
-    if (link->head) {
-        link->head->prev = NULL;
-    } else {
-        link->tail = NULL;
-    }
+    struct piece *piece = first(link);
+    struct lane *lane = piece->apart ? &link->apart : &link->usual;
+    lane->head = piece->next;
+    *(lane->head ? &lane->head->prev : &lane->tail) = NULL;
     schedule(t, link);
     counter_set(&t->in_flight, counter_get(&t->in_flight) - 1);
     return piece;
@@ -497,18 +550,33 @@ static void flush(struct transit *t, struct link *link, uint64_t at_ns) {
     if (link->aqm) {
         aqm_reset(link->aqm, at_ns);
     }
-    while (link->head) {
+    while (first(link)) {
         drop_piece(t, link, detach_head(t, link), at_ns);
     }
-    link->last_due_ns = 0;
+    link->usual.last_due_ns = link->apart.last_due_ns = 0;
     link->queue.free_ns = min_u64(link->queue.free_ns, at_ns);
     link->queue.left = 0;
     link->queue.position = 0;
 }
 
-static void sort(struct link *link) {
-    struct piece *piece = link->head;
-    link->head = link->tail = NULL;
+/* Takes everything out of the lanes: in the order of being served, as far as each lane is. */
+static struct piece *take_all(struct link *link) {
+    struct piece *usual = link->usual.head, *apart = link->apart.head;
+    struct piece *all = NULL, **end = &all;
+    while (usual && apart) {
+        bool tie = apart->served_ns == usual->served_ns;
+        bool next = tie ? apart->seq < usual->seq : apart->served_ns < usual->served_ns;
+        struct piece **from = next ? &apart : &usual;
+        *end = *from;
+        end = &(*end)->next;
+        *from = *end;
+    }
+    *end = usual ? usual : apart;
+    link->usual.head = link->usual.tail = link->apart.head = link->apart.tail = NULL;
+    return all;
+}
+
+static void put_all(struct link *link, struct piece *piece) {
     while (piece) {
         struct piece *next = piece->next;
         insert(link, piece);
@@ -540,30 +608,43 @@ static void follow(struct transit *t, struct link *link, const struct trace *tra
     queue_follow(&link->queue, trace && trace_serves(trace) ? trace : NULL);
     look_at_epoch(t, link, at_ns);
     link->queue.limit_bytes = UINT32_MAX; /* what is in it stays */
-    for (const struct piece *piece = link->head; piece; piece = piece->next) {
+    struct piece *all = take_all(link);
+    for (const struct piece *piece = all; piece; piece = piece->next) {
         if (piece->served_ns > at_ns) {
             waiting += packet_bytes(&piece->frame->info, piece->first, piece->count);
             left -= min_u64(left, extra * piece->count);
         }
     }
     uint64_t sent = waiting > left ? waiting - left : 0;
-    for (struct piece *piece = link->head; piece; piece = piece->next) {
+    for (struct piece *piece = all; piece; piece = piece->next) {
         if (piece->served_ns > at_ns) {
             requeue_piece(link, piece, &sent, at_ns);
         }
     }
+    put_all(link, all);
     link->queue.limit_bytes = limit;
+}
+
+/* A piece that travels already keeps its time. Those of its class that come later come behind it,
+ * but what came as of a class that has ended holds nobody up. */
+static void keep_order(struct link *link, const struct piece *piece) {
+    if (piece->order != PIECE_IN_ORDER) {
+        return;
+    }
+    struct lane *lane = link_lane(link, piece->frame);
+    if (lane == &link->apart || !piece->apart) {
+        lane->last_due_ns = max_u64(lane->last_due_ns, piece->due_ns);
+    }
 }
 
 /* Gives what waits at `at_ns` its new times; what travels already keeps its own. */
 static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint64_t at_ns) {
     uint64_t new_bps = queue_pace(&link->queue);
-    bool sorted = true;
-    link->last_due_ns = 0;
-    for (struct piece *piece = link->head; piece; piece = piece->next) {
-        sorted &= piece->order == PIECE_IN_ORDER;
+    link->usual.last_due_ns = link->apart.last_due_ns = 0;
+    struct piece *all = take_all(link);
+    for (struct piece *piece = all; piece; piece = piece->next) {
         if (piece->served_ns <= at_ns) {
-            link->last_due_ns = piece->order == PIECE_IN_ORDER ? piece->due_ns : link->last_due_ns;
+            keep_order(link, piece);
             continue;
         }
         uint64_t served = queue_retimed(piece->served_ns, at_ns, old_bps, new_bps);
@@ -574,11 +655,10 @@ static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint6
         piece->served_ns = served;
         link_set_due(t, link, piece, at_ns);
     }
-    if (!sorted) {
-        sort(link);
-    }
-    if (link->head) {
-        heap_put(&t->heap, &link->waiting, link->head->due_ns, link->head->seq);
+    put_all(link, all);
+    const struct piece *head = first(link);
+    if (head) {
+        heap_put(&t->heap, &link->waiting, head->due_ns, head->seq);
     }
 }
 
@@ -602,7 +682,8 @@ static void change_impairments(struct link *link, const struct link_config *conf
     }
     const uint32_t losses = LINK_LOSS | LINK_BURST | LINK_BURST_PASS | LINK_GAP_LOSS;
     impair_prepare(&link->impair, link->loss_ppb, config->fields & losses);
-    link->obstructs = link->mtu || link->impair.is.reject;
+    bool refuses = link->only && link->only->stated & ONLY_REJECT;
+    link->obstructs = link->mtu || link->impair.is.reject || refuses;
     link->impairs = link->impair.any;
 }
 
@@ -629,6 +710,11 @@ static void change_queue(struct link *link, const struct link_config *config, ui
     queue_set_limit(q, at_ns, one.queue_bytes);
 }
 
+/* Of these packets' times are made. */
+enum {
+    TIMES = LINK_RATE | LINK_CAP | LINK_DELAY | LINK_JITTER | LINK_DIST | LINK_TRACE | LINK_ONLY
+};
+
 void link_change(struct transit *t, struct link *link, const struct link_config *config,
                  uint64_t at_ns) {
     uint64_t old_bps = queue_pace(&link->queue);
@@ -644,6 +730,7 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     }
     link->mtu = fields & LINK_MTU ? (uint32_t)config->mtu : link->mtu;
     link->up = fields & LINK_UP ? config->up : link->up;
+    link->only = fields & LINK_ONLY ? config->only : link->only;
     if (fields & (LINK_LOSS | LINK_OPTIONAL)) {
         change_impairments(link, config);
     }
@@ -659,7 +746,7 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
         follow(t, link, config->trace, at_ns);
         old_bps = queue_pace(&link->queue);
     }
-    if (fields & (LINK_RATE | LINK_CAP | LINK_DELAY | LINK_JITTER | LINK_DIST | LINK_TRACE)) {
+    if (fields & TIMES) {
         retime(t, link, old_bps, at_ns);
     }
     holding_change(t, link, config, at_ns);

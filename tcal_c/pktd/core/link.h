@@ -9,6 +9,7 @@
 #include "pktd/core/structures/heap.h"
 #include "pktd/record/ring.h"
 #include "pktd/core/aqm/aqm.h"
+#include "pktd/core/packets/only.h"
 #include "pktd/core/packets/pool.h"
 #include "flows.h"
 #include "queue.h"
@@ -37,14 +38,16 @@ enum link_field {
     LINK_TRACE = 524288,
     LINK_PKTS = 1048576,
     LINK_AQM = 2097152,
-    LINK_OPTIONAL = 4194048 /* 0 where a link does not state them; of links only, not of paths */
+    LINK_ONLY = 4194304,
+    LINK_OPTIONAL = 8388352 /* 0 where a link does not state them; of links only, not of paths */
 };
 
 /* Of the protocol, for usages. */
 #define PATH_KEYS "rate delay jitter loss queue dist"
 #define LINK_KEYS                                                                                  \
     PATH_KEYS                                                                                      \
-    " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu flows trace pkts aqm"
+    " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu flows trace pkts aqm " \
+    "only"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -63,6 +66,7 @@ struct link_config {
     uint64_t packets; /* of the queue; 0: only bytes count */
     struct aqm_config aqm;
     const struct measured *measured; /* in place of `dist`; NULL: none */
+    const struct only *only;         /* NULL: none */
     enum dist dist;
     bool up;
 };
@@ -98,11 +102,16 @@ struct link_usage {
     uint64_t backlog_bytes;
 };
 
-struct link {
-    struct heap_node waiting; /* must be first: the heap hands it back */
-    struct piece *head;       /* in order of leaving */
+/* What is on a link, or waits for it, in order of leaving. */
+struct lane {
+    struct piece *head;
     struct piece *tail;
     uint64_t last_due_ns; /* of those that keep the order */
+};
+
+struct link {
+    struct heap_node waiting; /* must be first: the heap hands it back */
+    struct lane usual;
     struct queue queue;
     uint64_t delay_ns;
     uint64_t jitter_ns;
@@ -129,6 +138,8 @@ struct link {
     struct flows *flows; /* of a measured path that leaves more to several; NULL: nobody counts */
     uint32_t packets;    /* that the queue holds; 0: only bytes count */
     struct aqm *aqm;     /* NULL: no memory is needed, or there is none */
+    const struct only *only; /* its further class; NULL: it has none */
+    struct lane apart;       /* of that class; some of one that has ended may still be in it */
 };
 
 /* Whether links have digests (record/digest.h), and of what. */
@@ -198,6 +209,7 @@ struct piece *link_single(struct transit *t, struct link *link, const struct pie
 void link_set_due(const struct transit *t, struct link *link, struct piece *piece,
                   uint64_t after_ns);
 void link_append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);
+struct lane *link_lane(struct link *link, const struct frame *frame);
 void link_count_accepted(struct link *link, uint64_t packets, uint64_t bytes);
 
 /* Changes properties at `at_ns`. */

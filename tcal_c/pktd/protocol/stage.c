@@ -47,6 +47,7 @@ bool stage_init(struct stage *s, struct engine *engine) {
 
 void stage_destroy(struct stage *s) {
     stage_free_flows(s);
+    stage_free_classes(s);
     free(s->node);
     free(s->link);
     free(s->group);

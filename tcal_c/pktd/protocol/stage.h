@@ -20,6 +20,12 @@ struct staged_link {
     struct flows *flows; /* counted there; NULL: it never had a table of flows */
 };
 
+/* A class of packets that was declared, each once: kept as long as links may have it. */
+struct staged_class {
+    struct staged_class *next;
+    struct only only;
+};
+
 /* A table of flows that was declared: kept as long as links may have it. */
 struct staged_table {
     struct staged_table *next;
@@ -83,6 +89,7 @@ struct stage {
     uint32_t slots_given;
     uint64_t commits;
     struct staged_table *tables;
+    struct staged_class *classes;
 };
 
 bool stage_init(struct stage *s, struct engine *engine);
@@ -100,6 +107,11 @@ bool stage_set(struct stage *s, uint32_t link, const struct link_config *config,
 bool flow_rates_parse(const char *text, struct flow_rates *rates);
 bool stage_flow_rates(struct stage *s, const char *text, struct link_config *config,
                       struct refusal *r);
+
+/* only_text.c: reads `tcp:80;from:3;loss:100000000`; false where it is not written so. The other
+ * one keeps it for a link, and takes `0` for none. */
+bool only_parse(const char *text, struct only *only);
+bool stage_class(struct stage *s, const char *text, struct link_config *config, struct refusal *r);
 
 struct dest_range {
     uint32_t first;
@@ -149,6 +161,7 @@ uint32_t stage_port_node(const struct stage *s, uint32_t port);
 bool stage_room_for_flows(struct stage *s, uint32_t link, struct link_config *config);
 
 void stage_free_flows(struct stage *s);
+void stage_free_classes(struct stage *s);
 
 /* For stage_groups.c: one more change of a group; a link that leaves this node. */
 bool stage_push_group(struct stage *s, uint32_t group, const uint32_t *links, uint32_t count);

@@ -17,6 +17,7 @@ int main(void) {
                   {"flows", test_flows},
                   {"traces", test_traces},
                   {"impairments", test_impairments},
+                  {"only", test_only},
                   {"hops", test_hops},
                   {"many", test_many},
                   {"engine", test_engine},

@@ -84,8 +84,8 @@ unsigned impair_draw(const struct impair *impair, uint64_t seed, bool probe, uin
     return found;
 }
 
-bool impair_rejects(const struct impair *impair, uint64_t seed, bool probe, uint64_t n) {
-    return happens(seed, KEY_REJECT, probe, n, impair->is.reject);
+bool impair_rejects(uint64_t seed, bool probe, uint64_t n, uint64_t share_ppb) {
+    return happens(seed, KEY_REJECT, probe, n, share_ppb);
 }
 
 uint32_t impair_bit(uint64_t seed, bool probe, uint64_t n, uint32_t count) {

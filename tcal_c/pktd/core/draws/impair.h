@@ -43,8 +43,8 @@ bool impair_lost(struct impair *impair, uint64_t seed, bool probe, uint64_t n, u
 /* What happens to it, of IMPAIR_…, where it is not lost. */
 unsigned impair_draw(const struct impair *impair, uint64_t seed, bool probe, uint64_t n);
 
-/* Whether it is refused. */
-bool impair_rejects(const struct impair *impair, uint64_t seed, bool probe, uint64_t n);
+/* Whether packet n, or probe n, is refused, of all of which `share_ppb` are. */
+bool impair_rejects(uint64_t seed, bool probe, uint64_t n, uint64_t share_ppb);
 
 /* Which of the `bits` of packet n is flipped. */
 uint32_t impair_bit(uint64_t seed, bool probe, uint64_t n, uint32_t bits);

@@ -40,7 +40,8 @@ struct piece {
     uint8_t hops;      /* links passed */
     uint8_t aged;      /* what bridges have taken from its TTL; the frame's header has all of it */
     uint8_t order;     /* enum piece_order, on the present link */
-    bool marked;       /* congestion experienced, which its frame does not say yet */
+    bool marked : 1;   /* congestion experienced, which its frame does not say yet */
+    bool apart : 1;    /* timed as the link's further class is */
 };
 
 enum piece_order { PIECE_IN_ORDER, PIECE_LATER, PIECE_ALONE };
