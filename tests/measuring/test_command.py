@@ -55,7 +55,7 @@ def test_all_pairs_become_an_experiment(tmp_path: Path, monkeypatch: pytest.Monk
     assert compile_source(text).topology.routing == "direct"
     paths = [line for line in text.replace("\\\n    ", "").splitlines() if line[:4] == "path"]
     assert paths == [
-        f"path {a}--{b} abw-flows=1:6Mb;2:9Mb rtt=210.123ms"
+        f"path {a}--{b} abw-flows=1:6Mb;2:9Mb rtt=210.123ms capacity=50Mb"
         for a, b in (("h0", "h1"), ("h0", "h2"), ("h1", "h2"))
     ]
     assert (
@@ -106,7 +106,7 @@ def test_it_goes_on_where_it_failed(hosts: Path, tmp_path: Path) -> None:
 def test_other_hosts_are_another_measurement(hosts: Path, tmp_path: Path) -> None:
     (tmp_path / "programs/refused").touch()
     failed = measure(hosts)
-    assert "h1 to h2: iperf3: unable to connect" in str(failed.exception)
+    assert "h0 to h1: iperf3: unable to connect" in str(failed.exception)
     hosts.write_text(hosts.read_text().replace('"h1"', '"h1.example.org"'))
     assert "another hosts file" in str(measure(hosts, "--resume").exception)
 
@@ -136,7 +136,7 @@ def test_a_clock_that_is_wrong(hosts: Path) -> None:
 
 def test_a_port_that_is_in_use(hosts: Path, tmp_path: Path) -> None:
     (tmp_path / "programs/in-use").touch()
-    assert "h1: port 5201 is in use there" in str(measure(hosts).exception)
+    assert "h0: port 5201 is in use there" in str(measure(hosts).exception)
 
 
 def test_a_host_without_iperf3(hosts: Path, tmp_path: Path) -> None:

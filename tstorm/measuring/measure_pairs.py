@@ -116,6 +116,7 @@ class _Pair:
     ) -> None:
         self._state, self._save, self._tell = state, save, tell
         self._a, self._b, self._time_stamps = a, b, time_stamps
+        self._block = iperf_flows.SMALL_BLOCK
 
     async def measure(self) -> None:
         if (self._a.name, self._b.name) not in self._state.pings:
@@ -149,12 +150,15 @@ class _Pair:
         self, source: MeasuredHost, dest: MeasuredHost, flows: int, number: int, seconds: int
     ) -> int:
         """Returns how long it had to be: the next one begins with that."""
-        at = _now()
-        found = await self._rate(source, dest, flows, seconds)
-        while not found.steady and seconds < MOST_SECONDS:
-            seconds = min(2 * seconds, MOST_SECONDS)
+        while True:
             at = _now()
             found = await self._rate(source, dest, flows, seconds)
+            if self._block < iperf_flows.LARGE_BLOCK and found.bps > iperf_flows.SMALL_BLOCK_BPS:
+                self._block = iperf_flows.LARGE_BLOCK
+            elif found.steady or seconds >= MOST_SECONDS:
+                break
+            else:
+                seconds = min(2 * seconds, MOST_SECONDS)
         result = FlowResult(
             source.name, dest.name, flows, number, found.bps, found.steady, seconds, at
         )
@@ -176,7 +180,9 @@ class _Pair:
         serving = remote_commands.bounded(iperf_flows.server_command(source.port), longest)
         async with remote_commands.running(source, serving) as server:
             await _listening(server, source)
-            command = iperf_flows.client_command(source.address, source.port, flows, seconds)
+            command = iperf_flows.client_command(
+                source.address, source.port, flows, seconds, self._block
+            )
             begun = time.monotonic()
             said = await remote_commands.ran(
                 dest, remote_commands.bounded(command, seconds + _SLACK_S), seconds + _SLACK_S

@@ -28,7 +28,7 @@ MAX_BYTES = 1 << 20
 MOST_HOSTS = 128
 DEFAULT_PORT = 5201  # iperf3's own
 _MOST_PORT = 65535
-_KEYS = ("ssh", "command", "here", "address", "port")
+KEYS = ("ssh", "command", "here", "address", "port")
 _WAYS = ("ssh", "command", "here")
 # A word that no program takes for an option, and that has nothing which a terminal would act on.
 _WORD = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:%@/\[\]-]*", re.ASCII)
@@ -113,9 +113,9 @@ def _host(name: str, value: Any, file: str) -> MeasuredHost:
     if not isinstance(value, dict):
         raise RunError(f"{place} is no table", f"write [hosts.{name}]")
     for key in value:
-        if key not in _KEYS:
-            near = nearest(key, _KEYS)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(_KEYS)}"
+        if key not in KEYS:
+            near = nearest(key, KEYS)
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(KEYS)}"
             raise RunError(f"{place} has {key!r:.60}, which is not known", hint)
     ways = [way for way in _WAYS if way in value]
     if len(ways) != 1:

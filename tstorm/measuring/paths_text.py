@@ -2,7 +2,8 @@
 
 Rates are rounded to four digits, less than any spread. The capacity of a narrow link cannot be seen
 from outside; above three times what is available it makes no difference (docs/tdl.md, Measured
-paths), so it is the least of 100 Mb/s, 1 Gb/s and so on that is above, and for which queues exist.
+paths), but the more it is, the longer queues are, and with them what flows get when they begin. So
+it is the least of 1, 2, 5, 10 and so on that is above, and for which queues exist.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from tstorm.measuring.measure_state import MeasureState
 from tstorm.measuring.path_results import PairResults, RateRow, WayResults
 
 FIRST_WORDS = "# Measured by tstorm measure"
-_CAPACITIES = (10**8, 10**9, 10**10, 10**11, 10**12)
+_CAPACITIES: tuple[int, ...] = tuple(
+    first * 10**power for power in range(3, 13) for first in (1, 2, 5)
+)
 _ENOUGH = 3  # times what is available
 _DIGITS = 4
 _NS_PER_10_US = 10_000
