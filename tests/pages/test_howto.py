@@ -14,10 +14,13 @@ from compiler.pipeline import Compilation, compile_source
 from compiler.plan.paths.path import path
 from runtime.system import namespaces
 from runtime.thresholds import THRESHOLDS
-from tests.pages.page import Example, Setup, steps
+from tdl.text_layout import format_text
+from tests.pages.page import Example, File, Setup, steps
 from tests.pages.reader import ROOT, Reader
 from tests.pages.test_tutorial import STEPS as TUTORIAL
 from tstorm.cli import cli
+from tstorm.commands import measure
+from tstorm.measuring import measured_hosts, paths_text
 
 FOLDER = ROOT / "docs" / "howto"
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.md"))}
@@ -66,6 +69,24 @@ def test_a_late_run_is_read(reader_with_examples: Reader) -> None:
 def test_the_page_of_late_runs_has_every_figure() -> None:
     rows = re.findall(r"^\| (`[a-z_0-9`, ]+`) \|", PAGES["read-a-late-run"], re.MULTILINE)
     assert set(re.findall(r"\w+", " ".join(rows))) == set(THRESHOLDS)
+
+
+def test_paths_are_measured_as_the_page_says() -> None:
+    """Its machines are nowhere: their file is read, and its lines are those of the command."""
+    page = PAGES["measure-your-paths"]
+    (file,) = (step for step in steps(page) if isinstance(step, File))
+    hosts = measured_hosts.read(file.text.encode(), file.name)
+    assert [host.name for host in hosts] == ["paris", "lima", "office"]
+    (keys,) = {tuple(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))}
+    assert sorted(keys) == sorted(measured_hosts.KEYS)
+    (example,) = (step for step in steps(page) if isinstance(step, Example))
+    assert example.text.startswith(paths_text.FIRST_WORDS)
+    assert compile_source(example.text).diagnostics == ()
+    assert format_text(example.text) == example.text
+    typed = re.findall(r"^    tstorm (.*)", page, re.MULTILINE)
+    assert len(typed) == 3
+    for line in typed:
+        measure.command.make_context("measure", line.split()[1:]).close()
 
 
 def test_a_datapath_is_added(reader: Reader) -> None:

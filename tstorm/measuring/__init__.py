@@ -1,0 +1,1 @@
+"""`tstorm measure`: what lies between real hosts, as the `path` statements of an experiment."""

@@ -1,0 +1,146 @@
+"""What has been measured so far: PATHS.state.json, from which --resume goes on.
+
+It is written whole after each test, and on the disk before the next one begins. It says for which
+hosts and options it is, and is of use for these alone. Raise VERSION when a reader of the version
+before would misunderstand what is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from runtime.errors import RunError, unwritten
+from runtime.json_schema import COUNT, Count, check, decoded, parse, shape_of
+from runtime.rundir.held_directory import HeldDirectory
+from tstorm.measuring.measured_hosts import MeasuredHost
+from tstorm.measuring.ping_times import RoundTrips
+
+FORMAT, VERSION = "tstorm-measure-state", 1
+MAX_BYTES = 1 << 26
+REPETITIONS = 3
+_REMEDY = "remove it, and measure anew without --resume"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """What is to be measured. `flows`: up to so many at once."""
+
+    hosts: tuple[MeasuredHost, ...]
+    rtt_ns: Count
+    flows: Count
+    seconds: Count
+
+    @property
+    def flow_counts(self) -> range:
+        return range(1, self.flows + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PingResult:
+    """From `a` to `b` and back. `at`: when it began."""
+
+    a: str
+    b: str
+    trips: RoundTrips
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowResult:
+    """One test from `source` to `dest`; `took_s` is how long it had to be."""
+
+    source: str
+    dest: str
+    flows: Count
+    repetition: Count
+    bps: Count
+    steady: bool
+    took_s: Count
+    at: str
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.source, self.dest, self.flows, self.repetition
+
+
+@dataclass(slots=True)
+class MeasureState:
+    asked: MeasureRequest
+    pings: dict[tuple[str, str], PingResult] = field(default_factory=dict)
+    flows: dict[tuple[str, str, int, int], FlowResult] = field(default_factory=dict)
+
+    def repeated(self, source: str, dest: str, flows: int) -> Sequence[FlowResult]:
+        keys = ((source, dest, flows, number) for number in range(REPETITIONS))
+        return [self.flows[key] for key in keys if key in self.flows]
+
+    def times(self) -> list[str]:
+        """Of all tests, ascending: they are of one length."""
+        return sorted(
+            [one.at for one in self.pings.values()] + [one.at for one in self.flows.values()]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    format: str
+    version: Annotated[int, COUNT]
+    asked: MeasureRequest
+    pings: tuple[PingResult, ...]
+    flows: tuple[FlowResult, ...]
+
+
+class StateFile:
+    def __init__(self, path: Path) -> None:
+        """RunError."""
+        self.path = path
+        try:
+            self._folder = HeldDirectory.hold(Path(os.path.realpath(path.parent)))
+        except OSError as error:
+            raise unwritten(error) from error
+
+    def is_there(self) -> bool:
+        return self._folder.has(self.path.name)
+
+    def load(self, asked: MeasureRequest) -> MeasureState:
+        """RunError if it is of another measurement."""
+        place = str(self.path)
+        value = parse(self._folder.read(self.path.name, MAX_BYTES), place)
+        check(value, shape_of(_Record), place, _REMEDY)
+        record = decoded(_Record, value, place, _REMEDY)
+        if (record.format, record.version) != (FORMAT, VERSION):
+            raise RunError(f"{place} has another format or version", _REMEDY)
+        if others := list(_differences(record.asked, asked)):
+            hint = "give what it began with, or remove it and measure anew without --resume"
+            raise RunError(f"{place} was begun with another {' and '.join(others)}", hint)
+        pings = {(one.a, one.b): one for one in record.pings}
+        return MeasureState(asked, pings, {one.key: one for one in record.flows})
+
+    def save(self, state: MeasureState) -> None:
+        """RunError."""
+        pings, flows = tuple(state.pings.values()), tuple(state.flows.values())
+        record = _Record(FORMAT, VERSION, state.asked, pings, flows)
+        text = json.dumps(asdict(record), sort_keys=True, separators=(",", ":")) + "\n"
+        try:
+            self._folder.write(self.path.name, text.encode("ascii"), lasting=True)
+        except OSError as error:
+            raise unwritten(error) from error
+
+    def remove(self) -> None:
+        self._folder.remove(self.path.name)
+
+
+def _differences(old: MeasureRequest, new: MeasureRequest) -> Iterator[str]:
+    if old.hosts != new.hosts:
+        yield "hosts file"
+    for name, one, other in (
+        ("--rtt", old.rtt_ns, new.rtt_ns),
+        ("--flows", old.flows, new.flows),
+        ("--seconds", old.seconds, new.seconds),
+    ):
+        if one != other:
+            yield name

@@ -1,0 +1,125 @@
+"""Results as TDL: a `service` for each host and a `path` for each pair, with what is known of them.
+
+Rates are rounded to four digits, less than any spread. The capacity of a narrow link cannot be seen
+from outside; above three times what is available it makes no difference (docs/tdl.md, Measured
+paths), but the more it is, the longer queues are, and with them what flows get when they begin. So
+it is the least of 1, 2, 5, 10 and so on that is above, and for which queues exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from compiler import path_queues
+from compiler.phrases import number
+from compiler.pipeline import compile_source
+from runtime.errors import RunError
+from tdl import quantities
+from tdl.ast import FlowTable, PathTerms, ServiceStatement
+from tdl.diagnostics import TdlError
+from tdl.parser import parse
+from tdl.text_layout import format_text
+from tstorm import units
+from tstorm.measuring.measure_state import MeasureState
+from tstorm.measuring.path_results import PairResults, RateRow, WayResults
+
+FIRST_WORDS = "# Measured by tstorm measure"
+_CAPACITIES: tuple[int, ...] = tuple(
+    first * 10**power for power in range(3, 13) for first in (1, 2, 5)
+)
+_ENOUGH = 3  # times what is available
+_DIGITS = 4
+_NS_PER_10_US = 10_000
+
+
+def check_names(names: Sequence[str]) -> None:
+    """RunError for hosts that cannot be services."""
+    for name in names:
+        hint = "name it as a service, with letters, digits, _ and single -: [hosts.paris-2]"
+        try:
+            file, _ = parse(_services([name]))
+        except TdlError as error:
+            raise RunError(f"a host cannot be called {name!r:.60}: {error}", hint) from None
+        services = [one for one in file.statements if isinstance(one, ServiceStatement)]
+        if [one.name.text for one in services] != [name] or len(file.statements) > 1:
+            raise RunError(f"a host cannot be called {name!r:.60}", hint)
+
+
+def text(state: MeasureState, pairs: Sequence[PairResults], *, only_paths: bool) -> str:
+    """In the canonical form. RunError if it is no experiment, which names the reason."""
+    names = [host.name for host in state.asked.hosts]
+    times = state.times()
+    said = f"{FIRST_WORDS}, {times[0]} to {times[-1]}, of {number(len(names), 'host')}.\n"
+    paths = "\n".join("\n".join(_path(pair)) for pair in pairs) + "\n"
+    services = _services(names)
+    try:
+        compile_source(services + paths)
+    except TdlError as error:
+        raise RunError(f"what was measured is no network: {error}") from error
+    return format_text(f"{said}\n{paths}" if only_paths else f"{said}{services}\n{paths}")
+
+
+def _services(names: Sequence[str]) -> str:
+    return "".join(f"service {name}\n" for name in names)
+
+
+def _path(pair: PairResults) -> Iterator[str]:
+    ping, trips = pair.ping, pair.ping.trips
+    half, most = (
+        units.duration(round(ns, -4) or _NS_PER_10_US) for ns in (trips.p50_ns, trips.p99_ns)
+    )
+    lost = trips.sent - trips.received
+    yield (
+        f"# {ping.at}: round trip at least {units.duration(trips.min_ns)}, half of"
+        f" {trips.sent} within {half}, 99 % within {most}{f', {lost} lost' if lost > 0 else ''}"
+    )
+    yield _comment(f"{ping.a} to {ping.b}", pair.up)
+    yield _comment(f"{ping.b} to {ping.a}", pair.down)
+    up, down = _table(pair.up.rows), _table(pair.down.rows)
+    capacity = quantities.rate(_capacity(up, down, trips.min_ns))
+    yield (
+        f"path {ping.a}--{ping.b} {_rates('up', up)} {_rates('down', down)}"
+        f" rtt={quantities.latency(trips.min_ns)} capacity={capacity}"
+    )
+
+
+def _comment(ends: str, way: WayResults) -> str:
+    """When, and how far the repetitions are apart."""
+    spreads = ", ".join(f"{row.flows}: {row.spread_ppm / 10_000:.1f} %" for row in way.rows)
+    counts = ", ".join(map(str, way.unsteady))
+    unsteady = f"; never steady with {counts} flows" if counts else ""
+    return f"# {ends} from {way.at}; spread by flows: {spreads}{unsteady}"
+
+
+def _table(rows: Sequence[RateRow]) -> FlowTable:
+    return tuple((row.flows, _rounded(row.bps)) for row in rows)
+
+
+def _rates(way: str, table: FlowTable) -> str:
+    if len(table) == 1:
+        return f"abw-{way}={quantities.rate(table[0][1])}"
+    rows = ";".join(f"{flows}:{quantities.rate(bps)}" for flows, bps in table)
+    return f"abw-flows-{way}={rows}"
+
+
+def _rounded(bps: int) -> int:
+    unit: int = 10 ** max(0, len(str(bps)) - _DIGITS)
+    return (2 * bps + unit) // (2 * unit) * unit
+
+
+def _capacity(up: FlowTable, down: FlowTable, rtt_ns: int) -> int:
+    most = max(bps for _, bps in (*up, *down))
+    for capacity in _CAPACITIES:
+        if capacity >= _ENOUGH * most and _has_queues(
+            PathTerms(up, down, capacity, None, rtt_ns, None, None)
+        ):
+            return capacity
+    return max(_CAPACITIES[-1], most)
+
+
+def _has_queues(terms: PathTerms) -> bool:
+    try:
+        path_queues.derive(terms)
+    except path_queues.PathProblem:
+        return False
+    return True
