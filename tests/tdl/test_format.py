@@ -119,3 +119,8 @@ def test_a_long_list_is_broken_after_a_semicolon() -> None:
 def test_the_items_of_a_loop_stay_as_they_are_written() -> None:
     text = 'for x in "a ; b" ; "c;" {\n  service $x\n}\n'
     assert format_text(text).splitlines()[0] == 'for x in "a ; b";"c;" {'
+
+
+def test_a_table_of_one_row_stays_a_table() -> None:
+    text = "service a\nservice b\npath a--b abw=1Mb rtt=10ms\nat 1s a--b set abw-flows-up=1:2Mb\n"
+    assert format_text(text) == text
