@@ -127,6 +127,15 @@ def test_slow_start_gets_more_time(hosts: Path, tmp_path: Path) -> None:
     assert "path h0--h1 abw=4Mb rtt" in (tmp_path / "paths.tdl").read_text()
 
 
+@pytest.mark.usefixtures("no_clock")
+def test_fast_paths_have_large_blocks(hosts: Path, tmp_path: Path) -> None:
+    put(tmp_path / "programs", {"1 12": report([800 * MB] * 12)})
+    done = in_process("measure", hosts.name, "--rtt", "1s", "--flows", "1", "--seconds", "12")
+    assert status(done) == 0, done.output
+    blocks = [words[words.index("-l") + 1] for words in calls(hosts) if "-c" in words]
+    assert blocks == ["4096", *["131072"] * 6]
+
+
 def test_a_clock_that_is_wrong(hosts: Path) -> None:
     """The stand-in counts 12 s at once."""
     failed = measure(hosts)
