@@ -121,6 +121,10 @@ def _check_kind(link: LinkNow, assignment: ast.Assignment, *, alone: bool, ramp:
         raise Illegal(f"the {prop}", why, "write queue=SIZE")
     if prop not in path_changes.WORDS:
         return
+    if prop.partition("-")[0] in ("capacity", "queue"):
+        for neck in filter(None, (link.path.neck_up, link.path.neck_down)):
+            why = f"is that of the bottleneck {neck.name.partition('.')[0]!r}, which stays"
+            raise Illegal(f"the {prop}", why, "set abw=, rtt= or wmax= of its paths")
     if ramp:
         raise Illegal(f"the {prop}", "changes at once, as it is of a path,", "write 'at T … set'")
     if alone:

@@ -9,7 +9,7 @@
 #define NODE_LIMIT 65535u /* nodes are 0 .. NODE_LIMIT-1 */
 #define PORT_LIMIT 65535u /* ports are 0 .. PORT_LIMIT-1 */
 #define NECK_LIMIT 65535u
-#define NECK_NAME_LIMIT 63u
+#define NECK_NAME_LIMIT 68u /* of a bottleneck, and which of its directions */
 #define LINK_LIMIT 1048575u /* links are 0 .. LINK_LIMIT-1 */
 #define LINK_NONE UINT32_MAX
 #define SPREAD_LIMIT 1048576u   /* groups of links are 0 .. SPREAD_LIMIT-1 */
