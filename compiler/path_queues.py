@@ -51,23 +51,39 @@ class PathProblem(Exception):  # noqa: N818 - data for a diagnostic, not a failu
 
 
 def derive(terms: PathTerms) -> DerivedPath:
-    """Raises PathProblem."""
-    for way, table in (("up", terms.abw_up), ("down", terms.abw_down)):
-        most = max(bps for _, bps in table)
-        if most > terms.capacity_bps:
-            why = f"{way} is {quantities.rate(most)}, above the capacity of"
-            why += f" {quantities.rate(terms.capacity_bps)}"
-            raise PathProblem("abw", why, "raise capacity= (100Mb where it is not stated)")
+    """Of a path with queues of its own. Raises PathProblem."""
+    _check_capacity(terms, "up", terms.abw_up)
+    _check_capacity(terms, "down", terms.abw_down)
+    return _derived(terms)
+
+
+def _derived(terms: PathTerms) -> DerivedPath:
     wmax = terms.wmax_bytes or _window(terms)
     return DerivedPath(wmax, tuple(_row(terms, wmax, n) for n in _flow_counts(terms)))
 
 
+def _check_capacity(terms: PathTerms, way: str, table: FlowTable) -> None:
+    most = max(bps for _, bps in table)
+    if most > terms.capacity_bps:
+        why = f"{way} is {quantities.rate(most)}, above the capacity of"
+        why += f" {quantities.rate(terms.capacity_bps)}"
+        raise PathProblem("abw", why, "raise capacity= (100Mb where it is not stated)")
+
+
 def direction(terms: PathTerms, *, back: bool) -> dict[str, Any]:
-    """What one direction of the path has, by field of LinkState. Raises PathProblem."""
-    derived, way = derive(terms), int(back)
+    """What one direction of the path has, by field of LinkState. Raises PathProblem.
+
+    Of one that shares a bottleneck these are the rows of the path by itself behind it, from which
+    the engine finds what the bottleneck has with the flows of all its paths."""
+    neck, way = (terms.neck_down if back else terms.neck_up), int(back)
+    if neck is not None:
+        given = neck.queue_bytes
+        terms = terms._replace(capacity_bps=neck.capacity_bps, queue_up=given, queue_down=given)
+    _check_capacity(terms, ("up", "down")[way], (terms.abw_up, terms.abw_down)[way])
+    derived = _derived(terms)
     first, *more = derived.rows
     rows = (FlowRate(row.flows, row.abw_bps[way], row.queue_bytes[way]) for row in more)
-    return {
+    found = {
         "rate_bps": first.abw_bps[way],
         "delay_ns": terms.rtt_ns // 2 if back else terms.rtt_ns - terms.rtt_ns // 2,
         "queue_bytes": first.queue_bytes[way],
@@ -75,6 +91,10 @@ def direction(terms: PathTerms, *, back: bool) -> dict[str, Any]:
         "wmax_bytes": derived.wmax_bytes,
         "flow_rates": flow_rates_text(rows),
     }
+    if neck is not None:
+        found["neck"] = neck.name
+        found["rtt_ns"] = 0 if neck.queue_bytes is not None else terms.rtt_ns
+    return found
 
 
 def at_flows(table: FlowTable, flows: int) -> int:

@@ -192,6 +192,25 @@ class Bridges:
 FlowTable = tuple[tuple[int, int], ...]  # flows and the rate of all of them, ascending from 1 flow
 
 
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """`bottleneck NAME …`: a queue that several paths share."""
+
+    name: Name
+    span: Span
+    capacity_bps: int
+    queue_bytes: int | None = None  # None: it follows from its paths
+
+
+class Neck(NamedTuple):
+    """What a direction of a path shares with others: a bottleneck, which of the two queues of one
+    that is named for both directions, in `name`."""
+
+    name: str
+    capacity_bps: int
+    queue_bytes: int | None
+
+
 class PathTerms(NamedTuple):
     """What a `path A--B` says beside what links have, or a `set` has made of it. `up` is A to B.
     None: it follows from the rest (compiler/path_queues.py)."""
@@ -203,6 +222,8 @@ class PathTerms(NamedTuple):
     rtt_ns: int  # of both directions together
     queue_up: int | None  # bytes
     queue_down: int | None
+    neck_up: Neck | None = None  # None: the path has a queue of its own
+    neck_down: Neck | None = None
 
 
 class QueueSize(NamedTuple):
@@ -251,6 +272,8 @@ class LinkStatement:
     directed: bool = False
     back: LinkStatement | None = None
     path: PathTerms | None = None
+    neck_up: Name | None = None  # bottlenecks of a path; the same one twice: `bottleneck=`
+    neck_down: Name | None = None
     trace_up: TraceFile | None = None
     trace_down: TraceFile | None = None
 
@@ -565,7 +588,9 @@ class Figure:
 
 
 Setting = Bootstrapper | Seed | Routing | Network | Hops | StartWhenReady | QuitWhen
-Statement = Setting | ServiceStatement | Bridges | LinkStatement | Dynamic | Expect | Figure
+Statement = (
+    Setting | ServiceStatement | Bridges | Bottleneck | LinkStatement | Dynamic | Expect | Figure
+)
 
 
 @dataclass(frozen=True, slots=True)

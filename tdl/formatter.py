@@ -105,6 +105,8 @@ def _statement(node: ast.Statement) -> list[str]:
             return [word, *(name.text for name in node.names), *_tags(node.tags)]
         case ast.ServiceStatement():
             return _service(node)
+        case ast.Bottleneck():
+            return _bottleneck(node)
         case ast.LinkStatement():
             return _link(node)
         case ast.Dynamic():
@@ -192,7 +194,7 @@ def _link(node: ast.LinkStatement) -> list[str]:
     verb = "link" if node.path is None else "path"
     words = [verb, f"{_end(node.a, node.a_index)}{way}{_end(node.b, node.b_index)}"]
     if node.path is not None:
-        words += _path(node.path)
+        words += _path(node.path) + _necks(node)
     for word, (kind, field, _) in LINK_WORDS.items():
         if field and getattr(node, field):
             words.append(f"{word}={_QUANTITIES[kind](getattr(node, field))}")
@@ -215,6 +217,23 @@ def _path(terms: ast.PathTerms) -> list[str]:
         words.append("wmax=" + quantities.size(terms.wmax_bytes))
     queues = (terms.queue_up, terms.queue_down)
     return words if queues == (None, None) else [*words, *_both_ways("queue", *map(_queue, queues))]
+
+
+def _bottleneck(node: ast.Bottleneck) -> list[str]:
+    words = ["bottleneck", node.name.text]
+    if node.capacity_bps != DEFAULT_CAPACITY_BPS:
+        words.append("capacity=" + quantities.rate(node.capacity_bps))
+    if node.queue_bytes is not None:
+        words.append("queue=" + quantities.size(node.queue_bytes))
+    return words
+
+
+def _necks(node: ast.LinkStatement) -> list[str]:
+    up, down = node.neck_up, node.neck_down
+    if up and down and up.text == down.text:
+        return ["bottleneck=" + up.text]
+    both = (("bottleneck-up=", up), ("bottleneck-down=", down))
+    return [word + name.text for word, name in both if name]
 
 
 def _both_ways(word: str, up: str, down: str) -> list[str]:

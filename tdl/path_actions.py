@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tdl import ast, values
-from tdl.builder import WrittenProperty, cover, shown
+from tdl.builder import WrittenProperty, cover, name, shown
 from tdl.lexer import Token
 from tdl.static import StaticActions
-from tdl.words import LINK_ALIASES, PATH_PROPERTIES
+from tdl.words import BOTTLENECK_PROPERTIES, LINK_ALIASES, PATH_PROPERTIES
 
 AUTO = "auto"
 DEFAULT_CAPACITY_BPS = 100_000_000  # as in the paper: of the routers that are not narrow
@@ -34,6 +34,7 @@ class PathActions(StaticActions):
         terms = self._terms(found, cover(a, b))
         amounts: dict[str, Any] = self._amounts(found, terms.rtt_ns // 2)
         amounts["latency_ns"] = 0  # it is in the terms
+        necks = self._necks(found)
         return (
             ast.LinkStatement(
                 a=ends[0].name,
@@ -44,9 +45,56 @@ class PathActions(StaticActions):
                 a_index=ends[0].index,
                 b_index=ends[1].index,
                 path=terms,
+                neck_up=necks[0],
+                neck_down=necks[1],
                 **amounts,
             ),
         )
+
+    def bottleneck(
+        self, _word: Token, token: Token, properties: list[WrittenProperty]
+    ) -> tuple[ast.Statement, ...]:
+        found = self.collect(properties, "bottleneck", BOTTLENECK_PROPERTIES, {})
+        capacity = found.get("capacity")
+        return (
+            ast.Bottleneck(
+                name(token),
+                self.whole_span,
+                self.path_rate(capacity) if capacity else DEFAULT_CAPACITY_BPS,
+                self.path_queue(found.get("queue")),
+            ),
+        )
+
+    def _necks(self, found: dict[str, WrittenProperty]) -> list[ast.Name | None]:
+        """Of both directions. What is the bottleneck's is not said of the path, too."""
+        ways = ("bottleneck-up", "bottleneck-down")
+        if "bottleneck" in found:
+            said = [word for word in ("bottleneck", *ways) if word in found]
+            self._only_one(said, {word: found[word].name_span for word in said})
+        written = [found.get("bottleneck") or found.get(way) for way in ways]
+        necks = [self._neck(prop) for prop in written]
+        both = all(written)
+        for word, theirs in (
+            ("queue", any(written)),
+            ("queue-up", written[0]),
+            ("queue-down", written[1]),
+            ("capacity", both),
+        ):
+            if theirs and word in found and not _is_auto(found[word]):
+                what = word.partition("-")[0]
+                hint = f"write {what}= of the bottleneck, or leave it out"
+                message = f"{word}= is that of the bottleneck that this path shares with others"
+                self.error("TS0187", found[word].name_span, message, hint)
+        up, down = necks
+        if "bottleneck" not in found and up and down and up.text == down.text:
+            message = f"{up.text!r} is one queue, and the directions of a path wait in two"
+            hint = f"write bottleneck={up.text}, which has a queue for each direction"
+            self.error("TS0187", found[ways[1]].name_span, message, hint)
+        return necks
+
+    def _neck(self, prop: WrittenProperty | None) -> ast.Name | None:
+        token = None if prop is None else self.single(prop, ("NAME",), "a bottleneck's name")
+        return None if token is None else name(token)
 
     def check_path_words(self, found: Mapping[str, ast.Span]) -> None:
         """Of a statement or a `set`, by word: whether two say the same thing."""
@@ -108,7 +156,7 @@ class PathActions(StaticActions):
 
     def path_queue(self, prop: WrittenProperty | None) -> int | None:
         """None: it follows from the rest."""
-        if prop is None or [token.text for token in prop.values] == [AUTO]:
+        if prop is None or _is_auto(prop):
             return None
         return self.path_bytes(prop)
 
@@ -155,3 +203,7 @@ class PathActions(StaticActions):
         elif rate > _FALL * bps:
             message = f"{flows} flows together get less than half of what {last} get"
             self.sink.warning("TS0951", token.span, message, "it is the rate of all together")
+
+
+def _is_auto(prop: WrittenProperty) -> bool:
+    return [token.text for token in prop.values] == [AUTO]

@@ -180,6 +180,8 @@ class StaticActions(RunningActions):
                 directed=directed,
                 back=None,
                 path=None,
+                neck_up=None,
+                neck_down=None,
                 trace_up=trace_up,
                 trace_down=None if directed else trace_down,
                 **self._amounts(found),

@@ -20,6 +20,7 @@ STATEMENTS = {
     "bridges": "BRIDGES",
     "link": "LINK",
     "path": "PATH",
+    "bottleneck": "BOTTLENECK",
     "at": "AT",
     "from": "FROM",
     "let": "LET",
@@ -30,7 +31,7 @@ STATEMENTS = {
     "figure": "FIGURE",
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
-MAYBE_NAMES = ("param", "expect", "figure", "path")
+MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck")
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -275,7 +276,14 @@ CLASS_PROPERTIES = ("latency", "jitter", "loss", "reject")  # that some packets 
 TRACE_ENDS = ("loop", "hold")
 _TRACES = ("trace", "trace-up", "trace-down", "trace-end")
 _OF_LINKS = ("up", "down", "rate", "aqm", *_TRACES)  # rates of paths follow from `abw`
-PATH_PROPERTIES = (*(word for word in LINK_WORDS if word not in _OF_LINKS), *PATH_WORDS, "tags")
+_NECKS = ("bottleneck", "bottleneck-up", "bottleneck-down")
+PATH_PROPERTIES = (
+    *(word for word in LINK_WORDS if word not in _OF_LINKS),
+    *PATH_WORDS,
+    *_NECKS,
+    "tags",
+)
+BOTTLENECK_PROPERTIES = ("capacity", "queue")
 SET_PROPERTIES = tuple(LINK_WORDS)
 LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")

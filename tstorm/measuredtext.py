@@ -11,8 +11,9 @@ from compiler.plan.properties import FlowRate, LinkState, flow_rates
 from tstorm import output, units
 
 if TYPE_CHECKING:
-    from compiler.analysis.path_explanation import Story
+    from compiler.analysis.path_explanation import SharedQueue, Story
 
+_MOST_LINKS = 8  # of a bottleneck that are named
 _HEAD = ("FLOWS", "UP", "DOWN", "QUEUE UP", "QUEUE DOWN", "FULL", "FILLED UP TO", "LEAST UP",
          "LEAST DOWN", "MOST TOGETHER")  # fmt: skip
 
@@ -36,7 +37,7 @@ class MeasuredPath(NamedTuple):
 
     links: tuple[str, str]
     rtt_ns: int
-    capacity_bps: int
+    capacity_bps: tuple[int, int]
     wmax_bytes: int
     rows: tuple[MeasuredRow, ...]
 
@@ -55,8 +56,11 @@ def _measured(links: tuple[str, str], up: LinkState, down: LinkState) -> Measure
     tables = [_table(state) for state in (up, down)]
     flows = sorted({row.flows for table in tables for row in table})
     rtt_ns = up.delay_ns + down.delay_ns
-    rows = tuple(_row(n, [_at(table, n) for table in tables], up, rtt_ns) for n in flows)
-    return MeasuredPath(links, rtt_ns, up.capacity_bps, up.wmax_bytes, rows)
+    both = (up.capacity_bps, down.capacity_bps)
+    rows = tuple(
+        _row(n, [_at(table, n) for table in tables], both, up.wmax_bytes, rtt_ns) for n in flows
+    )
+    return MeasuredPath(links, rtt_ns, both, up.wmax_bytes, rows)
 
 
 def _table(state: LinkState) -> list[FlowRate]:
@@ -69,31 +73,54 @@ def _at(table: list[FlowRate], flows: int) -> FlowRate:
     return FlowRate(flows, path_queues.at_flows(rates, flows), path_queues.at_flows(queues, flows))
 
 
-def _row(flows: int, both: list[FlowRate], up: LinkState, rtt_ns: int) -> MeasuredRow:
+def _row(
+    flows: int, both: list[FlowRate], capacity_bps: tuple[int, int], wmax: int, rtt_ns: int
+) -> MeasuredRow:
     most_bps = max(one.rate_bps for one in both)
-    spare_ns = path_queues.spare_ns(flows, up.wmax_bytes, most_bps, rtt_ns)
-    least = [path_queues.least_queue(flows, up.wmax_bytes, one.rate_bps, rtt_ns) for one in both]
+    spare_ns = path_queues.spare_ns(flows, wmax, most_bps, rtt_ns)
+    least = [path_queues.least_queue(flows, wmax, one.rate_bps, rtt_ns) for one in both]
+    full = zip(both, capacity_bps, strict=True)
     bits_ns = 8 * 10**9
     return MeasuredRow(
         flows,
         (both[0].rate_bps, both[1].rate_bps),
         (both[0].queue_bytes, both[1].queue_bytes),
-        rtt_ns + sum(one.queue_bytes for one in both) * bits_ns // up.capacity_bps,
+        rtt_ns + sum(one.queue_bytes * bits_ns // bps for one, bps in full),
         rtt_ns + spare_ns,
         (least[0], least[1]),
-        max(spare_ns, 0) * up.capacity_bps // bits_ns,
+        max(spare_ns, 0) * sum(capacity_bps) // (2 * bits_ns),
     )
 
 
 def show(story: Story) -> None:
     for path in paths(story):
         output.line("")
+        both = " and ".join(dict.fromkeys(map(units.rate, path.capacity_bps)))
         output.line(
             f"{path.links[0]} is a measured path: round trip {units.duration(path.rtt_ns)},"
-            f" capacity {units.rate(path.capacity_bps)}, windows of {units.size(path.wmax_bytes)}"
+            f" capacity {both}, windows of {units.size(path.wmax_bytes)}"
         )
         rows = (_cells(row) for row in path.rows)
         output.emit_table(_HEAD, rows, right=range(len(_HEAD)))
+
+    for hop in (*story.there.hops, *story.back.hops):
+        if hop.shares is not None:
+            _shared(hop.link, hop.shares)
+
+
+def _shared(link: str, queue: SharedQueue) -> None:
+    output.line("")
+    links = f"{len(queue.links)} links: {', '.join(queue.links[:_MOST_LINKS])}"
+    more = ", ..." if len(queue.links) > _MOST_LINKS else ""
+    output.line(
+        f"{link} has its queue in the bottleneck {queue.name}, capacity"
+        f" {units.rate(queue.capacity_bps)}, of {links}{more}"
+    )
+    rows = (
+        (str(each), units.rate(row.rate_bps), units.size(row.queue_bytes))
+        for each, row in queue.rows
+    )
+    output.emit_table(("FLOWS ON EACH", "ALL TOGETHER", "QUEUE"), rows, right=range(3))
 
 
 def _cells(row: MeasuredRow) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Direction,
         Hop,
         PathDifference,
+        SharedQueue,
         Story,
     )
     from compiler.plan.followed import Followed
@@ -205,7 +206,16 @@ def _hop_record(hop: Hop) -> dict[str, Any]:
         "bottleneck": hop.bottleneck,
         "total": hop.total._asdict(),
         **({"follows": followed_record(hop.follows)} if hop.follows else {}),
+        **({"shares": _shared_record(hop.shares)} if hop.shares else {}),
     }
+
+
+def _shared_record(queue: SharedQueue) -> dict[str, Any]:
+    rows = [
+        {"flows_each": each, "rate_bps": row.rate_bps, "queue_bytes": row.queue_bytes}
+        for each, row in queue.rows
+    ]
+    return {"name": queue.name, "links": queue.links, "rows": rows}
 
 
 def _obstacle_record(obstacle: Obstacle, statements: Statements) -> dict[str, Any]:

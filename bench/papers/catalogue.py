@@ -52,6 +52,7 @@ ALL: Mapping[str, Experiment] = {
     "paths-trip": Experiment(f"{INTERNET}, Fig. 5: round trips beside a flow", internet.figure_5),
     "paths-capacity": Experiment(f"{INTERNET}, Fig. 6: capacities", internet.figure_6),
     "paths-flows": Experiment(f"{INTERNET}, Fig. 8: several flows", internet.figure_8),
+    "paths-shared": Experiment(f"{INTERNET}, Fig. 9: shared bottlenecks", internet.figure_9),
     "fattree": Experiment("Virtual time, Figs 7 to 11: a fat tree", fattree.measure),
     "filters": Experiment("Destinations: 1 to 64 k", filters.measure),
 }

@@ -1,4 +1,4 @@
-"""Modeling and Emulation of Internet Paths: its Table 2 and its Figures 5, 6 and 8, with measured
+"""Modeling and Emulation of Internet Paths: its Table 2, its Figures 5, 6, 8 and 9, with measured
 paths (docs/tdl.md) and, where the paper has it, the link that others would write instead.
 
 The paper ran Linux 2.6.12, whose windows of 128,000 bytes hold 96,000 bytes of payload; today's
@@ -22,6 +22,8 @@ from bench.papers.context import SCENES, Context, log
 from bench.papers.rows import ABSOLUTE, HOLDS, LEAST, MOST, RELATIVE, VIRTUAL, goal, row
 from bench.tables import Record
 from compiler.path_queues import PathProblem, derive
+from compiler.plan import necks
+from compiler.plan.reader import read_plan
 from tdl.ast import PathTerms
 from tests.runs.delivered import Delivered, Ends
 
@@ -323,4 +325,69 @@ def _many(paths: Sequence[_Path], flows: int) -> str:
             f"path {a}--{b} abw-flows={table} rtt={terms.rtt_ns}ns"
             f" capacity={terms.capacity_bps}b{queue}",
         ]
+    return "\n".join([*lines, "at 1h quit", ""])
+
+
+# --- Figure 9 ----------------------------------------------------------------------------------
+
+_SITES, _FIG_9_S = 8, 20
+_SHARED = 3  # destinations that a site reaches through its bottleneck
+_MOST_SHARED_KB = 957  # where the paper cuts its queues; it fills before rates are counted
+
+
+def figure_9(context: Context) -> list[Record]:
+    """All ordered pairs of sites at once, a flow each: what the flows through each bottleneck get
+    together, beside what there is for so many."""
+    rows: list[Record] = []
+    sites = 4 if context.quick else _SITES
+    for place in context.places(VIRTUAL):
+        with context.attempt(rows, f"bottlenecks of {sites} sites", place):
+            run = _run(context, place, _mesh(sites))
+            got = _through_bottlenecks(run)
+            off = 100 * max(abs(rate / there_is - 1) for rate, there_is in got)
+            what = f"{sites * (sites - 1)} flows between {sites} sites: what those through each"
+            what += " bottleneck get together is off what there is, the worst of all"
+            rows.append(row(what, place, "%", off, 0, goal=goal(MOST, 3), paper="–"))
+    return rows
+
+
+def _through_bottlenecks(run: Path) -> list[tuple[float, int]]:
+    """The rate of all flows through each, and what there is for one on each path."""
+    delivered, topology = Delivered(run), read_plan(run / "plan").topology
+    found = []
+    for numbers in necks.members(topology.links).values():
+        links = [topology.links[number] for number in numbers]
+        ends = [(topology.nodes[link.src].name, topology.nodes[link.dst].name) for link in links]
+        rates = [
+            delivered.mean_bps(pair, JOINED_S + OPEN_S, JOINED_S + _FIG_9_S - 0.5) for pair in ends
+        ]
+        there_is = necks.available([(link.state, 1) for link in links]).rate_bps
+        found.append((sum(rates), there_is))
+    return found
+
+
+def _mesh(sites: int) -> str:
+    """A path for each pair; what a site sends to the next ones in a circle shares a queue there."""
+    rnd = random.Random(9)
+    lines = ["network ipv4", "quit when all exit"]
+    for site in range(sites):
+        others = (to for to in range(sites) if to != site)
+        flows = "".join(f"./stream.py h{to}.0 1 {_FIG_9_S} {WINDOW} & " for to in others) + "wait"
+        lines.append(f"service h{site} files=stream.py exec=\"sh -c '{flows}'\"")
+        lines.append(f"bottleneck n{site} queue={_MOST_SHARED_KB}KB")
+    for a, b in itertools.combinations(range(sites), 2):
+        first, ratio = 0.5 * 8 ** rnd.random(), rnd.uniform(0.5, 2)
+        up, down = (
+            ";".join(f"{n}:{round(1000 * one * n**0.6)}Kb" for n in (1, 2, 4, 8))
+            for one in (first, first * ratio)
+        )
+        ways = [
+            f" bottleneck-{way}=n{source}"
+            for way, source, dest in (("up", a, b), ("down", b, a))
+            if (dest - source) % sites <= _SHARED
+        ]
+        lines.append(
+            f"path h{a}--h{b} abw-flows-up={up} abw-flows-down={down}"
+            f" rtt={rnd.randint(8, 80)}ms{''.join(ways)}"
+        )
     return "\n".join([*lines, "at 1h quit", ""])

@@ -12,12 +12,24 @@ from itertools import islice
 
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
+from compiler.plan import necks
 from compiler.plan.followed import Followed, FollowedTraces, of_plan
 from compiler.plan.paths import path_properties
-from compiler.plan.properties import LinkState, Totals
+from compiler.plan.properties import FlowRate, LinkState, Totals
 from compiler.plan.types import Event
 
 MOST_EQUAL = 1000  # that are counted
+FLOWS_EACH = (1, 2, 4, 8)  # with which a bottleneck is explained
+
+
+@dataclass(frozen=True, slots=True)
+class SharedQueue:
+    """Of a bottleneck: its links, and what it has with so many flows on each of them."""
+
+    name: str
+    links: tuple[str, ...]
+    capacity_bps: int
+    rows: tuple[tuple[int, FlowRate], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,7 @@ class Hop:
     total: Totals[int]
     bottleneck: bool  # no other link of the path has a lower rate
     follows: Followed | None = None  # its trace, until something on the paths changes
+    shares: SharedQueue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +146,17 @@ def _hops(
             total=path_properties.totals(stretch),
             bottleneck=bool(least) and state.rate_bps == least,
             follows=known.between(state, *span),
+            shares=_shared(history, state, epoch) if state.neck else None,
         )
+
+
+def _shared(history: History, state: LinkState, epoch: int) -> SharedQueue:
+    links = history.topology.links
+    numbers = necks.members(links)[state.neck]
+    states = [history.link(number, epoch) for number in numbers]
+    rows = ((each, necks.available((one, each) for one in states)) for each in FLOWS_EACH)
+    names = tuple(links[number].name for number in numbers)
+    return SharedQueue(state.neck, names, state.capacity_bps, tuple(rows))
 
 
 def _change(

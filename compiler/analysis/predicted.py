@@ -198,7 +198,10 @@ def _totals(outcome: Outcome) -> Totals[int] | None:
     """With as many flows as have most: how many there are is the programs' choice."""
     if not outcome.links:
         return None
-    states = [state._replace(rate_bps=most_rate(state)) for state in outcome.states]
+    states = [
+        state._replace(rate_bps=state.capacity_bps if state.neck else most_rate(state))
+        for state in outcome.states
+    ]
     return path_properties.totals(path_properties.of_links(states))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from compiler import path_queues
+from compiler.declare.bottlenecks import DeclaredBottleneck, through
 from compiler.declare.common import shares
 from compiler.declare.ends import check_ends
 from compiler.phrases import end_name, link_name, moment
@@ -32,6 +33,7 @@ class Declared:
 
     services: dict[str, ast.ServiceStatement] = field(default_factory=dict)
     bridges: dict[str, DeclaredBridge] = field(default_factory=dict)
+    necks: dict[str, DeclaredBottleneck] = field(default_factory=dict)  # bottlenecks
     links: list[ast.LinkStatement] = field(default_factory=list)
     pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # both ways -> links
     broken: set[tuple[str, str]] = field(default_factory=set)  # both orientations
@@ -73,6 +75,9 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                 _service(found, statement, sink)
             case ast.Bridges():
                 _bridges(found, statement, sink)
+            case ast.Bottleneck():
+                if _is_new(found, statement.name, sink):
+                    found.necks[statement.name.text] = DeclaredBottleneck(statement)
             case ast.LinkStatement():
                 links.append(statement)
             case ast.Dynamic():
@@ -134,9 +139,12 @@ def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:
         kind, span = "service", found.services[name.text].span
     elif name.text in found.bridges:
         kind, span = "bridge", found.bridges[name.text].name.span
+    elif name.text in found.necks:
+        kind, span = "bottleneck", found.necks[name.text].statement.span
     else:
         return True
-    found.doubtful.add(name.text)
+    if found.knows(name.text):
+        found.doubtful.add(name.text)
     sink.error(
         "TS0101",
         name.span,
@@ -169,7 +177,8 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
         sink.error("TS0107", link.span, message, hint)
     elif all(known):
         if link.path is not None:
-            _check_path(found, link, link.path, sink)
+            link = through(found, link, sink)
+            _check_path(found, link, sink)
         for names in dict.fromkeys(((a, b), (b, a))):
             found.pairs.setdefault(names, []).append(len(found.links))
             found.at.setdefault(names[0], []).append(len(found.links))
@@ -180,17 +189,21 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
     found.broken.update(((a, b), (b, a)))
 
 
-def _check_path(found: Declared, link: ast.LinkStatement, terms: ast.PathTerms, sink: Sink) -> None:
+def _check_path(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
+    terms = link.path
+    assert terms is not None
     for end in (link.a, link.b):
         if end.text in found.bridges:
             message = f"{end.text!r} is a bridge: a path is measured between services"
             sink.error("TS0185", end.span, message, "write it as a link, or name a service")
     try:
-        derived = path_queues.derive(terms)
+        for back in (False, True):
+            path_queues.direction(terms, back=back)
     except path_queues.PathProblem as problem:
         sink.error("TS0186", link.span, f"{problem.what} {problem.why}", problem.hint)
         return
-    _check_queues(link, terms, derived, sink)
+    if terms.neck_up is None and terms.neck_down is None:
+        _check_queues(link, terms, path_queues.derive(terms), sink)
 
 
 def _check_queues(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.declare import replicas as replicas_pass
+from compiler.declare.bottlenecks import check_shared
 from compiler.declare.common import with_common_links
 from compiler.declare.declared import Declared, declare
 from compiler.declare.initial_state import InitialState, find_beginning
@@ -65,6 +66,7 @@ def build(
         counts = dict.fromkeys(counts, 1)
     else:
         replicas_pass.check_linked(declared, counts, sink)
+        check_shared(declared, counts, sink)
     layout = expand(declared, counts, seed, files, recorded)
     resolver = Resolver(declared, layout, sink)
     steps, doubts = build_steps(declared, resolver, sink)

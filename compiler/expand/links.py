@@ -231,6 +231,9 @@ def _refuse(
     if action.flows and link.path is not None:
         hint = "write abw-flows=, or a background without flows="
         return "TS0243", "is a measured path, whose table says what flows get", hint
+    if rate_bps and link.own.neck:
+        hint = "lower what is available: set abw=RATE"
+        return "TS0243", "shares a bottleneck, of which no background is taken", hint
     if rate_bps and link.own.trace:
         why = "follows a trace, of which background traffic takes nothing"
         return "TS0238", why, "write `set trace=none rate=RATE` first"

@@ -80,13 +80,18 @@ def apply(
             changes[field] = _value(prop, old, assignment)
     _refuse_traced(changes.get("trace", link.own.trace), said, traces)
     changed = _changed(link, changes, traces, queue, terms)
-    if any(one.delays for one in action.assignments) and not changed.own.jitter_ns:
+    _refuse_idle(changed.own, action, aqm=bool(changes.get("aqm")))
+    return changed
+
+
+def _refuse_idle(own: LinkState, action: ast.Set | ast.Ramp, *, aqm: bool) -> None:
+    """What would have nothing to act on. Raises Illegal."""
+    if any(one.delays for one in action.assignments) and not own.jitter_ns:
         why = "are drawn for its jitter, and it has none"
         raise Illegal("the delays of dist=", why, "set jitter= as well", "TS0181")
-    if changes.get("aqm") and not changed.own.rate_bps:
+    if aqm and not own.rate_bps:
         why = "manages packets that wait, and without a rate none does"
         raise Illegal("the aqm", why, "give it a rate, or name the direction that has one")
-    return changed
 
 
 def _other_class(
@@ -140,6 +145,10 @@ def _check_kind(link: LinkNow, assignment: ast.Assignment, *, alone: bool, ramp:
         raise Illegal(f"the {prop}", why, "write queue=SIZE")
     if prop not in path_changes.WORDS:
         return
+    if prop.partition("-")[0] in ("capacity", "queue"):
+        for neck in filter(None, (link.path.neck_up, link.path.neck_down)):
+            why = f"is that of the bottleneck {neck.name.partition('.')[0]!r}, which stays"
+            raise Illegal(f"the {prop}", why, "set abw=, rtt= or wmax= of its paths")
     if ramp:
         raise Illegal(f"the {prop}", "changes at once, as it is of a path,", "write 'at T … set'")
     if alone:

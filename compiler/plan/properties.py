@@ -58,6 +58,8 @@ class LinkState(NamedTuple):
     only: str = (
         ""  # a further class of packets, and what it has (compiler/plan/packet_class.py); "": none
     )
+    neck: str = ""  # the bottleneck whose queue it shares; "": it has one of its own
+    rtt_ns: int = 0  # of a path that shares one, without queues; 0: that queue is as stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,14 @@ PROPERTIES = (
     Property("aqm", "aqm", form=r"[a-z_]{1,20}(;[a-z]{1,20}:[0-9]{1,19}){1,12}|", rare=True),
     Property("queue_packets", "pkts", 715_827, rare=True, called="queue in packets"),
     Property("only", "only", form=packet_class.FORM, rare=True),
+    Property(
+        "neck",
+        "neck",
+        form=r"[A-Za-z_][A-Za-z0-9_-]{0,62}(\.up|\.down)?|",
+        rare=True,
+        called="shared bottleneck",
+    ),
+    Property("rtt_ns", "rtt", _DAY_NS, rare=True, called="round trip"),
 )
 RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end
 NUMBERS = tuple(row for row in PROPERTIES if not (row.words or row.table or row.form))
@@ -161,6 +171,10 @@ def least_rate(state: LinkState) -> int:
 def most_rate(state: LinkState) -> int:
     """What it has with as many flows as have most, 0 = unlimited."""
     return max([state.rate_bps, *(row.rate_bps for row in flow_rates(state.flow_rates))])
+
+
+def least_queue(state: LinkState) -> int:
+    return min([state.queue_bytes, *(row.queue_bytes for row in flow_rates(state.flow_rates))])
 
 
 def most_queue(state: LinkState) -> int:

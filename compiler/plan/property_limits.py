@@ -41,6 +41,8 @@ _ONE_BY_ONE = (
     "only",
     "capacity_bps",  # where it is not carried out, a background takes from the rate alone
     "wmax_bytes",
+    "neck",
+    "rtt_ns",
 )
 _USER = {
     **LINK,

@@ -7,11 +7,11 @@ longer than to send a full queue. Times are ns.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compiler.plan.delay_tables import measured
-from compiler.plan.properties import LinkState, least_rate, most_queue
+from compiler.plan.properties import LinkState, least_queue, least_rate, most_queue
 from runtime.certify.planned_paths import PlannedStretch, PlannedWay
 from runtime.certify.traffic import Traffic
 from runtime.probing.probe_intervals import is_heavy
@@ -134,6 +134,7 @@ class Queue:
     where others have a part of the link. `jitter_ns`: of a link that draws it for each packet."""
 
     link: int
+    beside: tuple[int, ...]  # links that share the queue, with it; none: it has its own
     pace_bps: int
     queue_bytes: int
     spare_bytes: int  # with so many offered while it may have waited, it is not dropped
@@ -150,16 +151,17 @@ class Queue:
 def queues(crossed: tuple[PlannedWay, ...], *, draws: bool) -> tuple[Queue, ...]:
     """Of the links at which something may happen to a probe. `draws`: they draw jitter for each
     packet, as netem does."""
-    found = (queue_of(link, state, draws=draws) for link, state in _links(crossed))
+    found = (queue_of(*one, draws=draws) for one in links(crossed))
     return tuple(queue for queue in found if queue.pace_bps or queue.jitter_ns)
 
 
-def queue_of(link: int, state: LinkState, *, draws: bool) -> Queue:
+def queue_of(link: int, state: LinkState, beside: tuple[int, ...] = (), *, draws: bool) -> Queue:
     drain_ns, queue_bytes = 0, most_queue(state)
     if state.rate_bps:
         drain_ns = (queue_bytes + PACKET_BYTES) * 8 * 10**9 // least_rate(state)
     return Queue(
         link=link,
+        beside=beside,
         pace_bps=state.capacity_bps or state.rate_bps,
         queue_bytes=queue_bytes,
         spare_bytes=_spare_bytes(state),
@@ -176,7 +178,7 @@ def _spare_bytes(state: LinkState) -> int:
         return 0 if state.aqm.startswith("red;") else 2 * PACKET_BYTES
     if state.queue_packets:
         return state.queue_packets * SMALL_BYTES
-    return most_queue(state)
+    return least_queue(state)
 
 
 _NO_WAIT = Wait(0, may_drop=False, crowded=False)
@@ -199,12 +201,15 @@ def wait(traffic: Traffic, met: tuple[Queue, ...], sent_ns: int, until_ns: int) 
 def wait_at(traffic: Traffic, queue: Queue, from_ns: int, told_ns: int) -> tuple[int, bool]:
     """How long the queue of a link with a rate may hold up what comes from one time on and is
     counted by the other, and whether it may drop it."""
-    within = traffic.links.within
-    begin_ns = max(from_ns - min(queue.drain_ns, MOST_LOOK_BACK_NS), 0)
-    offered = within(queue.link, begin_ns, told_ns)
+
+    def offered_since(at_ns: int) -> int:
+        links = queue.beside or (queue.link,)
+        return sum(traffic.links.within(link, max(at_ns, 0), told_ns) for link in links)
+
+    offered = offered_since(from_ns - min(queue.drain_ns, MOST_LOOK_BACK_NS))
     held_ns = queue.held_ns(offered)
     if queue.remembers_ns:
-        offered = within(queue.link, max(from_ns - queue.remembers_ns, 0), told_ns)
+        offered = offered_since(from_ns - queue.remembers_ns)
     return held_ns, offered > max(queue.spare_bytes, PROBE_BYTES)
 
 
@@ -215,6 +220,8 @@ def _density(traffic: Traffic, link: int, at_ns: int) -> float:
     return max(count, 0) / SMALL_BYTES / (4 * span_ns)
 
 
-def _links(crossed: tuple[PlannedWay, ...]) -> Iterator[tuple[int, LinkState]]:
+def links(crossed: Sequence[PlannedWay]) -> Iterator[tuple[int, LinkState, tuple[int, ...]]]:
+    """With those that share a queue with each."""
     for way in crossed:
-        yield from zip(way.links, way.states, strict=True)
+        beside = way.beside or ((),) * len(way.links)
+        yield from zip(way.links, way.states, beside, strict=True)

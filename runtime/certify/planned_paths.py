@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compiler.plan import necks
 from compiler.plan.event_kinds import DOWN
 from compiler.plan.followed import of_plan
 from compiler.plan.paths.path import Paths
@@ -26,12 +27,14 @@ MOST_STRETCHES = 100_000  # of all pairs together
 @dataclass(frozen=True, slots=True)
 class PlannedWay:
     """One direction: `links` with their states, in order. `shared`: it is what probes take, and
-    other packets may take other links."""
+    other packets may take other links. `beside`: of each link those that share a queue with it;
+    its state has what that queue may be with any flows (compiler/plan/necks.py)."""
 
     totals: Totals[int]
     links: tuple[int, ...]
     states: tuple[LinkState, ...]
     shared: bool = False
+    beside: tuple[tuple[int, ...], ...] = ()  # none: no link has any
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Planned:
         self._open: dict[Pair, tuple[int, PlannedWay | None, PlannedWay | None, bool]] = {}
         self._state = state = plan.routed(schedule.start)
         self._links = list(state.links)
+        self._necks = necks.members(plan.topology.links)
         self.traces = of_plan(plan) if plan.topology.traces else None
         self.start_ns = schedule.options.start_at_ns  # of the plan, which is 0 here
         self._both = {way for pair in self.stretches for way in (pair, pair[::-1])}
@@ -97,7 +101,8 @@ class Planned:
         if epoch.links:
             for link, state in epoch.links:
                 self._links[link] = state
-                touched |= self._by_link[link]
+                for one in self._necks.get(state.neck, (link,)):
+                    touched |= self._by_link[one]
             delta = plan.routes.changes(epoch.index)
             table = self._state.table
             for cell, value in zip(delta.cells, delta.values, strict=True):
@@ -131,11 +136,19 @@ class Planned:
             found = paths.path(*pair)
             way = None
             if found.totals is not None:
-                states = tuple(self._links[link] for link in found.links)
-                way = PlannedWay(found.totals, found.links, states, found.shared)
+                states = tuple(map(self._state_of, found.links))
+                beside = tuple(self._necks.get(state.neck, ()) for state in states)
+                several = beside if any(beside) else ()
+                way = PlannedWay(found.totals, found.links, states, found.shared, several)
                 for link in found.links:
                     self._by_link[link].add(pair)
             self._ways[pair] = way
+
+    def _state_of(self, link: int) -> LinkState:
+        state = self._links[link]
+        if not state.neck:
+            return state
+        return necks.bounds(state, [self._links[one] for one in self._necks[state.neck]])
 
     def _begin(self, pairs: Iterable[Pair], at_ns: int, due_ns: int) -> None:
         for pair in pairs:

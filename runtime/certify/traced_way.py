@@ -21,6 +21,7 @@ from runtime.certify.expected_delay import (
     ExpectedDelay,
     Queue,
     Wait,
+    links,
     queue_of,
     reach,
     wait_at,
@@ -150,9 +151,9 @@ def traced(crossed: Sequence[PlannedWay], known: RunTraces | None) -> TracedWay 
 
 
 def _hops(crossed: Sequence[PlannedWay], known: RunTraces) -> Iterator[CrossedLink]:
-    for way in crossed:
-        for link, state in zip(way.links, way.states, strict=True):
-            yield CrossedLink(link, state, known.of(state), queue_of(link, state, draws=False))
+    for link, state, beside in links(crossed):
+        queue = queue_of(link, state, beside, draws=False)
+        yield CrossedLink(link, state, known.of(state), queue)
 
 
 def serving(way: PlannedWay, known: RunTraces | None) -> list[LinkTrace]:

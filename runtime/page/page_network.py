@@ -73,5 +73,5 @@ def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, 
 
 def _values(state: LinkState) -> list[int | str]:
     """Numbers, and of the queue's discipline the name alone."""
-    values = [int(getattr(state, name)) for name in FIELDS[:-1]]
+    values: list[int | str] = [int(getattr(state, name)) for name in FIELDS[:-1]]
     return [*values, state.aqm.partition(";")[0]] if has_rare(state) else values[: 1 - _RARE]

@@ -6,8 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NODE_LIMIT 65535u   /* nodes are 0 .. NODE_LIMIT-1 */
-#define PORT_LIMIT 65535u   /* ports are 0 .. PORT_LIMIT-1 */
+#define NODE_LIMIT 65535u /* nodes are 0 .. NODE_LIMIT-1 */
+#define PORT_LIMIT 65535u /* ports are 0 .. PORT_LIMIT-1 */
+#define NECK_LIMIT 65535u
+#define NECK_NAME_LIMIT 68u /* of a bottleneck, and which of its directions */
 #define LINK_LIMIT 1048575u /* links are 0 .. LINK_LIMIT-1 */
 #define LINK_NONE UINT32_MAX
 #define SPREAD_LIMIT 1048576u   /* groups of links are 0 .. SPREAD_LIMIT-1 */
@@ -34,6 +36,10 @@ _Static_assert(DELAY_LIMIT_NS + JITTER_DEVIATIONS * JITTER_LIMIT_NS < INT64_MAX,
 
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 i128;
+
+static inline u128 max_u128(u128 a, u128 b) {
+    return a > b ? a : b;
+}
 
 static inline uint64_t max_u64(uint64_t a, uint64_t b) {
     return a > b ? a : b;

@@ -36,6 +36,21 @@ PATHS = (
         _ENDS + "path a--b abw=80Mb rtt=200ms wmax=64KB",
     ),
     Code(
+        "TS0187",
+        "bottleneck that a path says more of",
+        "A bottleneck has the capacity and the queue of all its paths: they cannot have others. "
+        "bottleneck=NAME is a queue for each direction; bottleneck-up= and bottleneck-down= put "
+        "one direction of a path into a queue each.",
+        _ENDS + "bottleneck n\npath a--b abw=4Mb rtt=20ms bottleneck=n capacity=50Mb",
+    ),
+    Code(
+        "TS0188",
+        "path through no bottleneck",
+        "The bottleneck that a path names is not declared, or other paths name it for both of "
+        "their directions where this one names it for one.",
+        _ENDS + "path a--b abw=4Mb rtt=20ms bottleneck=n",
+    ),
+    Code(
         "TS0243",
         "background that cannot give way so",
         "`flows=` says how many flows make a background, from 1 to 10,000. What flows of programs "
@@ -55,5 +70,12 @@ PATHS = (
         "While both queues of a path are full a round trip takes so long that flows of this window "
         "get less than is available.",
         _ENDS + "path a--b abw=8Mb rtt=90ms queue=2MB",
+    ),
+    Code(
+        "TS0953",
+        "bottleneck that nothing shares",
+        "No path leads through a bottleneck, or one between two instances, which has a queue of "
+        "its own without any.",
+        _ENDS + "bottleneck n\npath a--b abw=4Mb rtt=20ms bottleneck=n",
     ),
 )

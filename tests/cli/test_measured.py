@@ -36,13 +36,52 @@ def test_explain_prints_the_bounds(place: Path) -> None:
     words = ("--from", "b", "--to", "a", "--at", "3s", "--format", "json")
     [path] = json.loads(tstorm(place, "explain", "exp.tdl", *words).stdout)["measured"]
     assert path["links"] == ["b.0->a.0", "a.0->b.0"]
-    assert (path["capacity_bps"], path["rtt_ns"]) == (50_000_000, 24_000_000)
+    assert (path["capacity_bps"], path["rtt_ns"]) == ([50_000_000] * 2, 24_000_000)
     first, second = path["rows"]
     assert (first["flows"], second["flows"]) == (1, 4)
     assert first["rate_bps"] == [2_000_000, 4_000_000]
     assert first["most_bytes"] == sum(first["queue_bytes"]) == 1_450_000
     assert first["full_ns"] == first["filled_ns"] == 256_000_000
     assert second["least_bytes"] == [6000, 24_000]
+
+
+SHARED = """\
+service a
+service b
+service c
+bottleneck west capacity=50Mb
+path a--b abw-flows=1:4Mb;4:8Mb rtt=24ms bottleneck-up=west
+path c--a abw=2Mb rtt=24ms bottleneck-down=west
+at 5s quit
+"""
+
+
+def test_explain_says_who_shares_a_queue(place: Path) -> None:
+    (place / "exp.tdl").write_text(SHARED)
+    said = tstorm(place, "explain", "exp.tdl", "--from", "a", "--to", "b").stdout
+    assert "a.0->b.0 is a measured path: round trip 24ms, capacity 50Mb and 100Mb" in said
+    lines = said.splitlines()
+    [at] = [number for number, line in enumerate(lines) if "bottleneck west" in line]
+    assert lines[at].endswith("capacity 50Mb, of 2 links: a.0->b.0, a.0->c.0")
+    rows = [line.split()[:2] for line in lines[at + 2 : at + 6]]
+    # of two flows the path to b has 4 + 4/3 Mb/s, of four 8; the other one 2 in any case
+    assert rows == [["1", "3.666667Mb"], ["2", "5Mb"], ["4", "5Mb"], ["8", "5Mb"]]
+    words = ("--from", "c", "--to", "a", "--format", "json")
+    story = json.loads(tstorm(place, "explain", "exp.tdl", *words).stdout)
+    [[there], [back]] = story["there"]["hops"], story["back"]["hops"]
+    assert "shares" not in there
+    assert back["shares"]["links"] == ["a.0->b.0", "a.0->c.0"]
+    assert back["shares"]["rows"][1]["rate_bps"] == 5_000_000
+
+
+@pytest.mark.parametrize("where", [("--hosts", "2"), ("--datapath", "kernel", "--hosts", "2")])
+def test_over_hosts_bottlenecks_are_refused_with_the_line(
+    place: Path, where: tuple[str, ...]
+) -> None:
+    (place / "exp.tdl").write_text(SHARED)
+    done = tstorm(place, "run", "exp.tdl", *where, "--out", "run", code=1)
+    assert "exp.tdl:5: the capacity of link a.0->b.0 is not possible with" in done.stderr
+    assert not (place / "run").exists()
 
 
 @pytest.mark.parametrize("words", [("--hosts", "2"), ("--datapath", "kernel", "--hosts", "2")])

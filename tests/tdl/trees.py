@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from tdl import ast, bounds, values
-from tdl.path_actions import MAX_FLOWS
+from tdl.path_actions import DEFAULT_CAPACITY_BPS, MAX_FLOWS
 from tdl.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
@@ -211,9 +212,28 @@ def paths(draw: st.DrawFn) -> ast.LinkStatement:
     jitter = draw(st.integers(0, rtt // 2))
     loss = draw(shares)
     chosen, tags = draw(st.none() | st.sampled_from(DISTRIBUTIONS)), draw(tag_lists)
-    return ast.LinkStatement(
+    link = ast.LinkStatement(
         a, b, NOWHERE, 0, jitter, loss, distribution=chosen, tags=tags, path=terms
     )
+    return draw(st.just(link) | _through_bottlenecks(link, terms))
+
+
+@st.composite
+def _through_bottlenecks(
+    draw: st.DrawFn, path: ast.LinkStatement, terms: ast.PathTerms
+) -> ast.LinkStatement:
+    """What is the bottleneck's the path does not say."""
+    one, other = draw(st.lists(names, min_size=2, max_size=2, unique=True))
+    up, down = draw(st.sampled_from([(one, None), (None, one), (one, one), (one, other)]))
+    own = terms._replace(
+        queue_up=None if up else terms.queue_up, queue_down=None if down else terms.queue_down
+    )
+    if up and down:
+        own = own._replace(capacity_bps=DEFAULT_CAPACITY_BPS)
+    return replace(path, path=own, neck_up=up, neck_down=down)
+
+
+bottlenecks = st.builds(ast.Bottleneck, names, st.just(NOWHERE), rates, st.none() | sizes)
 
 
 bridges = st.builds(
@@ -525,6 +545,15 @@ figures = st.builds(
     key=_keys
 )  # fmt: skip
 statements = (
-    settings | services | bridges | links() | paths() | events() | backgrounds | expects | figures
+    settings
+    | services
+    | bridges
+    | links()
+    | paths()
+    | bottlenecks
+    | events()
+    | backgrounds
+    | expects
+    | figures
 )
 assert STATEMENTS  # the words above cover all of them; see test_roundtrip

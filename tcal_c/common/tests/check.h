@@ -45,6 +45,7 @@ void test_holding(void);
 void test_packets(void);
 void test_links(void);
 void test_flows(void);
+void test_necks(void);
 void test_impairments(void);
 void test_only(void);
 void test_hops(void);

@@ -5,6 +5,12 @@
  * Flows stand in one list in order of their last packets, so that only its oldest are looked at.
  * They are looked at when a packet comes; each end takes effect at the moment at which it was due,
  * so that the queue has drained as it would have, whenever the next packet comes.
+ *
+ * A neck with F flows, F_p of them on path p, has the sum of F_p A_p(F) / F: each path's table is
+ * read at the load of the neck (section 2.3 of "Modeling and Emulation of Internet Paths"). A queue
+ * that is derived holds packets up for as long as flows tolerate, D = F W / A - R with the longest
+ * round trip R of the paths in use, in either direction half of it. F W / A_p(F) is what the queue
+ * that path p would have by itself tells, with its round trip: times in bytes at half the capacity.
  */
 #include "flows.h"
 
@@ -13,6 +19,7 @@
 #include <netinet/in.h>
 
 #define SLOTS (2 * FLOW_LIMIT)
+#define BITS_NS (8 * NS_PER_S)
 #define TCP_HEADER_BYTES 20u
 #define UDP_HEADER_BYTES 8u
 #define TCP_FIN 1
@@ -28,10 +35,10 @@ static uint64_t between(uint64_t from, uint64_t to, uint64_t part, uint64_t step
     return falls ? from - moved : from + moved;
 }
 
-static struct flow_rate at_flows(const struct flows *flows, uint64_t count) {
-    struct flow_rate before = flows->one;
-    for (uint32_t i = 0; i < flows->more.count && count > before.flows; i++) {
-        const struct flow_rate *row = &flows->more.row[i];
+static struct flow_rate at_flows(const struct flow_share *share, uint64_t count) {
+    struct flow_rate before = share->one;
+    for (uint32_t i = 0; i < share->more.count && count > before.flows; i++) {
+        const struct flow_rate *row = &share->more.row[i];
         if (row->flows >= count) {
             uint64_t part = count - before.flows, steps = row->flows - before.flows;
             return (struct flow_rate){count, between(before.rate_bps, row->rate_bps, part, steps),
@@ -42,8 +49,36 @@ static struct flow_rate at_flows(const struct flows *flows, uint64_t count) {
     return before;
 }
 
+/* Of several links. Without flows it is as with one on each of them. */
+static struct flow_rate of_neck(const struct flows *flows, uint64_t capacity_bps) {
+    uint64_t all = 0, longest_ns = 0, count = max_u64(flows->active, 1);
+    u128 rates = 0, tolerated = 0; /* the second: flows per byte, times 2^64 */
+    for (const struct flow_share *share = flows->shares; share; share = share->next) {
+        uint64_t weight = flows->active ? share->active : 1;
+        if (weight) {
+            struct flow_rate found = at_flows(share, count);
+            u128 trip = (u128)share->rtt_ns * capacity_bps / (2 * BITS_NS);
+            all += weight;
+            rates += (u128)weight * found.rate_bps;
+            tolerated += ((u128)weight << 64) / (trip + max_u64(found.queue_bytes, 1));
+            longest_ns = max_u64(longest_ns, share->rtt_ns);
+        }
+    }
+    uint64_t rate = (uint64_t)((2 * rates + all) / (2 * all));
+    u128 whole = ((u128)all << 64) / max_u128(tolerated, 1);
+    u128 trip = (u128)longest_ns * capacity_bps / (2 * BITS_NS);
+    u128 queue = whole > trip ? whole - trip : 0;
+    if (longest_ns) {
+        u128 least = max_u128((u128)rate * longest_ns / BITS_NS, NECK_QUEUE_LEAST);
+        queue = max_u128(queue, least);
+    }
+    return (struct flow_rate){count, rate,
+                              queue < NECK_QUEUE_MOST ? (uint64_t)queue : NECK_QUEUE_MOST};
+}
+
 void flows_apply(const struct flows *flows, struct queue *q, uint64_t at_ns) {
-    struct flow_rate found = at_flows(flows, flows->active);
+    struct flow_rate found =
+        flows->is_neck ? of_neck(flows, q->capacity_bps) : at_flows(flows->shares, flows->active);
     if (found.rate_bps != q->rate_bps) {
         queue_set_rate(q, at_ns, found.rate_bps);
     }
@@ -71,7 +106,7 @@ static void make_newest(struct flows *flows, uint16_t who) {
 }
 
 /* 0: nobody, and no room. */
-static uint16_t enter(struct flows *flows, uint64_t key) {
+static uint16_t enter(struct flows *flows, struct flow_share *share, uint64_t key) {
     uint16_t who = flows->free;
     if (who) {
         flows->free = flows->flow[who].chained;
@@ -81,7 +116,7 @@ static uint16_t enter(struct flows *flows, uint64_t key) {
         return 0;
     }
     uint16_t *slot = slot_of(flows, key);
-    flows->flow[who] = (struct flow){.key = key, .chained = *slot};
+    flows->flow[who] = (struct flow){.key = key, .share = share, .chained = *slot};
     *slot = who;
     return who;
 }
@@ -106,6 +141,7 @@ static void leave(struct flows *flows, struct queue *q, uint16_t who, uint64_t a
     flows->free = who;
     if (flow->counts) {
         flows->active--;
+        flow->share->active--;
         flows_apply(flows, q, at_ns);
     }
 }
@@ -140,13 +176,20 @@ static bool flow_of(const struct frame *frame, uint64_t *key, bool *ends) {
     return *ends || there > header;
 }
 
-void flows_see(struct flows *flows, struct queue *q, const struct frame *frame, uint64_t at_ns) {
+void flows_join(struct flows *flows, struct flow_share *share) {
+    share->next = flows->shares;
+    flows->shares = share;
+}
+
+void flows_see(struct flows *flows, struct flow_share *share, struct queue *q,
+               const struct frame *frame, uint64_t at_ns) {
     uint64_t key;
     bool ends;
     expire(flows, q, at_ns);
     if (!flow_of(frame, &key, &ends)) {
         return;
     }
+    key ^= share->salt;
     uint16_t who = find(flows, key);
     if (ends) {
         if (who) {
@@ -155,7 +198,7 @@ void flows_see(struct flows *flows, struct queue *q, const struct frame *frame, 
         return;
     }
     bool known = who != 0;
-    who = known ? who : enter(flows, key);
+    who = known ? who : enter(flows, share, key);
     if (!who) {
         return;
     }
@@ -166,6 +209,7 @@ void flows_see(struct flows *flows, struct queue *q, const struct frame *frame, 
         if (!flow->counts) {
             flow->counts = true;
             flows->active++;
+            share->active++;
             flows_apply(flows, q, at_ns);
         }
     }

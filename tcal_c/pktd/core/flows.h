@@ -1,13 +1,17 @@
 /* How many flows share a link, and what that makes of its queue: a measured path leaves more to
- * several flows than to one (docs/pktd.md, "Measured paths"). */
+ * several flows than to one. Several links may be one neck: they share one queue, and what there is
+ * for it follows from the flows on each of them (docs/pktd.md, "Measured paths"). */
 #ifndef PKTD_FLOWS_H
 #define PKTD_FLOWS_H
 
 #include "pktd/core/packets/pool.h"
+#include "pktd/core/structures/counter.h"
 #include "queue.h"
 
 #define FLOW_ROWS 32u
-#define FLOW_LIMIT 4096u             /* flows that are told apart; more count as so many */
+#define FLOW_LIMIT 4096u       /* flows that are told apart; more count as so many */
+#define NECK_QUEUE_LEAST 3000u /* two packets, as in compiler/path_queues.py */
+#define NECK_QUEUE_MOST (1u << 30)
 #define FLOW_WINDOW_NS 1000000000ull /* a flow that has sent nothing for so long is over */
 
 /* What so many flows have together. */
@@ -23,10 +27,21 @@ struct flow_rates {
     struct flow_rate row[FLOW_ROWS];
 };
 
+/* What one link has by itself, and its part of the flows. */
+struct flow_share {
+    struct flow_rate one; /* with a flow, or none */
+    struct flow_rates more;
+    uint64_t rtt_ns; /* of a neck's: without queues; 0: its queue is as stated */
+    uint64_t salt;   /* tells its flows from those of others */
+    uint32_t active; /* flows that count */
+    struct flow_share *next;
+};
+
 struct flow {
     uint64_t key;
     uint64_t last_ns;
-    uint16_t chained; /* the next flow of its slot, 0 for none */
+    struct flow_share *share; /* of the link that it is on */
+    uint16_t chained;         /* the next flow of its slot, 0 for none */
     uint16_t older;
     uint16_t newer;
     bool counts; /* it has sent twice within the window */
@@ -34,20 +49,43 @@ struct flow {
 
 /* Flow 0 is nobody: its `newer` is the oldest, its `older` the newest of all. */
 struct flows {
-    struct flow_rate one; /* with a flow, or none */
-    struct flow_rates more;
-    uint32_t active; /* flows that count */
+    struct flow_share *shares; /* of all links that have the queue */
+    struct queue queue;        /* of a neck, while none of its links works on it */
+    bool is_neck;
+    counter free_ns; /* copies of that queue's state, for the backlog */
+    counter rate_bps;
+    uint32_t active; /* flows that count, on all links */
     uint16_t free;   /* the first of those that nobody is, chained */
     uint16_t used;   /* none beyond it was ever somebody */
     uint16_t slot[2 * FLOW_LIMIT];
     struct flow flow[FLOW_LIMIT + 1];
 };
 
-/* A packet of a program arrives at the link at `at_ns`; the queue is as the flows of this moment
- * have it. */
-void flows_see(struct flows *flows, struct queue *q, const struct frame *frame, uint64_t at_ns);
+/* The link of this share has its queue here from now on. */
+void flows_join(struct flows *flows, struct flow_share *share);
+
+/* A packet of a program arrives at the link of `share` at `at_ns`; the queue is as the flows of
+ * this moment have it. */
+void flows_see(struct flows *flows, struct flow_share *share, struct queue *q,
+               const struct frame *frame, uint64_t at_ns);
 
 /* Gives the queue at `at_ns` what so many flows have. */
 void flows_apply(const struct flows *flows, struct queue *q, uint64_t at_ns);
+
+/* A link of a neck takes the queue to work on it, and gives it back; nothing where there is none.
+ */
+static inline void flows_take_queue(const struct flows *flows, struct queue *q) {
+    if (flows && flows->is_neck) {
+        *q = flows->queue;
+    }
+}
+
+static inline void flows_give_queue(struct flows *flows, const struct queue *q) {
+    if (flows && flows->is_neck) {
+        flows->queue = *q;
+        counter_set(&flows->rate_bps, q->rate_bps);
+        counter_set(&flows->free_ns, q->free_ns);
+    }
+}
 
 #endif

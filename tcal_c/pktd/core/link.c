@@ -506,10 +506,12 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
         schedule(t, link);
     } else {
         if (link->flows) {
-            flows_see(link->flows, &link->queue, piece->frame, at_ns);
+            flows_take_queue(link->flows, &link->queue);
+            flows_see(link->flows, link->share, &link->queue, piece->frame, at_ns);
             tell_queue(link);
         }
         offer_segments(t, link, piece, nth, at_ns);
+        flows_give_queue(link->flows, &link->queue);
     }
 }
 
@@ -538,10 +540,31 @@ struct piece *link_take(struct transit *t, struct link *link) {
     return piece;
 }
 
-/* Everything in the link is lost. */
+static void add_waiting(const struct lane *lane, uint64_t at_ns, uint64_t *packets,
+                        uint64_t *bytes) {
+    for (const struct piece *piece = lane->head; piece; piece = piece->next) {
+        if (piece->served_ns > at_ns) {
+            *packets += piece->count;
+            *bytes += packet_bytes(&piece->frame->info, piece->first, piece->count);
+        }
+    }
+}
+
+/* What waits in its queue: of a neck's link its own part. */
+static void waiting(const struct link *link, uint64_t at_ns, uint64_t *packets, uint64_t *bytes) {
+    if (!link->flows || !link->flows->is_neck) {
+        *bytes = link_backlog(&link->count, at_ns, packets);
+        return;
+    }
+    *packets = *bytes = 0;
+    add_waiting(&link->usual, at_ns, packets, bytes);
+    add_waiting(&link->apart, at_ns, packets, bytes);
+}
+
+/* Everything in the link is lost. A neck goes on as if it had been sent. */
 static void flush(struct transit *t, struct link *link, uint64_t at_ns) {
-    uint64_t packets;
-    uint64_t bytes = link_backlog(&link->count, at_ns, &packets);
+    uint64_t packets, bytes;
+    waiting(link, at_ns, &packets, &bytes);
     /* What waited never got through the queue. */
     link_count_accepted(link, -packets, -bytes);
     for (struct piece *piece; (piece = holding_remove(t, link));) {
@@ -687,20 +710,33 @@ static void change_impairments(struct link *link, const struct link_config *conf
     link->impairs = link->impair.any;
 }
 
+/* Where the link counts its flows from now on, and which its queue is. */
+static void join(struct link *link, const struct link_config *config) {
+    if (!config->flows || link->flows) {
+        return;
+    }
+    link->flows = config->flows;
+    link->share = config->share;
+    link->share->one = (struct flow_rate){1, link->queue.rate_bps, link->queue.limit_bytes};
+    link->share->salt = link->flows->is_neck ? link->seed : 0;
+    flows_join(link->flows, link->share);
+}
+
 static void change_queue(struct link *link, const struct link_config *config, uint64_t at_ns) {
     uint32_t fields = config->fields;
     struct queue *q = &link->queue;
+    struct flow_share *share = link->share;
     struct flow_rate one = {1, q->rate_bps, q->limit_bytes};
-    one = link->flows ? link->flows->one : one;
+    one = share ? share->one : one;
     one.rate_bps = fields & LINK_RATE ? config->rate_bps : one.rate_bps;
     one.queue_bytes = fields & LINK_QUEUE ? config->queue_bytes : one.queue_bytes;
-    if (fields & LINK_FLOWS && config->flows) {
+    if (share) {
         static const struct flow_rates none;
-        link->flows = config->flows;
-        link->flows->more = config->flow_rates ? *config->flow_rates : none;
-    }
-    if (link->flows) {
-        link->flows->one = one;
+        share->one = one;
+        share->rtt_ns = fields & LINK_RTT ? config->rtt_ns : share->rtt_ns;
+        if (fields & LINK_FLOWS) {
+            share->more = config->flow_rates ? *config->flow_rates : none;
+        }
         flows_apply(link->flows, q, at_ns);
         return;
     }
@@ -737,10 +773,13 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
     if (!link->up) {
         flush(t, link, at_ns);
     }
+    join(link, config);
+    flows_take_queue(link->flows, &link->queue);
     if (fields & LINK_CAP) {
         link->queue.capacity_bps = config->capacity_bps;
     }
     change_queue(link, config, at_ns);
+    flows_give_queue(link->flows, &link->queue);
     if (fields & LINK_TRACE && link->trace != config->trace) {
         link->trace = config->trace;
         follow(t, link, config->trace, at_ns);

@@ -39,7 +39,9 @@ enum link_field {
     LINK_PKTS = 1048576,
     LINK_AQM = 2097152,
     LINK_ONLY = 4194304,
-    LINK_OPTIONAL = 8388352 /* 0 where a link does not state them; of links only, not of paths */
+    LINK_NECK = 8388608,
+    LINK_RTT = 16777216,
+    LINK_OPTIONAL = 33554176 /* 0 where a link does not state them; of links only, not of paths */
 };
 
 /* Of the protocol, for usages. */
@@ -47,7 +49,7 @@ enum link_field {
 #define LINK_KEYS                                                                                  \
     PATH_KEYS                                                                                      \
     " burst burst-pass gap-loss duplicate corrupt reorder by reject cap mtu flows trace pkts aqm " \
-    "only"
+    "only neck rtt"
 
 /* Properties as a client states them; `fields` tells which are meant. */
 struct link_config {
@@ -62,6 +64,9 @@ struct link_config {
     uint64_t mtu;
     const struct flow_rates *flow_rates; /* NULL: none */
     struct flows *flows;                 /* where the link counts them, if it ever does */
+    struct flow_share *share;            /* its part of these */
+    uint32_t neck;                       /* that it shares the queue of; 0: none */
+    uint64_t rtt_ns;                     /* without queues, of a path of a neck */
     const struct trace *trace;
     uint64_t packets; /* of the queue; 0: only bytes count */
     struct aqm_config aqm;
@@ -136,8 +141,9 @@ struct link {
     uint32_t mtu;                        /* of IP packets; 0: any */
     struct impair impair;
     struct flows *flows; /* of a measured path that leaves more to several; NULL: nobody counts */
-    uint32_t packets;    /* that the queue holds; 0: only bytes count */
-    struct aqm *aqm;     /* NULL: no memory is needed, or there is none */
+    struct flow_share *share;
+    uint32_t packets;        /* that the queue holds; 0: only bytes count */
+    struct aqm *aqm;         /* NULL: no memory is needed, or there is none */
     const struct only *only; /* its further class; NULL: it has none */
     struct lane apart;       /* of that class; some of one that has ended may still be in it */
 };

@@ -50,7 +50,7 @@ bool do_unbind(struct proto *p, struct words *w, struct refusal *r) {
     "link LINK SRC DST rate=BPS delay=NS jitter=NS loss=PPB queue=BYTES dist=NAME seed=N up=0|1 "  \
     "[burst=MILLI] [burst-pass=PPB] [gap-loss=PPB] [duplicate=PPB] [corrupt=PPB] [reorder=PPB] "   \
     "[by=NS] [reject=PPB] [cap=BPS] [mtu=BYTES] [flows=FLOWS:BPS:BYTES;...] [trace=TRACE] "        \
-    "[pkts=N] [aqm=KIND;KEY:N;...] [only=MATCH;...;KEY:N;...]"
+    "[pkts=N] [aqm=KIND;KEY:N;...] [only=MATCH;...;KEY:N;...] [neck=NAME] [rtt=NS]"
 
 /* Numeric link properties, their limits and where they go. */
 static bool link_number(struct link_config *c, const char *key, const char *value, bool *known,
@@ -75,7 +75,8 @@ static bool link_number(struct link_config *c, const char *key, const char *valu
                    {"reject", LINK_REJECT, PPB, &c->impairments.reject},
                    {"cap", LINK_CAP, RATE_LIMIT_BPS, &c->capacity_bps},
                    {"mtu", LINK_MTU, MTU_LIMIT, &c->mtu},
-                   {"pkts", LINK_PKTS, QUEUE_LIMIT_PACKETS, &c->packets}};
+                   {"pkts", LINK_PKTS, QUEUE_LIMIT_PACKETS, &c->packets},
+                   {"rtt", LINK_RTT, DAY_NS, &c->rtt_ns}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(key, numbers[i].key) == 0) {
             *known = true;
@@ -141,11 +142,15 @@ bool link_option(struct proto *p, struct link_config *c, const char *key, const 
     return strcmp(key, "trace") == 0 ? link_trace(p, c, value, r) : syntax(r, usage);
 }
 
-/* Of links only: paths have no flows to share, and one class of packets. */
+/* Of links only: paths have no flows to share, one class of packets, and no
+ * queues. */
 static bool own_option(struct proto *p, struct link_config *c, const char *key, const char *value,
                        const char *usage, struct refusal *r) {
     if (strcmp(key, "only") == 0) {
         return stage_class(p->stage, value, c, r);
+    }
+    if (strcmp(key, "neck") == 0) {
+        return stage_name_neck(p->stage, value, c, r);
     }
     return strcmp(key, "flows") == 0 ? stage_flow_rates(p->stage, value, c, r)
                                      : link_option(p, c, key, value, usage, r);

@@ -245,6 +245,9 @@ bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct
     if (op->source == op->dest) {
         return refuse(r, "conflict", "link %u: from node %u to itself", link, op->source);
     }
+    if (!stage_check_neck(s, link, &op->config, true, r)) {
+        return false;
+    }
     if (!stage_room_for_link(s, link)) {
         return stage_no_memory(r);
     }
@@ -259,13 +262,15 @@ bool stage_link(struct stage *s, uint32_t link, const struct op_link *op, struct
         !stage_push_link(s, OP_LINK, link, &whole)) {
         return stage_no_memory(r);
     }
-    *known = (struct staged_link){true, op->source, op->dest, known->flows};
+    known->declared = true;
+    known->source = op->source;
+    known->dest = op->dest;
     return true;
 }
 
 bool stage_set(struct stage *s, uint32_t link, const struct link_config *config,
                struct refusal *r) {
-    if (!check_link(s, link, r)) {
+    if (!check_link(s, link, r) || !stage_check_neck(s, link, config, false, r)) {
         return false;
     }
     struct op_link op = {.config = *config};

@@ -17,7 +17,9 @@ struct staged_link {
     bool declared;
     uint16_t source;
     uint16_t dest;
-    struct flows *flows; /* counted there; NULL: it never had a table of flows */
+    uint32_t neck;            /* that it shares the queue of; 0: none */
+    struct flows *flows;      /* counted there; NULL: it never had a table of flows */
+    struct flow_share *share; /* its part of them */
 };
 
 /* A class of packets that was declared, each once: kept as long as links may have it. */
@@ -42,6 +44,12 @@ struct staged_delays {
     uint32_t count; /* points */
     bool whole;
     struct measured measured;
+};
+
+/* Links that share a queue, by the name that the client gives it. */
+struct staged_neck {
+    char name[NECK_NAME_LIMIT + 1];
+    struct flows *flows; /* NULL: no link has been declared with it */
 };
 
 struct staged_group {
@@ -78,6 +86,9 @@ struct stage {
     size_t trace_steps; /* of all together */
     struct staged_delays *delays;
     uint32_t delays_count;
+    struct staged_neck *neck; /* by number, from 1 on */
+    uint32_t neck_room;
+    uint32_t neck_count;
     struct fib *path; /* the link of a pair of nodes; NULL before the first */
     struct addr_table addrs;
     uint32_t addr_count;
@@ -156,9 +167,20 @@ bool stage_port_is_open(const struct stage *s, uint32_t port);
 /* The node bound to the port in the batches that have been applied; NODE_NONE: none. */
 uint32_t stage_port_node(const struct stage *s, uint32_t port);
 
-/* Where the link counts its flows: made for its first table, and its own from then on. False
- * without memory. */
+/* Where the link counts its flows: made for its first table, or with the first link of its neck.
+ * False without memory. */
 bool stage_room_for_flows(struct stage *s, uint32_t link, struct link_config *config);
+
+/* Takes the neck of this name, `0` for none, which may be new. */
+bool stage_name_neck(struct stage *s, const char *name, struct link_config *config,
+                     struct refusal *r);
+
+/* Whether a link of a neck, as it is declared or changed, has what necks take. */
+bool stage_check_neck(const struct stage *s, uint32_t link, const struct link_config *config,
+                      bool declares, struct refusal *r);
+
+/* The neck of the link; NULL: none. */
+const struct flows *stage_neck(const struct stage *s, uint32_t link);
 
 void stage_free_flows(struct stage *s);
 void stage_free_classes(struct stage *s);

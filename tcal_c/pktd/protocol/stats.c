@@ -24,9 +24,21 @@ static uint64_t link_packets(const struct link_counters *c) {
            counter_get(&c->drop_loss) + counter_get(&c->drop_down);
 }
 
+/* What waits in the neck, in packets of this link. */
+static uint64_t neck_backlog(const struct flows *neck, const struct link_counters *c,
+                             uint64_t now_ns, uint64_t *packets) {
+    uint64_t backlog =
+        queue_backlog(counter_get(&neck->rate_bps), counter_get(&neck->free_ns), now_ns);
+    uint64_t bytes = max_u64(counter_get(&c->burst_bytes), 1);
+    *packets = (uint64_t)(((u128)backlog * counter_get(&c->burst_pkts) + bytes - 1) / bytes);
+    return backlog;
+}
+
 static void report_link(struct report *report, uint32_t number, const struct link_counters *c) {
     uint64_t waiting;
-    uint64_t backlog = link_backlog(c, report->now_ns, &waiting);
+    const struct flows *neck = stage_neck(report->proto->stage, number);
+    uint64_t backlog = neck ? neck_backlog(neck, c, report->now_ns, &waiting)
+                            : link_backlog(c, report->now_ns, &waiting);
     report->count++;
     text_add(&report->lines, "%u %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", number,
              (unsigned long long)counter_get(&c->pkts), (unsigned long long)counter_get(&c->bytes),

@@ -129,6 +129,8 @@ const char *const fuzz_words[] = {
     "kind=",
     "mtu=",
     "flows=",
+    "neck=a",
+    "rtt=",
     "2:1:1;3:4:5",
     "10.77.0.",
     "fd77::",

@@ -15,6 +15,7 @@ int main(void) {
                   {"packets", test_packets},
                   {"links", test_links},
                   {"flows", test_flows},
+                  {"necks", test_necks},
                   {"traces", test_traces},
                   {"impairments", test_impairments},
                   {"only", test_only},

@@ -18,9 +18,19 @@ static struct frame *framed(struct pool *pool, const struct test_frame *from) {
 
 static struct flows *new_flows(void) {
     struct flows *flows = calloc(1, sizeof *flows);
-    flows->one = (struct flow_rate){1, 2000000, 50000};
-    CHECK(flow_rates_parse("2:3000000:60000;10:7000000:20000", &flows->more));
+    struct flow_share *share = calloc(1, sizeof *share);
+    share->one = (struct flow_rate){1, 2000000, 50000};
+    CHECK(flow_rates_parse("2:3000000:60000;10:7000000:20000", &share->more));
+    flows_join(flows, share);
     return flows;
+}
+
+static void free_flows(struct flows *flows) {
+    for (struct flow_share *share; (share = flows->shares);) {
+        flows->shares = share->next;
+        free(share);
+    }
+    free(flows);
 }
 
 /* The same, from lists that are searched: the moments at which the number changes. */
@@ -113,7 +123,7 @@ static void as_a_model_that_searches(void) {
         bool ends = next_random(&random) % 50 == 0;
         expire(&model, &want, at_ns);
         see(&model, &want, who, ends, at_ns);
-        flows_see(flows, &q, frame[who][ends], at_ns);
+        flows_see(flows, flows->shares, &q, frame[who][ends], at_ns);
         CHECK_EQ(flows->active, active_of(&model));
         CHECK_EQ(q.rate_bps, rate_of(flows->active));
         CHECK_EQ(q.limit_bytes, queue_of(flows->active));
@@ -124,7 +134,7 @@ static void as_a_model_that_searches(void) {
         most = flows->active > most ? flows->active : most;
     }
     CHECK(most > 10);
-    free(flows);
+    free_flows(flows);
     pool_destroy(&pool);
 }
 
@@ -149,17 +159,18 @@ static void only_payload_of_programs_counts(void) {
     fragment->info.protocol = 59;
     struct frame *none[] = {bare, empty, probe, cut_short, fragment};
     for (uint64_t at_ns = 1; at_ns < 20; at_ns++) {
-        flows_see(flows, &q, none[at_ns % 5], at_ns);
+        flows_see(flows, flows->shares, &q, none[at_ns % 5], at_ns);
         CHECK_EQ(flows->active, 0);
         CHECK_EQ(flows->used, 0);
     }
-    flows_see(flows, &q, datagram, 30);
+    flows_see(flows, flows->shares, &q, datagram, 30);
     CHECK_EQ(flows->active, 0);
-    flows_see(flows, &q, datagram, 30 + FLOW_WINDOW_NS); /* too late: it is the first again */
+    flows_see(flows, flows->shares, &q, datagram,
+              30 + FLOW_WINDOW_NS); /* too late: it is the first again */
     CHECK_EQ(flows->active, 0);
-    flows_see(flows, &q, datagram, 29 + 2 * FLOW_WINDOW_NS);
+    flows_see(flows, flows->shares, &q, datagram, 29 + 2 * FLOW_WINDOW_NS);
     CHECK_EQ(flows->active, 1);
-    free(flows);
+    free_flows(flows);
     pool_destroy(&pool);
 }
 
@@ -176,16 +187,16 @@ static void there_is_an_end_of_room(void) {
         for (unsigned i = 0; i < 2 * FLOW_LIMIT; i++) {
             frame->info.source[12] = (uint8_t)(i / 2 >> 8);
             frame->info.source[13] = (uint8_t)(i / 2);
-            flows_see(flows, &q, frame, 1 + round * 2 * FLOW_WINDOW_NS);
+            flows_see(flows, flows->shares, &q, frame, 1 + round * 2 * FLOW_WINDOW_NS);
         }
         CHECK_EQ(flows->active, FLOW_LIMIT);
         CHECK_EQ(q.rate_bps, 7000000);
         frame->info.source[12] = 255;
-        flows_see(flows, &q, frame, 2 + round * 2 * FLOW_WINDOW_NS);
-        flows_see(flows, &q, frame, 3 + round * 2 * FLOW_WINDOW_NS);
+        flows_see(flows, flows->shares, &q, frame, 2 + round * 2 * FLOW_WINDOW_NS);
+        flows_see(flows, flows->shares, &q, frame, 3 + round * 2 * FLOW_WINDOW_NS);
         CHECK_EQ(flows->active, FLOW_LIMIT);
     }
-    free(flows);
+    free_flows(flows);
     pool_destroy(&pool);
 }
 

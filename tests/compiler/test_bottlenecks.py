@@ -1,0 +1,74 @@
+"""Bottlenecks: what paths share, and what they have by themselves behind it."""
+
+from __future__ import annotations
+
+from compiler.pipeline import compile_source
+from compiler.plan import necks
+from compiler.plan.datapath_fit import of_links
+from compiler.plan.properties import LinkState, flow_rates
+
+MB = 10**6
+FILE = """\
+service a
+service b
+service c
+bottleneck west capacity=50Mb
+bottleneck core queue=90KB
+path a--b abw-flows=1:4Mb;5:12Mb rtt=20ms {first}
+path c--a abw-up=2Mb abw-down=8Mb rtt=60ms {second}
+{events}
+at 20s quit
+"""
+
+
+def states(first: str = "", second: str = "", events: str = "", at_s: int = 0) -> list[LinkState]:
+    text = FILE.format(first=first, second=second, events=events)
+    return list(compile_source(text).plan.state_at(at_s * 10**9).links)
+
+
+def test_one_direction_shares_a_queue() -> None:
+    there, back, up, down = states("bottleneck-up=west", "bottleneck-down=west")
+    alone = states()
+    assert [s.neck for s in (there, back, up, down)] == ["west", "", "", "west"]
+    assert (there.capacity_bps, there.rtt_ns) == (50 * MB, 20_000_000)
+    assert (down.capacity_bps, down.rtt_ns, down.rate_bps) == (50 * MB, 60_000_000, 8 * MB)
+    assert back == alone[1]
+    assert up == alone[2]
+    # half of the time that the queues may take, at the capacity
+    assert abs(2 * there.queue_bytes - alone[0].queue_bytes) <= 1
+    [row], [whole] = flow_rates(there.flow_rates), flow_rates(alone[0].flow_rates)
+    assert (row.flows, row.rate_bps) == (whole.flows, whole.rate_bps)
+    assert abs(2 * row.queue_bytes - whole.queue_bytes) <= 1
+
+
+def test_a_bottleneck_of_both_directions_has_two_queues() -> None:
+    found = states("bottleneck=core", "bottleneck=core")
+    assert [s.neck for s in found] == ["core.up", "core.down"] * 2
+    assert {s.queue_bytes for s in found} == {90_000}
+    assert {s.rtt_ns for s in found} == {0}  # no queue follows from it
+    plan = compile_source(
+        FILE.format(first="bottleneck=core", second="bottleneck=core", events="")
+    ).plan
+    assert necks.members(plan.topology.links) == {"core.up": (0, 2), "core.down": (1, 3)}
+
+
+def test_set_changes_what_a_path_has_of_it() -> None:
+    events = "at 2s a--b set abw=6Mb rtt=30ms\nfrom 5s to 6s c--a set abw-down=3Mb loss=1%"
+    words = ("bottleneck-up=west", "bottleneck-down=west", events)
+    at = {s: states(*words, at_s=s) for s in (1, 3, 5, 7)}
+    assert (at[1][0].rate_bps, at[3][0].rate_bps) == (4 * MB, 6 * MB)
+    assert (at[3][0].rtt_ns, at[3][0].flow_rates) == (30_000_000, "")
+    assert at[3][0].neck == "west"
+    assert at[3][0].capacity_bps == 50 * MB
+    assert (at[5][3].rate_bps, at[5][3].loss_ppb) == (3 * MB, 10**7)
+    assert at[7][3] == at[1][3]
+
+
+def test_only_one_engine_has_them() -> None:
+    text = FILE.format(first="bottleneck=core", second="bottleneck=core", events="")
+    plan = compile_source(text).plan
+    assert of_links(plan, "hop-exact") is None
+    for datapath in ("user", "kernel"):
+        found = of_links(plan, datapath)
+        assert found is not None
+        assert found.link == "a.0->b.0"

@@ -1,0 +1,73 @@
+"""Measured paths that share a bottleneck: their flows get together what follows from the flows of
+all, whichever path they are on, and probes of one path wait behind the traffic of the other."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import tstorm
+from tests.runs.delivered import Delivered
+
+pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
+
+STREAM = Path(__file__).resolve().parents[2] / "bench/papers/scenes/stream.py"
+# Two flows to b all the time, one to c until 18 s. Of e to d nothing flows but pings, in the same
+# queue.
+EXPERIMENT = """\
+network ipv4
+quit when a exits
+service a files=stream.py exec="sh -c './stream.py c.0 1 18 & ./stream.py b.0 2 40; wait'"
+service b files=stream.py exec="./stream.py - 0 60"
+service c files=stream.py exec="./stream.py - 0 60"
+service d
+service e exec="sh -c 'sleep 6; ping -i .25 -c 20 d.0; exec sleep 60'"
+bottleneck west capacity=50Mb
+path a--b abw-flows=1:4Mb;4:10Mb rtt=20ms bottleneck-up=west
+path c--a abw-up=8Mb abw-down=16Mb rtt=40ms bottleneck-down=west
+path e--d abw=12Mb rtt=10ms bottleneck-up=west
+at 30s a--b set abw-flows=1:4Mb;4:13Mb
+at 60s quit
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "exp.tdl").write_text(EXPERIMENT)
+    (folder / "stream.py").write_bytes(STREAM.read_bytes())
+    (folder / "stream.py").chmod(0o755)
+    tstorm(folder, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
+    return folder / "run"
+
+
+def test_flows_of_both_paths_get_what_there_is_for_all(run: Path) -> None:
+    """With two flows on one path and one on the other: (2 * 8 + 1 * 16) / 3 Mb/s."""
+    delivered = Delivered(run)
+    rates = [delivered.slope_bps(("a.0", to), 6, 17) for to in ("b.0", "c.0")]
+    assert abs(sum(rates) / (32e6 / 3) - 1) < 0.03
+    assert min(rates) > 1e6
+
+
+def test_what_is_left_alone_has_its_own_table(run: Path) -> None:
+    delivered = Delivered(run)
+    assert abs(delivered.slope_bps(("a.0", "b.0"), 23, 30) / 6e6 - 1) < 0.03
+    assert abs(delivered.slope_bps(("a.0", "b.0"), 33, 40) / 7e6 - 1) < 0.03
+
+
+def test_pings_of_a_path_wait_behind_the_flows_of_others(run: Path) -> None:
+    said = (run / "logs/e.0.log").read_text()
+    trips = [float(found) for found in re.findall(r"time=([\d.]+) ms", said)]
+    assert len(trips) > 10
+    assert max(trips) > 30
+
+
+def test_the_verdict_knows_of_it(run: Path) -> None:
+    assert json.loads((run / "summary.json").read_text())["verdict"]["state"] == "valid"
+
+
+def test_it_repeats(run: Path) -> None:
+    tstorm(run.parent, "replay", "run", "--check", "--quiet", "--out", "again")
