@@ -156,6 +156,8 @@ class Fold:
             _refuse(event, "names packets that there are none of")
         if not follows(self.links.own[link], self.topology):
             _refuse(event, "is not what a trace or delays of the plan have")
+        if self.links.own[link].neck != self.topology.links[link].state.neck:
+            _refuse(event, "gives a link another bottleneck")
         self._check_background(event, link)
 
     def _background(self, event: Event) -> None:

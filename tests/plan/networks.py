@@ -150,7 +150,8 @@ def _state(rnd: random.Random) -> LinkState:
 def _rare(rnd: random.Random) -> dict[str, Any]:
     rows = [row for row in PROPERTIES if row.rare and row.field != "trace"]
     chosen = rnd.sample(rows, rnd.randrange(1, 4))
-    texts = {"flow_rates": _table(rnd), "aqm": _AQM, "only": "tcp:80;udp;delay:5000000;loss:7"}
+    only = "tcp:80;udp;delay:5000000;loss:7"
+    texts = {"flow_rates": _table(rnd), "aqm": _AQM, "only": only, "neck": "west"}
     return {row.field: texts.get(row.field) or rnd.randrange(10**9) for row in chosen}
 
 
@@ -262,7 +263,7 @@ class RandomTimeline:
         if self.rnd.random() < 0.4:
             args = {"loss_ppb": new.loss_ppb, "jitter_ns": new.jitter_ns}
         if self.rnd.random() < 0.1:
-            args |= _rare(self.rnd)
+            args |= {field: value for field, value in _rare(self.rnd).items() if field != "neck"}
         if self.rnd.random() < 0.2 and new.rate_bps > self.background[name]:
             args["rate_bps"] = new.rate_bps
             self.link[name] = new

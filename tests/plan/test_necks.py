@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.pipeline import compile_source
 from compiler.plan import necks
+from compiler.plan.format import PlanError
 from compiler.plan.properties import (
     FlowRate,
     LinkState,
@@ -18,6 +22,7 @@ from compiler.plan.properties import (
     most_queue,
     most_rate,
 )
+from compiler.plan.state import Fold
 
 CAPACITY = 100_000_000
 _BITS_NS = 8 * 10**9
@@ -79,7 +84,8 @@ def test_what_is_available_is_that_of_the_formulas(found: list[tuple[LinkState, 
     told = necks.available(found)
     assert told.flows == max(flows, 1)
     assert abs(told.rate_bps - rate) <= Fraction(1, 2)
-    assert abs(told.queue_bytes - queue) <= 3 + queue / 10**6
+    # A byte less of one path's round trip is as many more or less as there are flows.
+    assert abs(told.queue_bytes - queue) <= 3 + all_ + queue / 10**6
 
 
 @given(links(), st.integers(1, 80), st.lists(links(), max_size=3))
@@ -107,3 +113,11 @@ def test_a_stated_queue_is_that_of_all(state: LinkState, flows: int, others: int
     assert necks.available([(state, flows), (other, others)]).queue_bytes == state.queue_bytes
     known = necks.bounds(state, [state, other])
     assert least_queue(known) == most_queue(known) == state.queue_bytes
+
+
+def test_no_event_gives_a_link_another_bottleneck() -> None:
+    text = "service a\nservice b\npath a--b abw=1Mb rtt=9ms\nat 0s a join\nat 1s quit\n"
+    found = compile_source(text)
+    event = replace(found.events[0], kind="set", target="a.0->b.0", args={"neck": "west"})
+    with pytest.raises(PlanError, match="another bottleneck"):
+        Fold(found.topology).apply(event)
