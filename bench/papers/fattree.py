@@ -2,8 +2,9 @@
 
 Which links a flow takes follows from the plan (compiler/plan/paths/flows.py), and from that what
 each gets where links are shared fairly: max-min, found by filling all flows alike until a link is
-full. Measured: real TCP, and UDP that sends as much as it should get, which gets all of it only if
-its links are those. How much hashing costs on average is computed of many seeds, of which the
+full. Measured: real TCP through queues that drop their tail and through queues that serve flows in
+turn, and UDP that sends as much as it should get, which gets all of it only if its links are those.
+How much hashing costs on average is computed of many seeds, of which the
 links' draws are made as the compiler makes them.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.papers.context import Context, log
@@ -30,7 +31,22 @@ PORTS = (5001, 7477)
 SEEDS, MEAN, MEAN_WITHIN = 1000, 0.62, 0.03
 TCP_WITHIN, UDP_WITHIN = 0.1, 0.01
 PAPER = "less than 30 Mb/s on average at stride 4"
-WHY = "two or three flows of TCP at one queue that drops its tail do not share it evenly"
+WHY = "a queue that drops its tail is not shared evenly; through fq_codel flows get their share"
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    protocol: int
+    aqm: str = "none"
+
+    @property
+    def name(self) -> str:
+        queues = f" through {self.aqm}" if self.aqm != "none" else ""
+        return f"{'TCP' if self.protocol == TCP else 'UDP'}{queues}"
+
+    @property
+    def within(self) -> float:
+        return TCP_WITHIN if self.protocol == TCP else UDP_WITHIN
 
 
 def measure(context: Context) -> list[Record]:
@@ -42,11 +58,12 @@ def measure(context: Context) -> list[Record]:
     near = goal(RELATIVE, MEAN_WITHIN)
     rows.append(row(what, "plan", "b/s", mean * RATE_BPS, MEAN * RATE_BPS, goal=near, paper=PAPER))
     for seed in (1,) if context.quick else (1, 2):
-        for name, protocol in (("TCP", TCP), ("UDP", UDP)):
+        for traffic in (Traffic(TCP), Traffic(TCP, "fq_codel"), Traffic(UDP)):
             for place in context.places(VIRTUAL):
-                with context.attempt(rows, f"{name}, seed {seed}", place):
-                    wanted = [share * RATE_BPS for share in shares(seeded(tree, seed), protocol)]
-                    rows += _run(context, place, seed, protocol, wanted)
+                with context.attempt(rows, f"{traffic.name}, seed {seed}", place):
+                    parts = shares(seeded(tree, seed), traffic.protocol)
+                    wanted = [part * RATE_BPS for part in parts]
+                    rows += _run(context, place, seed, traffic, wanted)
     return rows
 
 
@@ -80,26 +97,25 @@ def fill(flows: Sequence[Sequence[int]]) -> list[float]:
 
 
 def _run(
-    context: Context, place: str, seed: int, protocol: int, wanted: Sequence[float]
+    context: Context, place: str, seed: int, traffic: Traffic, wanted: Sequence[float]
 ) -> list[Record]:
     """What all flows get together, and the one that is farthest from its share."""
-    values: dict[str, object] = {"seconds": 6 if context.quick else 20}
-    if protocol == UDP:
+    values: dict[str, object] = {"seconds": 6 if context.quick else 20, "managed": traffic.aqm}
+    if traffic.protocol == UDP:
         offers = " ".join(f"{round(one)}b" for one in wanted)
         values |= {"offers": f'"{offers}"', "more": '"--udp $1"'}
     source = context.scene("fattree", **values)
     run = context.run(source, place, "--seed", str(seed), "--no-probes")
-    got = [_got_bps(run, host, protocol) for host in SENDERS]
+    got = [_got_bps(run, host, traffic.protocol) for host in SENDERS]
     farthest = max(SENDERS, key=lambda host: abs(got[host] / wanted[host] - 1))
-    name, within, why = ("TCP", TCP_WITHIN, WHY) if protocol == TCP else ("UDP", UDP_WITHIN, "")
+    why = WHY if traffic == Traffic(TCP) else ""
+    near = goal(RELATIVE, traffic.within)
     figures = {
         "eight flows together": (sum(got), sum(wanted)),
         "the flow farthest from its share": (got[farthest], wanted[farthest]),
     }
     return [
-        row(
-            f"{name}, seed {seed}, {what}", place, "b/s", *one, goal=goal(RELATIVE, within), why=why
-        )
+        row(f"{traffic.name}, seed {seed}, {what}", place, "b/s", *one, goal=near, why=why)
         for what, one in figures.items()
     ]
 

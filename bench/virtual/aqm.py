@@ -1,8 +1,8 @@
-"""Queues that drop early beside the kernel's own, in virtual time: TCP flows (cubic) through a link
-with `aqm=`, and through the qdisc of that name in the kernel for virtual time, where a tbf has the
+"""Queues that drop early beside the kernel's own, in virtual time: TCP flows through a link with
+`aqm=`, and through the qdisc of that name in the kernel for virtual time, where a tbf has the
 link's rate and netem the delay. What is measured is the same program's (aqm_ends.py).
 
-`python -m bench.virtual.aqm [NAME …]` (codel-10-1: discipline, Mb/s, flows) writes
+`python -m bench.virtual.aqm [NAME …]` (codel-10-1-cubic: discipline, Mb/s, flows, control) writes
 bench/results/virtual-aqm.json; what it is told to measure replaces what the file has of it. It ends
 with 1 if a figure is further from the kernel's than WITHIN. `python -m bench.report` brings the
 table of docs/fidelity.md up to it.
@@ -30,11 +30,21 @@ WITHIN = 0.1
 SETTLE_S, SECONDS = 10, 20
 PACKET_BYTES, SEGMENT_BYTES = 1500, 1448
 ONE_WAY_MS = 10  # the kernel's scene has both ways in one
-NAMES = [f"{kind}-10-{n}" for kind in ("codel", "fq_codel", "pie") for n in (1, 4)]
+KINDS = ("codel", "fq_codel", "pie")
+NAMES = [
+    f"{kind}-{mbps}-{n}-{control}"
+    for control in ("cubic", "bbr")
+    for mbps in (10, 100)
+    for kind in KINDS
+    for n in (1, 4, 16)
+]
+# Parameters that both are given: the kernel counts this one in ticks of 10 ms, of which its default
+# of 15 ms is two.
+GIVEN = {"pie": {"tupdate": "20ms"}}
 
 OURS = """\
 network ipv4
-service sender exec="./aqm_ends.py send receiver.0 {flows} {seconds}"
+service sender exec="./aqm_ends.py send receiver.0 {flows} {seconds} {control}"
 service receiver exec="./aqm_ends.py receive {seconds}"
 bridge s
 link sender--s latency={delay}ms
@@ -44,8 +54,8 @@ at 1s sender join
 at {end}s quit
 """
 KERNEL = """\
-service ends exec="unshare -n python3 aqm_ends.py kernel {flows} {seconds} {bps} {rtt} {kind}" \\
-    files=aqm_ends.py
+service ends files=aqm_ends.py \\
+    exec="unshare -n python3 aqm_ends.py kernel {flows} {seconds} {control} {bps} {rtt} {kind}"
 service other
 bridge s
 link ends--s
@@ -58,7 +68,7 @@ TABLES = (
         {
             "Queue": "{kind}",
             "Rate": "{mbps} Mb/s",
-            "Flows": "{flows}",
+            "Flows": "{flows} {control}",
             "Used: ours, kernel": "{used_ours:.1%}, {used_kernel:.1%}",
             "Median wait, ms": "{median_ours:.2f}, {median_kernel:.2f}",
             "p99, ms": "{p99_ours:.2f}, {p99_kernel:.2f}",
@@ -111,14 +121,21 @@ def judge(sent: Path, received: Path, bps: int, delay_ns: int) -> Record:
     }
 
 
-def _ours(kind: str, mbps: int, flows: int) -> Record:
+def _ours(kind: str, mbps: int, flows: int, control: str) -> Record:
     with tempfile.TemporaryDirectory(prefix="ts-aqm-") as folder:
         seconds = SETTLE_S + SECONDS + 3
         run = carry_out(
             Path(folder),
-            OURS.format(flows=flows, seconds=seconds, delay=ONE_WAY_MS, rate=f"{mbps}Mb", kind=kind,
-                        end=seconds + 3),
-        )  # fmt: skip
+            OURS.format(
+                flows=flows,
+                seconds=seconds,
+                control=control,
+                delay=ONE_WAY_MS,
+                rate=f"{mbps}Mb",
+                kind=";".join([kind, *map(":".join, GIVEN.get(kind, {}).items())]),
+                end=seconds + 3,
+            ),
+        )
         found = judge(
             run / "instances/sender.0/sent", run / "instances/receiver.0/received",
             mbps * 10**6, ONE_WAY_MS * 10**6,
@@ -127,14 +144,21 @@ def _ours(kind: str, mbps: int, flows: int) -> Record:
         return {**found, "dropped": sum(row["drop_queue"] for row in links)}
 
 
-def _kernel(kind: str, mbps: int, flows: int) -> Record:
+def _kernel(kind: str, mbps: int, flows: int, control: str) -> Record:
     with tempfile.TemporaryDirectory(prefix="ts-aqm-") as folder:
         seconds = SETTLE_S + SECONDS + 3
         run = carry_out(
             Path(folder),
-            KERNEL.format(flows=flows, seconds=seconds, bps=mbps * 10**6, rtt=2 * ONE_WAY_MS,
-                          kind=kind, end=seconds + 6),
-        )  # fmt: skip
+            KERNEL.format(
+                flows=flows,
+                seconds=seconds,
+                control=control,
+                bps=mbps * 10**6,
+                rtt=2 * ONE_WAY_MS,
+                kind=" ".join([kind, *map(" ".join, GIVEN.get(kind, {}).items())]),
+                end=seconds + 6,
+            ),
+        )
         own = run / "instances/ends.0"
         found = judge(own / "sent", own / "received", mbps * 10**6, 0)
         said = (run / "logs/ends.0.log").read_text()
@@ -143,9 +167,10 @@ def _kernel(kind: str, mbps: int, flows: int) -> Record:
 
 
 def measure(name: str) -> Record:
-    kind, mbps, flows = name.rsplit("-", 2)
-    ours, kernel = (one(kind, int(mbps), int(flows)) for one in (_ours, _kernel))
+    kind, mbps, flows, control = name.split("-")
+    ours, kernel = (one(kind, int(mbps), int(flows), control) for one in (_ours, _kernel))
     row: Record = {"name": name, "kind": kind, "mbps": int(mbps), "flows": int(flows)}
+    row["control"] = control
     for key in ours:
         row |= {f"{key}_ours": ours[key], f"{key}_kernel": kernel[key]}
     far = [

@@ -2,8 +2,8 @@
 """The programs of bench.virtual.aqm: TCP flows, and when each of their packets was sent and came.
 
     aqm_ends.py receive FOR_S
-    aqm_ends.py send ADDRESS FLOWS FOR_S
-    aqm_ends.py kernel FLOWS FOR_S RATE_BPS DELAY_MS WORDS...   both, over a qdisc of this kernel
+    aqm_ends.py send ADDRESS FLOWS FOR_S CONTROL   of congestion: cubic, bbr
+    aqm_ends.py kernel FLOWS FOR_S CONTROL RATE_BPS DELAY_MS WORDS...   both, by this kernel
 
 `receive` and `send` write FOLDER/packets in their working directory: for each packet with payload a
 line of the time (ns), port of the sender, first byte (relative to nothing) and bytes of payload, as
@@ -63,13 +63,15 @@ def receive(for_s: int) -> None:
                 ends.remove(end)
 
 
-def send(address: str, flows: int, for_s: int) -> None:
+def send(address: str, flows: int, for_s: int, control: str) -> None:
     until_ns = time.monotonic_ns() + for_s * SECOND
     threading.Thread(target=record, args=("sent", True, until_ns)).start()
     time.sleep(0.1)
     ends = []
     for _ in range(flows):
-        ends.append(socket.create_connection((address, PORT)))
+        ends.append(socket.socket())
+        ends[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
+        ends[-1].connect((address, PORT))
         ends[-1].setblocking(False)
     while time.monotonic_ns() < until_ns:
         for end in select.select([], ends, [], 1)[1]:
@@ -79,7 +81,9 @@ def send(address: str, flows: int, for_s: int) -> None:
                 continue  # the receiver may have ended
 
 
-def kernel(flows: int, for_s: int, rate_bps: int, delay_ms: str, qdisc: list[str]) -> None:
+def kernel(
+    flows: int, for_s: int, control: str, rate_bps: int, delay_ms: str, qdisc: list[str]
+) -> None:
     run("ip", "link", "set", "lo", "up")
     ends = []
     for number in range(2):
@@ -103,7 +107,7 @@ def kernel(flows: int, for_s: int, rate_bps: int, delay_ms: str, qdisc: list[str
     run("tc", "qdisc", "add", "dev", "r1", *tbf.split())
     run("tc", "qdisc", "add", "dev", "r1", "parent", "1:1", "handle", "2:", *qdisc)
     run("tc", "qdisc", "add", "dev", "r0", *f"root netem limit 100000 delay {delay_ms}ms".split())
-    programs = [("receive", str(for_s)), ("send", "10.0.1.2", str(flows), str(for_s))]
+    programs = [("receive", str(for_s)), ("send", "10.0.1.2", str(flows), str(for_s), control)]
     running = [
         subprocess.Popen(["nsenter", "-t", str(end.pid), "-n", sys.executable, __file__, *words])
         for end, words in zip(reversed(ends), programs, strict=True)
@@ -128,9 +132,9 @@ def main() -> None:
     if verb == "receive":
         receive(int(words[0]))
     elif verb == "send":
-        send(words[0], int(words[1]), int(words[2]))
+        send(words[0], int(words[1]), int(words[2]), words[3])
     else:
-        kernel(int(words[0]), int(words[1]), int(words[2]), words[3], words[4:])
+        kernel(int(words[0]), int(words[1]), words[2], int(words[3]), words[4], words[5:])
 
 
 main()
