@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from compiler.plan.packet_class import parse
 from compiler.plan.properties import NUMBERS, LinkState, has_rare
 from compiler.plan.reader import Plan, read_plan
 from runtime.rundir.held_directory import HeldDirectory
@@ -16,8 +17,9 @@ from runtime.rundir.runfiles import PLAN
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
 # Of the state of a link, in this order; rare ones at the end are left out where all are nothing.
-FIELDS = ("up", *(row.field for row in NUMBERS), "aqm")
-_RARE = sum(row.rare for row in NUMBERS) + 1
+_TEXTS = ("aqm", "only", "neck")
+FIELDS = ("up", *(row.field for row in NUMBERS), *_TEXTS)
+_RARE = sum(row.rare for row in NUMBERS) + len(_TEXTS)
 
 
 def read(directory: HeldDirectory) -> Plan:
@@ -72,6 +74,8 @@ def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, 
 
 
 def _values(state: LinkState) -> list[int | str]:
-    """Numbers, and of the queue's discipline the name alone."""
-    values: list[int | str] = [int(getattr(state, name)) for name in FIELDS[:-1]]
-    return [*values, state.aqm.partition(";")[0]] if has_rare(state) else values[: 1 - _RARE]
+    """Numbers, of the queue's discipline the name alone, and which packets are another class."""
+    values: list[int | str] = [int(getattr(state, name)) for name in FIELDS[: -len(_TEXTS)]]
+    if not has_rare(state):
+        return values[: len(FIELDS) - _RARE]
+    return [*values, state.aqm.partition(";")[0], parse(state.only).match, state.neck]

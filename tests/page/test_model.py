@@ -301,12 +301,14 @@ def test_moments_of_a_log_are_thinned_and_bounds_stay_right() -> None:
     assert growth.bounds(91) == (850, None)
 
 
-def test_a_link_says_who_manages_its_queue(tmp_path: Path) -> None:
+def test_a_link_says_who_manages_its_queue_and_which_packets_differ(tmp_path: Path) -> None:
     text = "service a\nservice b\nlink a--b rate=1Mb latency=1ms aqm=codel;ecn\n"
-    text += "at 2s a--b set aqm=none\nat 3s quit\n"
+    text += "at 1s a--b set loss=1% only=udp;tcp:80\n"
+    text += "at 2s a--b set aqm=none\nat 2s a--b set only=none\nat 3s quit\n"
     write(compile_source(text, filename="exp.tdl", seed=None), tmp_path / "plan")
     network = page_network.record(read_plan(tmp_path / "plan"), None, [])
     fields = ["link", *network["fields"]]
     first = [epoch["links"][0] for epoch in network["epochs"] if epoch["links"]]
-    said = [dict(zip(fields, row, strict=False)).get("aqm") for row in first]
-    assert said == ["codel", None]
+    known = [dict(zip(fields, row, strict=False)) for row in first]
+    assert [row.get("aqm") for row in known] == ["codel", "codel", None]
+    assert [row.get("only") for row in known] == ["", "tcp:80;udp", None]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from compiler.plan.types import Link, Node
 
 
-SHOWN_TRACES = 10
+SHOWN_LINKS = 10  # in notes
 MOST_EQUAL = 64  # paths between two instances that are listed
 FEW = 1000  # pairs that are composed one by one, without reading the rest of the plan
 
@@ -107,12 +107,26 @@ def _tell_traces(plan: Plan, at_ns: int) -> None:
     until = next((one.at_ns for one in plan.epochs if one.at_ns > at_ns), plan.end_ns)
     links = zip(plan.topology.links, plan.folded_at(at_ns).links, strict=True)
     traced = [(link.name, state) for link, state in links if state.trace]
-    for name, state in traced[:SHOWN_TRACES]:
+    for name, state in traced[:SHOWN_LINKS]:
         one = known.between(state, at_ns, until)
         assert one is not None
         output.note(f"note: until {units.duration(until)} {followed(name, one)}")
-    if len(traced) > SHOWN_TRACES:
-        output.note(f"note: and {len(traced) - SHOWN_TRACES:,} more links follow traces")
+    if len(traced) > SHOWN_LINKS:
+        output.note(f"note: and {len(traced) - SHOWN_LINKS:,} more links follow traces")
+
+
+def _tell_classes(plan: Plan, at_ns: int) -> None:
+    """A table has what packets meet that are of no further class."""
+    from compiler.plan.packet_class import of_some_packets
+
+    if not of_some_packets(plan):
+        return
+    links = zip(plan.topology.links, plan.folded_at(at_ns).links, strict=True)
+    found = [(link.name, state.only) for link, state in links if state.only]
+    for name, some in found[:SHOWN_LINKS]:
+        output.note(f"note: {name} has another class of packets: only {units.shown('only', some)}")
+    if len(found) > SHOWN_LINKS:
+        output.note(f"note: and {len(found) - SHOWN_LINKS:,} more links have one")
 
 
 _KEYS = (*Totals._fields, "dst", "links", "reachable", "rtt_ns", "src")
@@ -214,6 +228,7 @@ def command(
         equal = _equal(state, starts, ends) if plan.routing == "ecmp" else None
         found = _paths(plan, state, starts, ends) if equal is None else iter(())
         _tell_traces(plan, at_ns or 0)
+        _tell_classes(plan, at_ns or 0)
         if form == "json" and equal is not None:
             output.emit_json_texts(_json_of(*one, nodes, links) for one in equal)
         elif form == "json":

@@ -277,6 +277,9 @@ const RARE = [
   ["capacity_bps", (n) => `capacity ${rate(n)}, shared with others`],
   ["wmax_bytes", (n) => `windows of ${bytes(n)}`],
   ["aqm", (name) => `queue managed by ${name}`],
+  ["only", (match) => `other values for ${match}`],
+  ["neck", (name) => `queue of ${name}, shared with other paths`],
+  ["rtt_ns", (n) => `round trip ${span(n)}`],
   ["queue_packets", (n) => `queue of ${n} packets`],
 ];
 
