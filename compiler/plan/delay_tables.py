@@ -62,7 +62,8 @@ class DelayTable:
     @cached_property
     def name(self) -> str:
         """For plans and datapaths."""
-        fourth = sum(_fourth(a / ONE, b / ONE) for a, b in pairwise(self.points)) / PARTS
+        parts = (_fourth(a / ONE, b / ONE) for a, b in pairwise(self.points))
+        fourth = math.fsum(parts) / PARTS  # the same in every Python
         early = math.ceil(-100 * self.points[0] / ONE)
         apart = -(-self.fall // ONE) + 1
         return f"measured-{self.digest[:16]}-{math.ceil(100 * fourth)}-{early}-{apart}"
