@@ -61,28 +61,24 @@ class Sources(Protocol):
 class _Nowhere:
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
         for item in service.files:
-            sink.error(
-                "TS0133",
-                item.span,
-                f"{item.source!r} cannot be read: this text has no folder",
-                "give a TDL file, beside which the files are",
-            )
+            _no_folder("TS0133", item, sink)
         return []
 
     def text(self, path: str) -> bytes:
         return NO_TEXTS.text(path)
 
     def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:
-        message = f"{wanted.source!r} cannot be read: this text has no folder"
-        hint = "give a TDL file, beside which the files are"
-        sink.error("TS0171", wanted.span, message, hint)
+        _no_folder("TS0171", wanted, sink)
         return None
 
     def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:
-        message = f"{wanted.source!r} cannot be read: this text has no folder"
-        hint = "give a TDL file, beside which the files are"
-        sink.error("TS0178", wanted.span, message, hint)
+        _no_folder("TS0178", wanted, sink)
         return None
+
+
+def _no_folder(code: str, named: ast.FileItem | ast.TraceFile | ast.DelayFile, sink: Sink) -> None:
+    message = f"{named.source!r} cannot be read: this text has no folder"
+    sink.error(code, named.span, message, "give a TDL file, beside which the files are")
 
 
 NOWHERE: Sources = _Nowhere()
@@ -155,8 +151,7 @@ class SourceFolder:
         except FileNotFoundError:
             raise NoTextError(f"there is no file {path!r}", self._near(place)) from None
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise NoTextError(f"{path!r} cannot be read: {reason}") from None
+            raise NoTextError(_unread(path, error)) from None
 
     def is_outside(self, path: str) -> bool:
         """Whether an included text is not below the folder, links followed."""
@@ -183,8 +178,7 @@ class SourceFolder:
             place = f"line {bad.line} of {name!r}" if bad.line else repr(name)
             sink.error(bad.code or unread, span, f"{place} {bad.why}", bad.hint or None)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            sink.error(unread, span, f"{name!r} cannot be read: {reason}")
+            sink.error(unread, span, _unread(name, error))
         return None
 
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
@@ -200,8 +194,7 @@ class SourceFolder:
         except FileNotFoundError:
             sink.error("TS0133", item.span, f"there is no file {item.source!r}", self._near(path))
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            sink.error("TS0133", item.span, f"{item.source!r} cannot be read: {reason}")
+            sink.error("TS0133", item.span, _unread(item.source, error))
         return []
 
     def _near(self, path: Path) -> str:
@@ -246,6 +239,10 @@ class SourceFolder:
             return None
         mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN
         return Content(target, mode, data, item.span)
+
+
+def _unread(name: str, error: OSError | ValueError) -> str:
+    return f"{name!r} cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
 def _steady(path: Path) -> bytes:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tdl import quantities, values
+from tdl.bounds import MAX_LATENCY_NS, MAX_QUEUE_BYTES
 from tdl.suggest import did_you_mean
 from tdl.values import ValueProblem
 
 NONE = "none"
 CODE = "TS0166"
-_DAY_NS = 86_400 * 10**9
 
 
 class Parameter(NamedTuple):
@@ -36,7 +36,9 @@ class Discipline(NamedTuple):
 
 
 def _time(name: str, default_ms: int, least_ns: int = 1) -> Parameter:
-    return Parameter(name, values.latency, quantities.time, default_ms * 10**6, least_ns, _DAY_NS)
+    return Parameter(
+        name, values.latency, quantities.time, default_ms * 10**6, least_ns, MAX_LATENCY_NS
+    )
 
 
 def _number(name: str, default: int, least: int, most: int) -> Parameter:
@@ -56,8 +58,8 @@ _PIE = (
     _number("beta", 20, 0, 32),
 )
 _RED = (
-    _size("min", 0, 0, 1 << 30),  # 0: by the size of the queue, as tc-red(8) does
-    _size("max", 0, 0, 1 << 30),
+    _size("min", 0, 0, MAX_QUEUE_BYTES),  # 0: by the size of the queue, as tc-red(8) does
+    _size("max", 0, 0, MAX_QUEUE_BYTES),
     Parameter("probability", values.probability, quantities.share, 20_000_000, 1, values.PPB),
     _size("avpkt", 1000, 1, 65_535),
     _number("burst", 0, 0, 715_827),

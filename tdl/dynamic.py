@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tdl import ast, some_packets, values
+from tdl.bounds import MAX_FLOWS
 from tdl.builder import (
     WrittenProperty,
     cover,
@@ -15,7 +16,7 @@ from tdl.builder import (
 from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
 from tdl.member_actions import Clause, MemberActions
-from tdl.path_actions import AUTO, MAX_FLOWS, PathActions
+from tdl.path_actions import AUTO, PathActions
 from tdl.static import NO_TRACE
 from tdl.suggest import did_you_mean
 from tdl.values import ValueProblem
@@ -461,8 +462,7 @@ class Actions(MemberActions, FigureActions, PathActions):
     def _assign_distribution(
         self, prop: WrittenProperty, word: ast.Name, op: ast.Op
     ) -> ast.Assignment:
-        if op is not ast.Op.ASSIGN:
-            self.error("TS0214", prop.key.span, f"dist is a name; {prop.op} has no meaning")
+        self._only_assigned(prop, op, "a name")
         chosen = self.distribution(prop)
         delays = chosen if isinstance(chosen, ast.DelayFile) else None
         name = chosen.source if isinstance(chosen, ast.DelayFile) else chosen
@@ -481,9 +481,7 @@ class Actions(MemberActions, FigureActions, PathActions):
         return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, AUTO)
 
     def _assign_trace(self, prop: WrittenProperty, word: ast.Name, op: ast.Op) -> ast.Assignment:
-        if op is not ast.Op.ASSIGN:
-            message = f"{word.text} is no number; {prop.op} has no meaning"
-            self.error("TS0214", prop.key.span, message)
+        self._only_assigned(prop, op, "no number")
         if word.text == "trace-end":
             end = "hold" if self.trace_end(prop) else "loop"
             return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, end)
@@ -492,9 +490,13 @@ class Actions(MemberActions, FigureActions, PathActions):
         return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, name, trace=trace)
 
     def _assign_aqm(self, prop: WrittenProperty, word: ast.Name, op: ast.Op) -> ast.Assignment:
-        if op is not ast.Op.ASSIGN:
-            self.error("TS0214", prop.key.span, f"aqm is a name; {prop.op} has no meaning")
+        self._only_assigned(prop, op, "a name")
         return ast.Assignment(word, ast.Op.ASSIGN, None, prop.span, self.aqm_text(prop))
+
+    def _only_assigned(self, prop: WrittenProperty, op: ast.Op, what: str) -> None:
+        if op is not ast.Op.ASSIGN:
+            message = f"{prop.name} is {what}; {prop.op} has no meaning"
+            self.error("TS0214", prop.key.span, message)
 
     def _relative_share(self, prop: WrittenProperty, token: Token) -> None:
         hint = f"write {prop.key_name}=… with the percentage that is left, such as 110% or 90%"

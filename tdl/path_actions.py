@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tdl import ast, values
+from tdl.bounds import MAX_FLOWS, MAX_ROWS
 from tdl.builder import WrittenProperty, cover, name, shown
 from tdl.lexer import Token
 from tdl.static import StaticActions
@@ -17,7 +18,6 @@ from tdl.words import BOTTLENECK_PROPERTIES, LINK_ALIASES, PATH_PROPERTIES
 
 AUTO = "auto"
 DEFAULT_CAPACITY_BPS = 100_000_000  # as in the paper: of the routers that are not narrow
-MAX_FLOWS, MAX_ROWS = 10_000, 32
 _FALL = 2  # a table that falls to less than one part in this is not what networks do
 _TABLE = "N:RATE, several separated by ';', such as 1:4Mb;2:6Mb"
 

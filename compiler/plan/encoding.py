@@ -29,7 +29,8 @@ from compiler.plan.services import service_from_json, service_to_json
 TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "network", "nodes",
                    "quit_when", "routing", "services", "start_when_ready", "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
-_NOTHING_RARE = {row.field: "" if row.table or row.form else 0 for row in PROPERTIES if row.rare}
+_NOTHING_RARE = LinkState._field_defaults
+_NOTHING_AT_END = tuple(_NOTHING_RARE.values())
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
@@ -194,16 +195,18 @@ def state_to_json(state: LinkState) -> list[int | str]:
 def state_from_json(values: list[Any], place: Place) -> LinkState:
     """`values` is what state_to_json makes."""
     if len(values) != len(LinkState._fields):
-        values = [*place.items(values, len(LinkState._fields) - RARE), *_NOTHING_RARE.values()]
+        place.items(values, len(LinkState._fields) - RARE)
     elif not any(values[-RARE:]):
         place.fail(f"a link's last {RARE} properties are left out where they are 0")
     return _state(values, place)
 
 
 def _state(values: list[Any], place: Place) -> LinkState:
+    """Rare ones at the end that are not there are nothing."""
     up = place.integer(values[0], "up", 0, 1) == 1
-    both = zip(PROPERTIES, values[1:], strict=True)
-    return LinkState._make((up, *[_value(row, value, place) for row, value in both]))
+    found = [_value(row, value, place) for row, value in zip(PROPERTIES, values[1:], strict=False)]
+    missing = len(PROPERTIES) - len(found)
+    return LinkState._make((up, *found, *_NOTHING_AT_END[RARE - missing :]))
 
 
 def _value(row: Property, value: Any, place: Place) -> int | str:

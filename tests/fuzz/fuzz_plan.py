@@ -186,13 +186,13 @@ def use_paths(state: NetworkState | SparseState) -> None:
 def attempt(seed: int) -> bool:
     """True if this mutant was still a valid plan. Raises whatever is not a PlanError."""
     files = mutant(random.Random(seed))
-    started = time.monotonic()
+    started = time.process_time()
     try:
         use(files, base(random.Random(seed)))
         fine = True
     except PlanError:
         fine = False
-    taken = time.monotonic() - started
+    taken = time.process_time() - started
     if taken > SLOW_SECONDS:
         raise TimeoutError(f"{taken:.1f} s for a plan of {sum(map(len, files.values()))} bytes")
     return fine

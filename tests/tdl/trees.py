@@ -10,7 +10,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tdl import ast, bounds, values
-from tdl.path_actions import DEFAULT_CAPACITY_BPS, MAX_FLOWS
+from tdl.bounds import MAX_FLOWS
+from tdl.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
