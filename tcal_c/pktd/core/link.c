@@ -45,8 +45,8 @@ struct travel {
 
 /* What a packet meets that leaves the queue then: what its class has, else the trace, else the
  * link. */
-static struct travel travel_at(const struct transit *t, const struct link *link,
-                               const struct only *only, uint64_t at_ns) {
+static inline struct travel travel_at(const struct transit *t, const struct link *link,
+                                      const struct only *only, uint64_t at_ns) {
     struct travel travel = {link->delay_ns, link->jitter_ns};
     const struct trace_row *row = row_at(t, link, at_ns);
     if (row) {
@@ -68,6 +68,9 @@ static uint64_t delayed(uint64_t at_ns, uint64_t delay_ns, int64_t deviation_ns)
 /* From the delay, of what leaves the queue then. */
 static int64_t deviation(const struct transit *t, const struct link *link, uint64_t leaves,
                          uint64_t jitter) {
+    if (jitter == 0) {
+        return 0;
+    }
     uint64_t since = leaves - counter_get(&t->epoch_ns);
     return link->measured ? measured_jitter(link->measured, link->seed, since, jitter)
                           : draw_jitter(link->seed, since, link->dist, jitter);
@@ -113,18 +116,23 @@ static void insert(struct link *link, struct piece *piece) {
     *(piece->next ? &piece->next->prev : &lane->tail) = piece;
 }
 
-/* What leaves next; NULL: nothing is on its way. */
-static struct piece *first(const struct link *link) {
+/* Of both lanes, where something is in that of the class. */
+static struct piece *earlier(const struct link *link) {
     struct piece *usual = link->usual.head, *apart = link->apart.head;
-    if (!apart || !usual) {
-        return apart ? apart : usual;
+    if (!usual) {
+        return apart;
     }
     bool tie = apart->due_ns == usual->due_ns;
     return (tie ? apart->seq < usual->seq : apart->due_ns < usual->due_ns) ? apart : usual;
 }
 
+/* What leaves next; NULL: nothing is on its way. */
+static inline struct piece *first(const struct link *link) {
+    return link->apart.head ? earlier(link) : link->usual.head;
+}
+
 /* Whether the next that it does is to send what its queue holds, and when. */
-static bool sends_next(const struct link *link, uint64_t *sends_ns) {
+static inline bool sends_next(const struct link *link, uint64_t *sends_ns) {
     *sends_ns = holding_next(link);
     const struct piece *head = first(link);
     return *sends_ns != TIME_NEVER && (!head || *sends_ns <= head->due_ns);
@@ -515,7 +523,7 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     }
 }
 
-static struct piece *detach_head(struct transit *t, struct link *link) {
+static inline struct piece *detach_head(struct transit *t, struct link *link) {
     struct piece *piece = first(link);
     struct lane *lane = piece->apart ? &link->apart : &link->usual;
     lane->head = piece->next;
