@@ -164,9 +164,12 @@ def _draw(draw: Draw) -> str:
 def _effects(effects: Effects, target: str, *, ends: bool) -> Iterator[str]:
     yield ""
     before, after = effects.target_before, effects.target_after
-    for name in after:
-        if before[name] != after[name]:
-            old, new = argument(name, before[name]), argument(name, after[name])
+    for name in dict.fromkeys((*before, *after)):
+        one = before.get(name, after.get(name, 0))
+        nothing = "" if isinstance(one, str) else 0  # rare ones are there where they are more
+        was, is_now = before.get(name, nothing), after.get(name, nothing)
+        if was != is_now:
+            old, new = argument(name, was), argument(name, is_now)
             yield f"changed: {target} {old} -> {new.partition('=')[2]}"
     others = effects.together - 1
     with_others = ""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import path_queues
+from compiler.phrases import number
 from compiler.plan.properties import FlowRate, LinkState, flow_rates
 from tstorm import output, units
 
@@ -110,7 +111,7 @@ def show(story: Story) -> None:
 
 def _shared(link: str, queue: SharedQueue) -> None:
     output.line("")
-    links = f"{len(queue.links)} links: {', '.join(queue.links[:_MOST_LINKS])}"
+    links = f"{number(len(queue.links), 'link')}: {', '.join(queue.links[:_MOST_LINKS])}"
     more = ", ..." if len(queue.links) > _MOST_LINKS else ""
     output.line(
         f"{link} has its queue in the bottleneck {queue.name}, capacity"

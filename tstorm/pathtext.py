@@ -159,6 +159,8 @@ def _changes(story: Story, statements: Statements) -> Iterator[str]:
         at = units.duration(story.next.at_ns)
         yield f"changes next at {at}, change {story.number + 1:,} {of}"
         yield from statements.tell(story.next.events)
+    if any(hop.shares for way in (story.there, story.back) for hop in way.hops):
+        yield "what other paths of the bottleneck change is not among these, and may change it too"
 
 
 # --- JSON ----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ FLOWS_EACH = (1, 2, 4, 8)  # with which a bottleneck is explained
 
 @dataclass(frozen=True, slots=True)
 class SharedQueue:
-    """Of a bottleneck: its links, and what it has with so many flows on each of them."""
+    """Of a bottleneck: its links that are up, and what it has with so many flows on each."""
 
     name: str
     links: tuple[str, ...]
@@ -152,7 +152,8 @@ def _hops(
 
 def _shared(history: History, state: LinkState, epoch: int) -> SharedQueue:
     links = history.topology.links
-    numbers = necks.members(links)[state.neck]
+    members = necks.members(links)[state.neck]
+    numbers = [number for number in members if history.link(number, epoch).up]
     states = [history.link(number, epoch) for number in numbers]
     rows = ((each, necks.available((one, each) for one in states)) for each in FLOWS_EACH)
     names = tuple(links[number].name for number in numbers)

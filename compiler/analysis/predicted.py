@@ -63,7 +63,8 @@ class PredictedStretch:
     back: Totals[int] | None
     joined: bool  # both instances, at its beginning
     traced: tuple[Outcome, Outcome] | None = None  # both ways, where a link follows a trace
-    shared: bool = False  # packets may take other paths than this, which is that of probes
+    shared: bool = False  # packets may take other paths than this one of probes, or a queue is not
+    # this pair's alone: the plan has no one rate
 
     @property
     def length_ns(self) -> int:
@@ -115,7 +116,8 @@ class PredictedPairs:
             follows = any(state.trace for way in (there, back) for state in way.states)
             ways = (there, back) if follows else None
             both = _totals(there), _totals(back)
-            found.append(PredictedStretch(start_ns, MAX_INT, *both, joined, ways, there.shared))
+            shared = there.shared or any(state.neck for state in there.states)
+            found.append(PredictedStretch(start_ns, MAX_INT, *both, joined, ways, shared))
             if len(found) > self._left:
                 break
         return found
@@ -198,10 +200,7 @@ def _totals(outcome: Outcome) -> Totals[int] | None:
     """With as many flows as have most: how many there are is the programs' choice."""
     if not outcome.links:
         return None
-    states = [
-        state._replace(rate_bps=state.capacity_bps if state.neck else most_rate(state))
-        for state in outcome.states
-    ]
+    states = [state._replace(rate_bps=most_rate(state)) for state in outcome.states]
     return path_properties.totals(path_properties.of_links(states))
 
 

@@ -46,7 +46,7 @@ def changed(before: PacketClass, own: LinkState, action: ast.Set, match: str) ->
         hint = "write 'set only=none' before, or name the same packets"
         raise WrongClass("the only=", why, hint, SECOND_CLASS)
     after = before if before.values else NO_CLASS
-    values = {field(_name(one)): _value(before, own, one) for one in action.assignments}
+    values = {field(_name(one)): _value(after, own, one, match) for one in action.assignments}
     return after._replace(match=match, **values)
 
 
@@ -64,7 +64,7 @@ def _name(assignment: ast.Assignment) -> str:
     return BY_FIELD[FIELDS[assignment.prop.text]].word
 
 
-def _value(before: PacketClass, own: LinkState, assignment: ast.Assignment) -> int:
+def _value(before: PacketClass, own: LinkState, assignment: ast.Assignment, match: str) -> int:
     """A relative one is of what these packets have now."""
     word, value = assignment.prop.text, assignment.value or 0
     if assignment.op is ast.Op.ASSIGN:
@@ -73,8 +73,8 @@ def _value(before: PacketClass, own: LinkState, assignment: ast.Assignment) -> i
     now = before.values.get(_name(assignment), getattr(own, of_link))
     new = path_changes.number_after(now, assignment.op, value)
     if new < 0:
-        raise WrongClass(f"the {word}", "would be negative", "take less off it")
+        raise WrongClass(f"the {word} of only={match}", "would be negative", "take less off it")
     if new > LINK[of_link]:
         most = "above 100%" if LINK[of_link] == PPB else "beyond the range of the language"
-        raise WrongClass(f"the {word}", f"would be {most}", "lower it")
+        raise WrongClass(f"the {word} of only={match}", f"would be {most}", "lower it")
     return new

@@ -88,7 +88,8 @@ def set_properties(walk: Walk, step: StatementStep) -> None:
         changed |= put(walk, direction, after[direction])
     if step.end_ns is not None:
         walk.later(step.end_ns, step, lambda: _set_back(walk, step, sorted(after)), closing=True)
-    if after and not changed and step.order not in walk.traced:
+    unread = any(one.delays and not one.delays.distribution for one in action.assignments)
+    if after and not changed and step.order not in walk.traced and not unread:
         nothing_changes(walk, step)
 
 

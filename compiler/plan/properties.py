@@ -106,7 +106,7 @@ PROPERTIES = (
     Property("trace", "trace", MAX_TRACES, rare=True),
     Property("aqm", "aqm", form=r"[a-z_]{1,20}(;[a-z]{1,20}:[0-9]{1,19}){1,12}|", rare=True),
     Property("queue_packets", "pkts", 715_827, rare=True, called="queue in packets"),
-    Property("only", "only", form=packet_class.FORM, rare=True, called="further class (only=)"),
+    Property("only", "only", form=packet_class.FORM, rare=True, called="further class"),
     Property(
         "neck",
         "neck",

@@ -99,6 +99,8 @@ def _planned_bps(records: RunEvidence, pair: Pair, low: int, high: int) -> int |
             continue
         if stretch.there.shared:
             return "it has several equal paths, so the plan has no one rate to compare with"
+        if any(state.neck for state in stretch.there.states):
+            return "it shares a bottleneck, so the plan has no one rate to compare with"
         if not stretch.there.totals.rate_bps:
             began = moment(records.clock.plan_time(stretch.begin_ns))
             return f"its path has no limit since {began}, so the plan has no rate to compare with"

@@ -72,6 +72,17 @@ def test_explain_says_who_shares_a_queue(place: Path) -> None:
     assert "shares" not in there
     assert back["shares"]["links"] == ["a.0->b.0", "a.0->c.0"]
     assert back["shares"]["rows"][1]["rate_bps"] == 5_000_000
+    assert "what other paths of the bottleneck change is not among these" in said
+
+
+def test_a_path_that_is_down_has_no_part_in_what_is_shared(place: Path) -> None:
+    away = "from 1s to 2s c--a leave\nexpect throughput a b > 90% of plan from 2s to 4s\n"
+    (place / "exp.tdl").write_text(SHARED.replace("at 5s quit", f"{away}at 5s quit"))
+    said = tstorm(place, "explain", "exp.tdl", "--from", "a", "--to", "b", "--at", "1500ms").stdout
+    [line] = [one for one in said.splitlines() if "bottleneck west" in one]
+    assert line.endswith("of 1 link: a.0->b.0")
+    told = tstorm(place, "explain", "exp.tdl", "--expect").stdout
+    assert "planned: rate 8Mb" in told  # its own, not the bottleneck's 50Mb
 
 
 @pytest.mark.parametrize("where", [("--hosts", "2"), ("--datapath", "kernel", "--hosts", "2")])

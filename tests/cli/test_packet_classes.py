@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.support import tstorm
+from tests.cli.support import status, tstorm
+from tstorm.exit_codes import OK
 
 TDL = """\
 service a img=x
@@ -26,3 +27,23 @@ def test_another_class_is_told_beside_the_rest(tmp_path: Path) -> None:
         assert "50ms" not in result.stdout
         explained = tstorm("explain", str(file), "--from", "a", "--to", "b", "--at", at)
         assert (f"  {CLASS}" in explained.stdout) == told, at
+
+
+def test_what_an_event_makes_of_a_class_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "a.tdl"
+    file.write_text(
+        "service a img=x\nservice b img=x\nlink a--b latency=5ms\n"
+        "at 2s a->b set loss=100% only=icmp\nat 3s a->b set loss=50% only=icmp\n"
+        "at 4s a->b set only=none\nat 5s a->b set mtu=900\nat 9s quit\n"
+    )
+    told = {
+        "2": "further class=icmp loss=100%",
+        "3": "further class=icmp loss=100% -> icmp loss=50%",
+        "4": "further class=icmp loss=50% -> none",
+        "5": "mtu=0B -> 900B",
+    }
+    for event, words in told.items():
+        result = tstorm("explain", str(file), "--event", event)
+        assert status(result) == OK, result.stderr
+        assert "changed: a.0->b.0 " in result.stdout
+        assert words in result.stdout, result.stdout

@@ -30,6 +30,7 @@ path a--b abw-flows=1:4Mb;4:10Mb rtt=20ms bottleneck-up=west
 path c--a abw-up=8Mb abw-down=16Mb rtt=40ms bottleneck-down=west
 path e--d abw=12Mb rtt=10ms bottleneck-up=west
 at 30s a--b set abw-flows=1:4Mb;4:13Mb
+expect throughput a c > 90% of plan from 6s to 16s
 at 60s quit
 """
 
@@ -67,6 +68,12 @@ def test_pings_of_a_path_wait_behind_the_flows_of_others(run: Path) -> None:
 
 def test_the_verdict_knows_of_it(run: Path) -> None:
     assert json.loads((run / "summary.json").read_text())["verdict"]["state"] == "valid"
+
+
+def test_what_depends_on_others_has_no_planned_rate(run: Path) -> None:
+    [found] = json.loads((run / "summary.json").read_text())["expectations"]
+    assert found["state"] == "not_measured"
+    assert "shares a bottleneck" in json.dumps(found)
 
 
 def test_it_repeats(run: Path) -> None:
