@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from compiler.plan.properties import FlowRate, flow_rates_text
+from compiler.plan.necks import LEAST_QUEUE_BYTES, MOST_QUEUE_BYTES
+from compiler.plan.properties import FlowRate, at_flows, flow_rates_text
 from tdl import quantities
 from tdl.ast import FlowTable, PathTerms
 
-LEAST_QUEUE_BYTES = 3000  # two packets: one is served while another one comes
-MOST_QUEUE_BYTES = 1 << 30
 WINDOW_BYTES = 128_000  # of the paper
 MOST_WINDOW_BYTES = 1 << 30
 _BITS_NS = 8 * 10**9  # rate * time of one byte
@@ -95,18 +94,6 @@ def direction(terms: PathTerms, *, back: bool) -> dict[str, Any]:
         found["neck"] = neck.name
         found["rtt_ns"] = 0 if neck.queue_bytes is not None else terms.rtt_ns
     return found
-
-
-def at_flows(table: FlowTable, flows: int) -> int:
-    """Between two rows on the straight line, rounded half up; beyond the last one as there."""
-    last = table[0]
-    for row in table:
-        if row[0] >= flows:
-            steps, part = row[0] - last[0], flows - last[0]
-            rise = (row[1] - last[1]) * part
-            return last[1] + (2 * rise + steps) // (2 * steps) if steps else row[1]
-        last = row
-    return last[1]
 
 
 def spare_ns(flows: int, wmax_bytes: int, abw_bps: int, rtt_ns: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import path_queues
 from compiler.phrases import number
-from compiler.plan.properties import FlowRate, LinkState, flow_rates
+from compiler.plan.properties import FlowRate, LinkState, flow_table, with_flows
 from tstorm import output, units
 
 if TYPE_CHECKING:
@@ -54,24 +54,15 @@ def paths(story: Story) -> Iterator[MeasuredPath]:
 
 
 def _measured(links: tuple[str, str], up: LinkState, down: LinkState) -> MeasuredPath:
-    tables = [_table(state) for state in (up, down)]
+    tables = [flow_table(state) for state in (up, down)]
     flows = sorted({row.flows for table in tables for row in table})
     rtt_ns = up.delay_ns + down.delay_ns
     both = (up.capacity_bps, down.capacity_bps)
     rows = tuple(
-        _row(n, [_at(table, n) for table in tables], both, up.wmax_bytes, rtt_ns) for n in flows
+        _row(n, [with_flows(table, n) for table in tables], both, up.wmax_bytes, rtt_ns)
+        for n in flows
     )
     return MeasuredPath(links, rtt_ns, both, up.wmax_bytes, rows)
-
-
-def _table(state: LinkState) -> list[FlowRate]:
-    return [FlowRate(1, state.rate_bps, state.queue_bytes), *flow_rates(state.flow_rates)]
-
-
-def _at(table: list[FlowRate], flows: int) -> FlowRate:
-    rates = tuple((row.flows, row.rate_bps) for row in table)
-    queues = tuple((row.flows, row.queue_bytes) for row in table)
-    return FlowRate(flows, path_queues.at_flows(rates, flows), path_queues.at_flows(queues, flows))
 
 
 def _row(

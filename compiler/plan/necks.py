@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from compiler.plan.properties import FlowRate, LinkState, flow_rates, flow_rates_text
+from compiler.plan.properties import FlowRate, LinkState, flow_rates_text, flow_table, with_flows
 from compiler.plan.types import Link
 
-LEAST_QUEUE_BYTES = 3000
+LEAST_QUEUE_BYTES = 3000  # two packets: one is served while another one comes
 MOST_QUEUE_BYTES = 1 << 30
 _BITS_NS = 8 * 10**9
 
@@ -39,7 +39,7 @@ def available(shares: Iterable[tuple[LinkState, int]]) -> FlowRate:
     all_, rates, tolerated, longest_ns, capacity_bps = 0, 0, 0, 0, 0
     for state, weight in counted:
         if weight:
-            found = _at(state, flows)
+            found = with_flows(flow_table(state), flows)
             all_ += weight
             rates += weight * found.rate_bps
             tolerated += (weight << 64) // (_trip(state, state.rtt_ns) + max(found.queue_bytes, 1))
@@ -57,26 +57,10 @@ def _trip(state: LinkState, rtt_ns: int) -> int:
     return rtt_ns * state.capacity_bps // (2 * _BITS_NS)
 
 
-def _at(state: LinkState, flows: int) -> FlowRate:
-    """What its table has, between two rows on the straight line."""
-    last = FlowRate(1, state.rate_bps, state.queue_bytes)
-    for row in flow_rates(state.flow_rates):
-        if flows <= last.flows:
-            break
-        if row.flows >= flows:
-            part, steps = flows - last.flows, row.flows - last.flows
-            pairs = zip(last[1:], row[1:], strict=True)
-            rate, queue = (a + (2 * (b - a) * part + steps) // (2 * steps) for a, b in pairs)
-            return FlowRate(flows, rate, queue)
-        last = row
-    return last
-
-
 def bounds(state: LinkState, all_: Sequence[LinkState]) -> LinkState:
     """The state of one of these links with a table whose least and greatest rates and queues are
     those that the bottleneck may have."""
-    rows = [(s, FlowRate(1, s.rate_bps, s.queue_bytes)) for s in all_]
-    rows += [(s, row) for s in all_ for row in flow_rates(s.flow_rates)]
+    rows = [(s, row) for s in all_ for row in flow_table(s)]
     rates = [row.rate_bps for _, row in rows]
     trips = [s.rtt_ns for s in all_]
     most = max(row.queue_bytes for _, row in rows)

@@ -7,7 +7,7 @@ rest. Change anything here and bump FORMAT_VERSION in compiler/plan/format.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
@@ -143,6 +143,31 @@ def flow_rates(text: str) -> tuple[FlowRate, ...]:
 
 def flow_rates_text(rows: Iterable[FlowRate]) -> str:
     return ";".join(":".join(map(str, row)) for row in rows)
+
+
+def at_flows(table: Sequence[tuple[int, int]], flows: int) -> int:
+    """Of numbers of flows and what these have: between two rows on the straight line, rounded half
+    up; beyond the last one as there."""
+    last = table[0]
+    for row in table:
+        if row[0] >= flows:
+            steps, part = row[0] - last[0], flows - last[0]
+            rise = (row[1] - last[1]) * part
+            return last[1] + (2 * rise + steps) // (2 * steps) if steps else row[1]
+        last = row
+    return last[1]
+
+
+def flow_table(state: LinkState) -> tuple[FlowRate, ...]:
+    """What it has with one flow, and its rows."""
+    return (FlowRate(1, state.rate_bps, state.queue_bytes), *flow_rates(state.flow_rates))
+
+
+def with_flows(table: Sequence[FlowRate], flows: int) -> FlowRate:
+    """What so many have."""
+    rate = at_flows([(row.flows, row.rate_bps) for row in table], flows)
+    queue = at_flows([(row.flows, row.queue_bytes) for row in table], flows)
+    return FlowRate(flows, rate, queue)
 
 
 # Enough rows for straight lines between them to be within 3 % of a hyperbola.

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler import path_queues
-from compiler.path_queues import PathProblem, at_flows, derive, least_queue, spare_ns
+from compiler.path_queues import PathProblem, derive, least_queue, spare_ns
 from compiler.pipeline import compile_source
-from compiler.plan.properties import LinkState, beside_flows, flow_rates
+from compiler.plan.properties import LinkState, at_flows, beside_flows, flow_rates
 from tdl.ast import PathTerms
 
 MB, MS = 10**6, 10**6

@@ -13,10 +13,10 @@ import pytest
 from compiler.expand.world import MAX_EVENTS
 from compiler.pipeline import compile_source
 from compiler.plan import format as form
-from compiler.plan import properties
+from compiler.plan import packet_class, properties
 from compiler.plan.datapath_fit import Misfit, misfit
 from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
-from tdl import bounds, quantities, values
+from tdl import bounds, quantities, some_packets, values
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = 10**9
@@ -46,6 +46,8 @@ def test_a_file_may_hold_what_a_plan_may() -> None:
     assert bounds.MAX_SERVICES == form.MAX_INSTANCES
     assert 2 * bounds.MAX_LINKS == form.MAX_LINKS
     assert bounds.MAX_EVENTS == MAX_EVENTS
+    assert some_packets.MAX_PROTOCOLS == packet_class.MAX_PROTOCOLS
+    assert some_packets.MAX_PORT == packet_class.MAX_PORT
     assert bounds.MAX_FLOWS == properties.MAX_FLOWS
     assert LINK["queue_packets"] == bounds.MAX_QUEUE_PACKETS
     assert bounds.MAX_TIME_NS == form.MAX_INT

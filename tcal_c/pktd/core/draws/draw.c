@@ -32,11 +32,9 @@
 #define KEY_FLOW 0x666C6F77ull       /* "flow" */
 #define KEY_SECOND 0x7365636F6E64ull /* "second" */
 
-#define TABLE_SIZE DRAW_PARTS
-
-static int32_t normal_table[TABLE_SIZE + 1];
-static int32_t uniform_table[TABLE_SIZE + 1];
-static int32_t pareto_table[TABLE_SIZE + 1];
+static int32_t normal_table[DRAW_PARTS + 1];
+static int32_t uniform_table[DRAW_PARTS + 1];
+static int32_t pareto_table[DRAW_PARTS + 1];
 
 static const char *const names[DIST_COUNT] = {"normal", "uniform", "pareto", "paretonormal"};
 
@@ -87,27 +85,27 @@ bool draw_lost(uint64_t seed, bool probe, uint64_t n, uint32_t loss_ppb) {
 static void standardise_between(double *point) {
     double sum = 0;
     double squares = 0;
-    for (int i = 0; i < TABLE_SIZE; i++) {
+    for (int i = 0; i < DRAW_PARTS; i++) {
         double a = point[i];
         double b = point[i + 1];
         sum += (a + b) / 2;
         squares += (a * a + a * b + b * b) / 3;
     }
-    standardise(point, TABLE_SIZE + 1, sum / TABLE_SIZE, squares / TABLE_SIZE);
+    standardise(point, DRAW_PARTS + 1, sum / DRAW_PARTS, squares / DRAW_PARTS);
 }
 
 void draw_init(void) {
-    static double pareto[TABLE_SIZE + 1];
-    for (int i = 0; i <= TABLE_SIZE; i++) {
+    static double pareto[DRAW_PARTS + 1];
+    for (int i = 0; i <= DRAW_PARTS; i++) {
         /* The outermost points stand half an interval inside, where the quantile is finite. */
-        double p = i == 0 ? 0.5 : i == TABLE_SIZE ? TABLE_SIZE - 0.5 : i;
-        p /= TABLE_SIZE;
+        double p = i == 0 ? 0.5 : i == DRAW_PARTS ? DRAW_PARTS - 0.5 : i;
+        p /= DRAW_PARTS;
         normal_table[i] = (int32_t)lrint(normal_quantile(p) * ONE);
-        uniform_table[i] = (2 * i - TABLE_SIZE) * (ONE / TABLE_SIZE);
+        uniform_table[i] = (2 * i - DRAW_PARTS) * (ONE / DRAW_PARTS);
         pareto[i] = pareto_quantile(p);
     }
     standardise_between(pareto);
-    for (int i = 0; i <= TABLE_SIZE; i++) {
+    for (int i = 0; i <= DRAW_PARTS; i++) {
         pareto_table[i] = (int32_t)lrint(pareto[i] * ONE);
     }
 }
@@ -122,7 +120,7 @@ int64_t draw_scaled(int64_t deviation, uint64_t jitter_ns) {
 }
 
 int32_t draw_alone(uint64_t seed, bool probe, uint64_t n, enum dist dist) {
-    uint64_t key = seed ^ KEY_ALONE ^ (probe ? KEY_PROBE : 0);
+    uint64_t key = alone_key(seed, probe);
     uint64_t one = draw_bits(key, n) >> 32;
     switch (dist) {
     case DIST_UNIFORM:

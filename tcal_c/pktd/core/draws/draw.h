@@ -7,10 +7,7 @@
 
 enum dist { DIST_NORMAL, DIST_UNIFORM, DIST_PARETO, DIST_PARETONORMAL, DIST_COUNT };
 
-#define DRAW_PARTS 4096              /* intervals of a table */
-#define KEY_JITTER 0x6A6974746572ull /* "jitter" */
-#define KEY_ALONE 0x616C6F6E65ull    /* "alone" */
-#define KEY_PROBE 0x70726F6265ull    /* "probe" */
+#define DRAW_PARTS 4096 /* intervals of a table */
 
 /* Builds the tables. Call once, before any draw_jitter. */
 void draw_init(void);

@@ -71,6 +71,5 @@ int64_t measured_jitter(const struct measured *m, uint64_t seed, uint64_t at_ns,
 }
 
 int32_t measured_alone(const struct measured *m, uint64_t seed, bool probe, uint64_t n) {
-    uint64_t key = seed ^ KEY_ALONE ^ (probe ? KEY_PROBE : 0);
-    return (int32_t)quantile(m->at, draw_bits(key, n) >> 32);
+    return (int32_t)quantile(m->at, draw_bits(alone_key(seed, probe), n) >> 32);
 }

@@ -5,7 +5,15 @@
 #include "draw.h"
 
 #define FIXED_BITS 20
-#define ONE (1 << FIXED_BITS) /* a jitter */
+#define ONE (1 << FIXED_BITS)        /* a jitter */
+#define KEY_JITTER 0x6A6974746572ull /* "jitter" */
+#define KEY_ALONE 0x616C6F6E65ull    /* "alone" */
+#define KEY_PROBE 0x70726F6265ull    /* "probe" */
+
+/* Of the deviations of packets that keep no order. */
+static inline uint64_t alone_key(uint64_t seed, bool probe) {
+    return seed ^ KEY_ALONE ^ (probe ? KEY_PROBE : 0);
+}
 
 /* Where the part `p` of all, in 2^-32, ends. */
 static inline int64_t quantile(const int32_t *table, uint64_t p) {

@@ -1,7 +1,7 @@
 /* The draws: fixed values, right frequencies, independent of order. */
-#include "common/quantile.h"
 #include "common/tests/check.h"
 #include "pktd/core/draws/draw.h"
+#include "tabulate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,22 +50,6 @@ static int compare(const void *a, const void *b) {
     const double x = *(const double *)a;
     const double y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-enum { PARTS = 4096 };
-
-/* The inverse distribution function at the ends of PARTS parts, with mean 0 and deviation 1. */
-static void tabulate(double *at, double (*inverse)(double)) {
-    double sum = 0;
-    double squares = 0;
-    for (int i = 0; i <= PARTS; i++) {
-        at[i] = inverse((i == 0 ? 0.5 : i == PARTS ? PARTS - 0.5 : i) / PARTS);
-    }
-    for (int i = 0; i < PARTS; i++) {
-        sum += (at[i] + at[i + 1]) / 2;
-        squares += (at[i] * at[i] + at[i] * at[i + 1] + at[i + 1] * at[i + 1]) / 3;
-    }
-    standardise(at, PARTS + 1, sum / PARTS, squares / PARTS);
 }
 
 static double between(const double *at, uint64_t n, uint64_t key) {

@@ -3,12 +3,13 @@
 #include "common/quantile.h"
 #include "common/tests/check.h"
 #include "pktd/core/draws/measured.h"
+#include "tabulate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTS = DRAW_PARTS, SHAPES = 4 };
+enum { SHAPES = 4 };
 #define ONE 1048576.0
 
 /* Inverse distribution functions that are no usual ones. */
@@ -29,20 +30,6 @@ static double mostly_late(double p) { /* few early ones, far from the others */
 }
 
 static double (*const shapes[SHAPES])(double) = {two_modes, rounded, mostly_late, pareto_quantile};
-
-/* The same in deviations, at the ends of PARTS parts. */
-static void tabulate(double *at, double (*inverse)(double)) {
-    double sum = 0;
-    double squares = 0;
-    for (int i = 0; i <= PARTS; i++) {
-        at[i] = inverse((i == 0 ? 0.5 : i == PARTS ? PARTS - 0.5 : i) / PARTS);
-    }
-    for (int i = 0; i < PARTS; i++) {
-        sum += (at[i] + at[i + 1]) / 2;
-        squares += (at[i] * at[i] + at[i] * at[i + 1] + at[i + 1] * at[i + 1]) / 3;
-    }
-    standardise(at, PARTS + 1, sum / PARTS, squares / PARTS);
-}
 
 static struct measured *made(double (*inverse)(double)) {
     static struct measured m;
