@@ -2,8 +2,10 @@
 
 A lane carries phases out one after the other. The first lane writes to the terminal as it goes on;
 what a lane beside it writes is held back and printed whole at the end of both, so that neither is
-torn. What a run leaves is in `folder()`: a JUnit file of each phase of pytest, and phases.json with
-an Entry for each phase in the order of their ends.
+torn. A test that fails where others run beside it is carried out once more when nothing does
+(`look_again`): it has passed if it passes then, and the last line names it. What a run leaves is in
+`folder()`: a JUnit file of each phase of pytest, and phases.json with an Entry for each phase in
+the order of their ends.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ SLOWEST = ("--durations=10", "--durations-min=10")  # seconds: where a suite tha
 NO_TESTS = 5  # pytest's exit code when a selection is empty
 PHASES = "phases.json"
 LAST = 19  # nice(2): behind everybody else
+DOUBTFUL = (
+    12  # so many failures at most are a machine that was busy, and not a change that is wrong
+)
 
 
 def folder() -> Path:
@@ -56,6 +61,37 @@ class Entry:
     report: str = ""  # its JUnit file in the folder, if it is a phase of pytest
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Names of tests, as pytest takes them: FILE::TEST."""
+
+    passed: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
+
+
+def outcome(report: Path) -> Outcome:
+    """Of a JUnit file as pytest writes it, where a test that fails twice (itself and in its
+    tear-down) has two entries."""
+    found: dict[str, set[str]] = {"failed": set(), "skipped": set(), "passed": set()}
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        words = {inside.tag for inside in case}
+        failed = bool(words & {"failure", "error"})
+        state = "failed" if failed else "skipped" if "skipped" in words else "passed"
+        found[state].add(f"{file_of(case)}::{case.get('name')}")
+    for better, worse in (("passed", "skipped"), ("passed", "failed"), ("skipped", "failed")):
+        found[better] -= found[worse]
+    return Outcome(**{state: frozenset(names) for state, names in found.items()})
+
+
+def file_of(case: ElementTree.Element) -> str:
+    """The file of an entry of a JUnit file."""
+    return str(case.get("classname")).replace(".", "/") + ".py"
+
+
+Again = Callable[["Lane", tuple[str, ...]], Outcome]  # carries these tests of a phase out once more
+
+
 @dataclass
 class Record:
     """What a run comes to. Lanes write to it side by side; a step counts as one test. `place` is
@@ -66,6 +102,8 @@ class Record:
     failed: int = 0
     skipped: int = 0
     left_out: list[str] = field(default_factory=list)  # names of phases
+    doubtful: list[tuple[frozenset[str], Again]] = field(default_factory=list)  # of each phase
+    only_alone: list[str] = field(default_factory=list)  # tests
     entries: list[Entry] = field(default_factory=list)
     began_s: float = field(default_factory=time.monotonic)
     stopped: bool = False  # no lane begins another phase
@@ -80,16 +118,14 @@ class Record:
             self.failed += failed
             self.skipped += skipped
 
-    def add_suite(self, report: Path) -> int:
-        """Adds the counts of a JUnit file as pytest writes it; how many have failed."""
-        failures = 0
-        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
-            failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-            skipped = int(suite.get("skipped", 0))
-            passed = max(0, int(suite.get("tests", 0)) - failed - skipped)
-            self.add(passed, failed, skipped)
-            failures += failed
-        return failures
+    def look_again(self, lane: Lane) -> None:
+        """Carries out what has failed once more, one test after the other. `lane` counts
+        elsewhere. A change that makes many fail gets no second look."""
+        if sum(len(tests) for tests, _ in self.doubtful) <= DOUBTFUL:
+            for tests, again in self.doubtful:
+                passed = sorted(tests & again(lane, tuple(sorted(tests))).passed)
+                self.add(passed=len(passed), failed=-len(passed))
+                self.only_alone += passed
 
     def keep(self, entry: Entry, report: Path | None) -> None:
         """phases.json appears whole, after each phase: a run that is killed has what it did."""
@@ -108,8 +144,9 @@ class Record:
     def closing(self) -> str:
         minutes, seconds = divmod(round(time.monotonic() - self.began_s), 60)
         counts = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+        unsteady = f"; PASSED ONLY ALONE: {', '.join(self.only_alone)}" if self.only_alone else ""
         missing = f"; LEFT OUT: {', '.join(self.left_out)}" if self.left_out else ""
-        return f"{counts} in {minutes}m{seconds:02d}s{missing}"
+        return f"{counts} in {minutes}m{seconds:02d}s{unsteady}{missing}"
 
 
 class Lane:
@@ -139,17 +176,32 @@ class Lane:
             self.record.add(failed=1)
             self._print(f"FAILED: {name}")
 
-    def suite(self, name: str, arguments: list[str], prefix: tuple[str, ...] = ()) -> None:
-        """Runs pytest and counts. A pytest that dies without a report counts as one failure."""
+    def suite(
+        self,
+        name: str,
+        arguments: list[str],
+        prefix: tuple[str, ...] = (),
+        again: Again | None = None,
+    ) -> Outcome:
+        """Runs pytest and counts. A pytest that dies without a report counts as one failure.
+        `again`: where `prefix` serves no longer than this call."""
         with tempfile.TemporaryDirectory(prefix="tstorm-tests-") as place:
             Path(place).chmod(0o777)
             report = Path(place) / "report.xml"
             pytest = [sys.executable, "-m", "pytest", f"--junitxml={report}", *SLOWEST]
             code = self._run(name, [*prefix, *pytest, *arguments], report)
-            failures = self.record.add_suite(report) if report.exists() else 0
-        if code not in (0, NO_TESTS) and not failures:
+            found = outcome(report) if report.exists() else Outcome()
+        self.record.add(len(found.passed), len(found.failed), len(found.skipped))
+        if code not in (0, NO_TESTS) and not found.failed:
             self.record.add(failed=1)
             self._print(f"FAILED: {name}: pytest ended with status {code}")
+        if found.failed:
+
+            def alone(lane: Lane, tests: tuple[str, ...]) -> Outcome:
+                return lane.suite(f"{name}, once more", list(tests), prefix)
+
+            self.record.doubtful.append((found.failed, again or alone))
+        return found
 
     def _run(self, name: str, argv: list[str], report: Path | None = None) -> int:
         if self.record.stopped:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.phases import PHASES, folder
+from scripts.phases import PHASES, file_of, folder
 
 FILES, TESTS = 40, 25  # how many of each are shown
 
@@ -33,9 +33,8 @@ class Test:
 def tests(phase: str, report: Path) -> Iterator[Test]:
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         noted = {one.get("name"): one.get("value", "0") for one in case.iter("property")}
-        file = str(case.get("classname")).replace(".", "/") + ".py"
         took_s = (float(noted.get(name, 0)) for name in ("setup_s", "processors_s"))
-        yield Test(phase, file, str(case.get("name")), float(case.get("time", 0)), *took_s)
+        yield Test(phase, file_of(case), str(case.get("name")), float(case.get("time", 0)), *took_s)
 
 
 def main(place: Path) -> str:

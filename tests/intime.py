@@ -41,7 +41,8 @@ SLEEPER_NS, SLEEPER_SUM_PERCENT = 50 * MS, 20  # the thread: once, and of all it
 class Attempt:
     """One of the tries. `runs` are the directories of its runs, as far as they have come.
 
-    options   how its runs are to be asked for: "time", by its name in RunOptions
+    options      how its runs are to be asked for: "time", by its name in RunOptions
+    late_steps   what agents were late with by their own account, in words
     """
 
     def __init__(self, number: int, **options: str) -> None:
@@ -49,6 +50,7 @@ class Attempt:
         self.options = options
         self._runs: list[Path] = []
         self._late_ns: list[int] = []
+        self.late_steps: list[str] = []
 
     def name(self, text: str) -> str:
         """One that no other attempt has."""
@@ -66,7 +68,7 @@ class Attempt:
 
     def why_late(self) -> str:
         """'' if everything was in time."""
-        found = [reason for run in self._runs for reason in _late(run)]
+        found = [*self.late_steps, *(reason for run in self._runs for reason in _late(run))]
         worst, whole = max(self._late_ns, default=0), sum(self._late_ns)
         slept = len(self._late_ns) * SLEEP_S * 1e9
         if worst > SLEEPER_NS or whole * 100 > slept * SLEEPER_SUM_PERCENT:

@@ -135,6 +135,13 @@ class Stage:
         """Steps that this agent said were applied, and whether late."""
         return [(message.step, message.late) for message in self.applications(host)]
 
+    def late_steps(self) -> list[str]:
+        """Of all agents, in words."""
+        applied = ((host, said) for host, said in self.said if isinstance(said, StepApplied))
+        return [
+            f"agent {host} was late with step {said.step}" for host, said in applied if said.late
+        ]
+
     def lives(self) -> list[InstanceReport]:
         """What agents said that they did to instances."""
         return [message for _, message in self.said if isinstance(message, InstanceReport)]
@@ -163,6 +170,7 @@ def act(
     *,
     other: Mapping[int, Mapping[str, Any]] | None = None,
     lost_seconds: float = LOST_SECONDS,
+    attempt: Attempt | None = None,
 ) -> None:
     async def whole() -> None:
         stage = Stage(directory, text, hosts, other)
@@ -172,6 +180,8 @@ def act(
             await play(stage)
         except BaseException:
             print((directory / "agents.log").read_text(), stage.said)  # pytest shows it
+            if attempt is not None:
+                attempt.late_steps += stage.late_steps()
             raise
         finally:
             await stage.end()
@@ -185,6 +195,6 @@ def act_in_time(directory: Path, text: str, hosts: int, play: Play, **more: Any)
     def trial(attempt: Attempt) -> None:
         place = directory / attempt.name("try")
         place.mkdir()
-        act(place, text, hosts, play, **more)
+        act(place, text, hosts, play, attempt=attempt, **more)
 
     in_time(trial)

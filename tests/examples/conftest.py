@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from tests.intime import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+DEADLINE_SECONDS = 240.0  # only a run that hangs takes so long, and says where
 
 
 @dataclass(frozen=True)
@@ -75,19 +77,31 @@ def run_example(tmp_path: Path) -> Runner:
         directory = tmp_path / out
         source = EXAMPLES / f"{name}.tdl"
         argv = [sys.executable, "-m", "tstorm", "run", str(source), "--out", str(directory)]
-        done = subprocess.run(
-            [*argv, *(["--quiet"] if quiet else []), *options],
-            cwd=ROOT,
-            env={**os.environ, **environment()},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return Finished(directory, done.stderr)
+        said = tmp_path / f"{out}.said"
+        with said.open("w") as output:
+            process = subprocess.Popen(
+                [*argv, *(["--quiet"] if quiet else []), *options],
+                cwd=ROOT,
+                env={**os.environ, **environment()},
+                stdout=subprocess.DEVNULL,
+                stderr=output,
+            )
+            try:
+                status = process.wait(DEADLINE_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGINT)
+                process.wait(DEADLINE_SECONDS)
+                pytest.fail(f"not over after {DEADLINE_SECONDS} s: {ends_of(directory)}")
+        assert status == 0, said.read_text()[-3000:]
+        return Finished(directory, said.read_text())
 
     return run
+
+
+def ends_of(directory: Path) -> str:
+    """The last lines of what a run has written: how far it came, and who was waited for."""
+    paths = [path for name in ("*.log", "events.jsonl", "logs/*") for path in directory.glob(name)]
+    return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-800:]}" for path in paths)
 
 
 @pytest.fixture

@@ -4,9 +4,11 @@ says so."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ at 30s quit
 
 REPORTS = 2  # of probes, one about each second, before anything is done
 
-Found = list[tuple[int, dict[str, Any]]]  # a process of the namespace, and what tc(8) says
+Found = list[tuple[Path, dict[str, Any]]]  # a network namespace, and what tc(8) says
 
 
 @pytest.fixture(autouse=True)
@@ -39,45 +41,58 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
 
 
-def tc(pid: int, *words: str, check: bool = False) -> str:
-    """tc(8) in the network namespace of a process; '' if there is none any more."""
-    argv = ["nsenter", f"--net=/proc/{pid}/ns/net", "tc", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=check).stdout
+def tc(space: Path, *words: str) -> str:
+    """tc(8) in a network namespace."""
+    argv = ["nsenter", f"--net={space}", "tc", *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (argv, done.stderr)
+    return done.stdout
 
 
-def processes() -> Iterator[int]:
-    """One of each network namespace."""
-    seen: set[str] = set()
-    for place in sorted(Path("/proc").iterdir()):
-        if place.name.isdecimal():
-            try:
-                space = str((place / "ns/net").readlink())
-            except OSError:
-                continue  # it has ended
-            if space not in seen:
-                seen.add(space)
-                yield int(place.name)
+@contextmanager
+def namespaces() -> Iterator[list[Path]]:
+    """All network namespaces, held open: the process that each was found by may end meanwhile."""
+    held: dict[str, int] = {}
+    try:
+        for place in Path("/proc").iterdir():
+            if place.name.isdecimal():
+                try:
+                    name = str((place / "ns/net").readlink())
+                    if name not in held:
+                        held[name] = os.open(place / "ns/net", os.O_RDONLY | os.O_CLOEXEC)
+                except OSError:
+                    continue  # it has ended
+        yield [Path(f"/proc/{os.getpid()}/fd/{held[name]}") for name in sorted(held)]
+    finally:
+        for fd in held.values():
+            os.close(fd)
 
 
-def disciplines(*kinds: str) -> Found:
+def disciplines(spaces: list[Path], *kinds: str) -> Found:
     found: Found = []
-    for pid in processes():
-        shown = json.loads(tc(pid, "-j", "qdisc", "show") or "[]")
-        found += [(pid, one) for one in shown if one["kind"] in kinds]
+    for space in spaces:
+        shown = json.loads(tc(space, "-j", "qdisc", "show") or "[]")
+        found += [(space, one) for one in shown if one["kind"] in kinds]
     return found
+
+
+def count() -> int:
+    with namespaces() as spaces:
+        return len(disciplines(spaces, "netem"))
 
 
 def spoil() -> int:
     """On one host tcald's tree goes, on the other one packets take 190 ms. How many of the latter:
     the machine is slow, so nothing is looked at twice."""
-    there = disciplines("htb", "netem")
-    gone, tree = next(one for one in there if one[1]["kind"] == "htb")
-    tc(gone, "qdisc", "del", "dev", tree["dev"], "root", check=True)
-    others = [(pid, one) for pid, one in there if one["kind"] == "netem" and pid != gone]
-    for pid, one in others:
-        place = ("dev", one["dev"], "parent", one["parent"], "handle", one["handle"])
-        tc(pid, "qdisc", "change", *place, "netem", "delay", "190ms", check=True)
-    return len(others)
+    with namespaces() as spaces:
+        there = disciplines(spaces, "htb", "netem")
+        gone, tree = next(one for one in there if one[1]["kind"] == "htb")
+        tc(gone, "qdisc", "del", "dev", tree["dev"], "root")
+        others = [(where, one) for where, one in there if one["kind"] == "netem" and where != gone]
+        for where, one in others:
+            place = ("dev", one["dev"], "parent", one["parent"], "handle", one["handle"])
+            tc(where, "qdisc", "change", *place, "netem", "delay", "190ms")
+        return len(others)
 
 
 def judged(place: Path, plant: Callable[[], int]) -> dict[str, Any]:
@@ -107,7 +122,7 @@ def invalid(verdict: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_disciplines_that_are_removed_or_changed_are_found(tmp_path: Path) -> None:
     """And nothing of the kind is said of the same run when nobody does it."""
-    fine = judged(tmp_path / "fine", lambda: len(disciplines("netem")))
+    fine = judged(tmp_path / "fine", count)
     assert invalid(fine) == {}
     assert fine["measured"]["pairs"] == 2
     spoiled = judged(tmp_path / "spoiled", spoil)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import run_tests, slowest
+from scripts import phases, run_tests, slowest
 from scripts.phases import PHASES, Lane, Record, beside
 
 SUITE = """
@@ -62,6 +62,61 @@ def test_a_suite_that_dies_without_a_report_is_a_failure(tmp_path: Path) -> None
     record = Record(None)
     run(record, tmp_path, "--no-such-option")
     assert (record.passed, record.failed) == (0, 1)
+
+
+UNSTEADY = """
+from pathlib import Path
+import pytest
+
+ALONE = Path(__file__).with_name("alone")
+
+@pytest.mark.parametrize("word", ["a", "b/c[d]"])
+def test_wants_a_quiet_machine(word): assert ALONE.exists()
+def test_fails(): assert False
+@pytest.fixture
+def leaves_something():
+    yield
+    assert ALONE.exists()
+def test_is_wrong_at_its_end(leaves_something): pass
+def test_is_not_to_be_looked_at_again(): pass
+"""
+
+
+def look_again(tmp_path: Path, suite: str) -> tuple[Record, str]:
+    """A suite of the current folder, and what it says of a second look when nothing else runs."""
+    record = Record(None)
+    Path("test_it.py").write_text(suite)
+    with (tmp_path / "said").open("w+") as output:
+        options = ["-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path)]
+        Lane(record, output).suite("own tests", [*options, "test_it.py"])
+        (tmp_path / "alone").touch()
+        output.seek(0)
+        output.truncate()
+        record.look_again(Lane(Record(None), output))
+        output.seek(0)
+        return record, output.read()
+
+
+def test_what_fails_only_beside_others_has_passed_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(phases, "ROOT", tmp_path)
+    record, said = look_again(tmp_path, UNSTEADY)
+    assert (record.passed, record.failed, record.skipped) == (4, 1, 0)
+    names = ("is_wrong_at_its_end", "wants_a_quiet_machine[a]", "wants_a_quiet_machine[b/c[d]]")
+    whole = ", ".join(f"test_it.py::test_{name}" for name in names)
+    assert record.closing().endswith(f"s; PASSED ONLY ALONE: {whole}")
+    assert "== own tests, once more\n" in said
+    assert "1 failed, 3 passed" in said
+
+
+def test_many_failures_get_no_second_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(phases, "ROOT", tmp_path)
+    monkeypatch.setattr(phases, "DOUBTFUL", 3)
+    record, said = look_again(tmp_path, UNSTEADY)
+    assert (record.passed, record.failed, said) == (1, 4, "")
 
 
 def test_an_empty_selection_is_none(tmp_path: Path) -> None:
