@@ -52,12 +52,14 @@ def emptied() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One phase. `seconds` by the clock and of processors, its own and its children's."""
+    """One phase. `seconds` by the clock and of processors: its own and its children's, and
+    `machine_seconds` everybody's while it ran, as daemons' of a cluster and phases' beside it."""
 
     name: str
     began_s: float  # since the run began
     seconds: float
     processor_seconds: float
+    machine_seconds: float
     report: str = ""  # its JUnit file in the folder, if it is a phase of pytest
 
 
@@ -207,18 +209,25 @@ class Lane:
         if self.record.stopped:
             raise KeyboardInterrupt
         self.say(name)
-        began_s = time.monotonic()
+        began_s, busy_s = time.monotonic(), machine_busy_s()
         with subprocess.Popen(argv, cwd=ROOT, stdout=self._output, stderr=self._output) as process:
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         seconds, processors = time.monotonic() - began_s, used.ru_utime + used.ru_stime
-        entry = Entry(name, began_s - self.record.began_s, seconds, processors)
+        busy_s = machine_busy_s() - busy_s
+        entry = Entry(name, began_s - self.record.began_s, seconds, processors, busy_s)
         self.record.keep(entry, report)
         self._print(f"-- {name}: {seconds:.0f} s, {processors:.0f} s of processors")
         return process.returncode
 
     def _print(self, text: str) -> None:
         print(text, file=self._output, flush=True)
+
+
+def machine_busy_s() -> float:
+    """Seconds of all processors since the machine began, by proc_stat(5): what was not idle."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
 
 
 def make_way() -> None:

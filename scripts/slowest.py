@@ -1,6 +1,7 @@
 """`scripts/slowest`: where the time of the last whole test run went, from its JUnit files.
 
-phase    by the clock, of processors, and the sum over its tests: how many of them were side by side
+phase    by the clock, of processors (its own, and all that anybody took meanwhile), and the sum over
+         its tests: how many of them were side by side
 file     the sum over its tests, set-ups in it, what they took of processors, and how many there are
 test     the longest, and what they took of processors
 """
@@ -40,12 +41,12 @@ def tests(phase: str, report: Path) -> Iterator[Test]:
 def main(place: Path) -> str:
     entries = json.loads((place / PHASES).read_text())
     found = [one for e in entries if e["report"] for one in tests(e["name"], place / e["report"])]
-    lines = ["   began  seconds  processors     tests   sum  phase"]
+    lines = ["   began  seconds  processors  machine     tests   sum  phase"]
     for entry in entries:
         times = [one.seconds for one in found if one.phase == entry["name"]]
         lines.append(
             f"{entry['began_s']:8.0f} {entry['seconds']:8.0f} {entry['processor_seconds']:11.0f}"
-            f" {len(times):9d} {sum(times):5.0f}  {entry['name']}"
+            f" {entry['machine_seconds']:8.0f} {len(times):9d} {sum(times):5.0f}  {entry['name']}"
         )
     by_file: dict[tuple[str, str], list[Test]] = defaultdict(list)
     for one in found:
