@@ -231,26 +231,22 @@ def machine_busy_s() -> float:
 
 
 def make_way() -> None:
-    """For this thread and what it starts from now on."""
+    """Leaves the first half of the processors to others, and the rest as far as they want it: for
+    this thread and what it starts from now on."""
     here = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, here[len(here) // 2 :])
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LAST)
 
 
 @contextmanager
-def beside(
-    record: Record, carry_out: Callable[[Lane], None], *, out_of_the_way: bool = False
-) -> Iterator[None]:
+def beside(record: Record, carry_out: Callable[[Lane], None]) -> Iterator[None]:
     """Carries a lane out beside what the context does, and prints what it said at the end of both.
-    The lane is waited for in any case: it may have a cluster to take down. `out_of_the_way`: it
-    leaves the first half of the processors to others, and the rest as far as they want it."""
+    The lane is waited for in any case: it may have a cluster to take down."""
     failures: list[BaseException] = []
     with tempfile.TemporaryFile("w+") as output:
 
         def work() -> None:
             try:
-                if out_of_the_way:
-                    make_way()
                 carry_out(Lane(record, output))
             except BaseException as error:  # told to who waits
                 failures.append(error)

@@ -7,9 +7,9 @@ built (tests/cluster/README.md), those marked `netem` under a kernel that has it
 user-mode Linux; those marked `virtual` where the kernel for virtual time was built (`make kernel`).
 With TSTORM_TEST_KERNEL=build that kernel is built in the meantime, from what the unit tests leave.
 What waits runs beside what computes: the checks beside the C tests, the cluster boots and is tested
-beside the unit tests, the kernel with netem beside the tests end to end, and virtual time, on which
-nothing can act, beside what wants a quiet machine: on one half of the processors, and last there
-(Block). Root runs the tests that are marked
+beside the unit tests, the kernel with netem beside the tests end to end. Virtual time, on which
+nothing can act, fills what is left: beside the rest of the tests end to end and beside what wants a
+quiet machine, on one half of the processors, and last there. Root runs the tests that are marked
 `ordinary` a second time as an ordinary user, where the machine lets it.
 Arguments go to pytest (`make test TESTS='tests/tdl -k fmt'`) and leave out everything else.
 `--cluster`, `--netem` or `--virtual` first leaves out everything else, too, and must be possible.
@@ -27,15 +27,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 
 from runtime.errors import RunError
 from runtime.virtual.kernel import kernel_cache
-from scripts.phases import LAST, ROOT, Lane, Outcome, Record, beside, emptied
+from scripts.phases import LAST, ROOT, Lane, Outcome, Record, beside, emptied, make_way
 
 BIN = Path(sys.executable).parent  # not resolved: the environment's own
 CLUSTER = ROOT / "tests/cluster"
@@ -46,76 +46,59 @@ FILE_BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 WORKERS = ("-n", "4")  # more than processors: half of the time a test waits
 PROGRAMS = ("-n", "3")  # end to end: a test has many processes itself
 GUESTS = ("-n", "2")  # a guest of virtual time computes all the time, and so does a cluster
-WITHOUT_KERNEL = 2  # blocks in which nobody asks for the kernel for virtual time
 CANNOT_BUILD = 3  # exit code of `tstorm kernel build`
 _PLACELESS = "not cluster and not netem and not virtual"  # what runs wherever this does
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Two lanes side by side, and how long they take on two processors that have nothing else to
-    do. `out_of_the_way`: the second lane is nothing that the first could notice (phases.beside)."""
+class Part:
+    """Phases of one lane, and how long they take on two processors that have nothing else to do but
+    the lane beside them."""
 
-    names: tuple[str, ...]
+    name: str
     minutes: float
-    first: Callable[[Lane], None]
-    second: Callable[[Lane], None]
-    out_of_the_way: bool = False
-
-    def carry_out(self, record: Record) -> None:
-        with beside(record, self.second, out_of_the_way=self.out_of_the_way):
-            self.first(Lane(record))
+    carry_out: Callable[[Lane], object]
 
 
 @dataclass
 class Pace:
-    """Leaves out what would not be done in time, at the pace of this machine so far."""
+    """Leaves out what would not be done in time, at the pace of this machine in the last lane."""
 
-    record: Record
     limit_minutes: float
-    expected_minutes: float = 0.0
+    slowness: float = 1.0  # times that a part takes what it is expected to take
 
-    def carry_out(self, *blocks: Block) -> None:
-        record, limit = self.record, self.limit_minutes
-        for block in blocks:
-            pace = max(1.0, record.minutes() / (self.expected_minutes or inf))
-            needed = block.minutes * pace
-            if record.minutes() + needed <= limit:
-                block.carry_out(record)
-                self.expected_minutes += block.minutes
+    def carry_out(self, lane: Lane, *parts: Part) -> None:
+        record, expected, began = lane.record, 0.0, lane.record.minutes()
+        for part in parts:
+            now = record.minutes()
+            needed = part.minutes * self.slowness
+            if now + needed <= self.limit_minutes:
+                part.carry_out(lane)
+                expected += part.minutes
+                self.slowness = max(1.0, (record.minutes() - began) / expected)
                 continue
-            gone = f"{record.minutes():.0f} of {limit:g} minutes are over (TSTORM_TEST_MINUTES)"
-            for name in block.names:
-                Lane(record).skip(name, f"{gone}, and it takes some {needed:.0f} here")
-            record.left_out += block.names
+            gone = f"{now:.0f} of {self.limit_minutes:g} minutes are over (TSTORM_TEST_MINUTES)"
+            lane.skip(part.name, f"{gone}, and it takes some {needed:.0f} here")
+            record.left_out.append(part.name)
 
 
 def everything(record: Record) -> None:
-    limit = float(os.environ.get("TSTORM_TEST_MINUTES") or "inf")
-    no_cluster = why_no_cluster()
-    blocks = (
-        Block(("C tests", "checks"), 1.5, c_tests, checks),
-        Block(
-            ("unit tests", "cluster tests"),
-            12.5,
-            unit_tests,
-            lambda lane: cluster(lane, [], no_cluster),
-        ),
-        Block(("end to end", "netem", "ordinary"), 14.0, end_to_end, beside_programs),
-        Block(
-            ("one at a time", "programs on the cluster", "virtual"),
-            8.0,
-            lambda lane: quiet(lane, no_cluster),
-            virtual,
-            out_of_the_way=True,
-        ),
-    )
-    pace = Pace(record, limit)
+    pace = Pace(float(os.environ.get("TSTORM_TEST_MINUTES") or "inf"))
     builds = os.environ.get("TSTORM_TEST_KERNEL") == "build"
     with beside(record, kernel) if builds else nullcontext():
-        pace.carry_out(*blocks[:WITHOUT_KERNEL])
-    pace.carry_out(*blocks[WITHOUT_KERNEL:])
-    if record.minutes() < limit:
+        with beside(record, lambda lane: pace.carry_out(lane, Part("checks", 1.5, checks))):
+            pace.carry_out(Lane(record), Part("C tests", 1.5, c_tests))
+        no_cluster = why_no_cluster()
+        in_cluster = Part("cluster tests", 10.0, lambda lane: cluster(lane, [], no_cluster))
+        with beside(record, lambda lane: pace.carry_out(lane, in_cluster)):
+            pace.carry_out(Lane(record), Part("unit tests", 10.0, unit_tests))
+    alone_now = threading.Event()
+    with beside(record, lambda lane: beside_programs(lane, pace, alone_now)):
+        lane = Lane(record)
+        pace.carry_out(lane, Part("end to end", 12.0, end_to_end))
+        alone_now.wait()
+        quiet(lane, pace, no_cluster)
+    if record.minutes() < pace.limit_minutes:
         record.look_again(Lane(Record(None)))
 
 
@@ -130,8 +113,10 @@ def c_tests(lane: Lane) -> None:
 
 
 def checks(lane: Lane) -> None:
-    """Types take most of it, on one processor."""
+    """Types take most of it, on one processor. Reading all files of tests compiles them for all who
+    do it after that."""
     lane.step("checks", ["scripts/check", str(BIN)])
+    lane.step("files of tests", [sys.executable, "-m", "pytest", "--collect-only", "-qq"])
 
 
 def unit_tests(lane: Lane) -> None:
@@ -151,20 +136,26 @@ def end_to_end(lane: Lane) -> None:
     lane.suite("end-to-end tests", ["-m", which, *PROGRAMS, *FILE_BY_FILE, *marked("e2e")])
 
 
-def beside_programs(lane: Lane) -> None:
-    """Root's machine with netem comes before the tests end to end (tests/netem/vm.py)."""
-    if os.geteuid() == 0:
-        netem(lane)
-        ordinary(lane)
+def beside_programs(lane: Lane, pace: Pace, alone_now: threading.Event) -> None:
+    """What runs beside tests end to end, and then what programs do not notice. Root's machine with
+    netem comes before them (tests/netem/vm.py)."""
+    try:
+        if os.geteuid() == 0:
+            pace.carry_out(lane, Part("netem", 8.0, netem), Part("ordinary", 3.0, ordinary))
+    finally:
+        alone_now.set()
+    make_way()
+    pace.carry_out(lane, Part("virtual", 12.0, virtual))
 
 
-def quiet(lane: Lane, no_cluster: str) -> None:
+def quiet(lane: Lane, pace: Pace, no_cluster: str) -> None:
     """What programs do in time, to which nothing else may happen."""
     if os.geteuid() != 0:
-        netem(lane)
-    alone(lane)
+        pace.carry_out(lane, Part("netem", 8.0, netem))
+    pace.carry_out(lane, Part("one at a time", 5.0, alone))
     if not no_cluster:
-        cluster(lane, [QUIET])
+        programs = Part("programs on the cluster", 2.0, lambda lane: cluster(lane, [QUIET]))
+        pace.carry_out(lane, programs)
 
 
 def alone(lane: Lane) -> None:
@@ -294,6 +285,8 @@ def cluster(lane: Lane, arguments: list[str], why_not: str = "") -> None:
 
 
 def main() -> int:
+    # Else each of many thousand processes compiles all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     record = Record(None if sys.argv[1:] else emptied())
     first, rest = sys.argv[1:2], sys.argv[2:]
     if first == ["--cluster"]:

@@ -1,6 +1,6 @@
 """`scripts/slowest`: where the time of the last whole test run went, from its JUnit files.
 
-phase    by the clock, of processors (its own, and all that anybody took meanwhile), and the sum over
+phase    by the clock, of processors (its own, and what everybody took meanwhile), and the sum over
          its tests: how many of them were side by side
 file     the sum over its tests, set-ups in it, what they took of processors, and how many there are
 test     the longest, and what they took of processors
