@@ -16,10 +16,10 @@ STATIC = ("TS0204", "TS0219", "TS0223")
 STATE_WARNINGS = ("TS0903", "TS0911", "TS0912", "TS0930")
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=files(), seed=st.integers(0, 3))
 def test_events_agree_with_the_oracle(text: str, seed: int) -> None:
-    """Same events, same problems, same end: 500 random topologies and timelines."""
+    """Same events, same problems, same end: 200 random topologies and timelines."""
     file, _ = parse(text, "random.tdl")
     sink = Sink()
     _, timeline = elaborate(file, sink, seed)

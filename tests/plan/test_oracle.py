@@ -22,7 +22,7 @@ def moments(events: tuple[Event, ...]) -> list[int]:
     return found[-6:] if len(found) < 2 else [*found[-6:], found[-1] - 1]
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(networks(services=5, bridges=10, length=20))
 def test_paths_agree_with_networkx(case: Case) -> None:
     topology, events = case

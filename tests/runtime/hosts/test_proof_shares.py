@@ -130,7 +130,7 @@ def test_one_sender_with_two_destinations(plan_of: Compile, user: User, hosts: i
     exactly(trial)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_random_network_is_the_same_over_hosts(plan_of: Compile, user: User, seed: int) -> None:
     """Rates of all flows, and the round trip of a probe where it need not wait at a full link."""
     scene = random_scene(seed, 6)
