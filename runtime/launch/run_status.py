@@ -55,6 +55,13 @@ def _finished(directory: RunDirectory) -> dict[str, Any]:
     }
 
 
+def goes_on(directory: RunDirectory) -> bool:
+    """Whether somebody of this machine still writes into it."""
+    return any(
+        record.is_live and record.directory == str(directory.path) for record in registry.records()
+    )
+
+
 def live_runs() -> list[dict[str, str]]:
     """The runs of this user that go on here now."""
     return [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from heapq import merge
 from typing import Any, BinaryIO, NamedTuple
 
@@ -77,10 +77,7 @@ class Merger:
         log stay in their order. Events are those of these instances and those that are of none.
         Of logs of any length only a part is in memory."""
         openfiles.raise_limit(0)  # all logs are open at once
-        events = [(line.place_ns, line) for line in self._events(instances)]
-        sources = [map(_Placed(), self.lines(name)) for name in instances]
-        in_order = merge(*sources, sorted(events, key=_place), key=_place)
-        return (line for _, line in in_order if wanted(line))
+        return filter(wanted, in_order(map(self.lines, instances), self._events(instances)))
 
     def why_incomplete(self, name: str) -> str:
         """Why lines of this log are missing; '' if none is known to be."""
@@ -93,19 +90,33 @@ class Merger:
         return f"the log of {name} has become shorter" if shorter else ""
 
     def _events(self, instances: Collection[str]) -> Iterator[LogRecord]:
-        own, known = frozenset(instances), frozenset(self.instances())
-        if not self._run.has(EVENTS):
-            return
-        for record in read_events(self._run):
-            target, at_ns = str(record.get("target", "")), record.get("applied_ns")
-            if at_ns is not None and (target in own or target not in known):
-                yield LogRecord(at_ns, at_ns, target, record=record)
+        if self._run.has(EVENTS):
+            yield from events_of(read_events(self._run), instances, self.instances())
 
     def lines(self, name: str) -> Iterator[LogRecord]:
         """Of one log, in its order; marks bound the lines before and after them."""
         growth = self._grown.get(name, Growth())
         with self._logs.reading(f"{name}{SUFFIX}", MAX_BYTES) as file:
             yield from lines_of(file, name, growth)
+
+
+def in_order(
+    logs: Iterable[Iterator[LogRecord]], events: Iterable[LogRecord]
+) -> Iterator[LogRecord]:
+    """Lines of several logs and events, by place."""
+    placed = sorted(((line.place_ns, line) for line in events), key=_place)
+    return (line for _, line in merge(*(map(_Placed(), log) for log in logs), placed, key=_place))
+
+
+def events_of(
+    records: Iterable[Mapping[str, Any]], instances: Collection[str], known: Collection[str]
+) -> Iterator[LogRecord]:
+    """Events of these instances, and of what is no instance."""
+    instances, known = frozenset(instances), frozenset(known)
+    for record in records:
+        target, at_ns = str(record.get("target", "")), record.get("applied_ns")
+        if at_ns is not None and (target in instances or target not in known):
+            yield LogRecord(at_ns, at_ns, target, record=record)
 
 
 class _Placed:
@@ -202,6 +213,10 @@ class Growth:
 
     def __len__(self) -> int:
         return len(self._sizes)
+
+    def forget(self) -> None:
+        """All but the last moment, for who reads on from there."""
+        self._sizes, self._times = self._sizes[-1:], self._times[-1:]
 
     def thin(self) -> None:
         """Forgets every other moment; the bounds of lines become wider, and stay right."""

@@ -61,27 +61,39 @@ class LineFile:
 
 
 def read_lines(directory: HeldDirectory, name: str) -> Iterator[dict[str, Any]]:
-    """Every whole record of EVENTS or SAMPLES; a last line cut by a crash is left out.
+    """Every whole record of EVENTS, SAMPLES or LOG_TIMES; a last line cut by a crash is left out.
 
     RunError names a line that is broken, too long or not what such a line is.
     """
-    most, path = MAX_LINE_BYTES[name], str(directory / name)
-    known = None  # a form that was found right
-    with directory.reading(name, MAX_BYTES[name]) as file:
-        number = 0
-        while line := file.readline(most + 1):
-            number += 1
-            place = f"{path}:{number}"
-            if len(line) > most:
-                raise RunError(f"{place}: the line is longer than {most:,} bytes", REMEDY)
-            if not line.endswith(b"\n"):
-                return
-            record = parse(line, place)
-            form = _form(line, record) if name == SAMPLES else None
-            if form is None or form != known:
-                LINE_CHECKS[name](record, place)
-                known = form
-            yield record
+    return GrowingLines(directory, name).more()
+
+
+class GrowingLines:
+    """Reads a file of lines that another process may still write."""
+
+    def __init__(self, directory: HeldDirectory, name: str) -> None:
+        self._directory, self._name = directory, name
+        self._at, self._lines = 0, 0  # where the next one begins, and how many are before it
+
+    def more(self) -> Iterator[dict[str, Any]]:
+        """The whole records behind those that were read before. RunError as `read_lines`."""
+        most, path = MAX_LINE_BYTES[self._name], str(self._directory / self._name)
+        known = None  # a form that was found right
+        with self._directory.reading(self._name, MAX_BYTES[self._name]) as file:
+            file.seek(self._at)
+            while line := file.readline(most + 1):
+                place = f"{path}:{self._lines + 1}"
+                if len(line) > most:
+                    raise RunError(f"{place}: the line is longer than {most:,} bytes", REMEDY)
+                if not line.endswith(b"\n"):
+                    return
+                self._at, self._lines = self._at + len(line), self._lines + 1
+                record = parse(line, place)
+                form = _form(line, record) if self._name == SAMPLES else None
+                if form is None or form != known:
+                    LINE_CHECKS[self._name](record, place)
+                    known = form
+                yield record
 
 
 def _form(line: bytes, record: Any) -> tuple[bytes, ...] | None:

@@ -124,6 +124,31 @@ def test_a_run_can_be_seen_entered_and_destroyed(
     assert inspected(place, "runs/long")["live"] is False
 
 
+def test_logs_are_followed_to_the_end_of_the_run(place: Path) -> None:
+    """Each line while the run goes on, and the last one, which has no end, when it is over."""
+    text = """service a exec="sh -c 'echo begun; sleep 1; echo again; sleep 1; printf end'"
+bridge s
+link a--s latency=1ms
+quit when a exits
+at 60s quit
+"""
+    (place / "talk.tdl").write_text(text)
+    with begun(place, "run", "talk.tdl", "--out", "runs/talk") as process:
+        log = place / "runs/talk/logs/a.0.log"
+        wait_until(lambda: process.poll() is not None or log.exists(), "the run goes on")
+        with begun(place, "logs", "-f", "runs/talk", "--format", "json") as follower:
+            assert follower.stdout is not None
+            rows = [json.loads(line) for line in follower.stdout]
+            assert follower.wait(DEADLINE_SECONDS) == 0
+        process.wait(DEADLINE_SECONDS)
+    found = [(row["event"]["kind"] if "event" in row else row["text"]) for row in rows]
+    assert [word for word in found if not word.startswith("[tstorm]")] == [
+        *("join", "begun", "again", "exit", "quit", "end")
+    ]
+    asked = tstorm(place, "logs", "-f", "runs/talk", "--around", "1s", code=2)
+    assert "leave out --around" in asked.stderr
+
+
 def test_a_run_of_elsewhere_is_told_and_forgotten_when_asked(place: Path) -> None:
     process = {"pid": 7, "start": 7}
     there = {"machine": "m", "boot": "b", "pids": "4:1", "clock": "", "host": "box"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,10 @@ from tstorm.options.shared import run_argument, table_or_json
 
 if TYPE_CHECKING:
     from runtime.results.loglines import LogRecord, Merger
+    from runtime.rundir.rundir import RunDirectory
 
 NEAR_NS = 10**9  # an interval in which a line was written that is as good as a moment
+PART_SECONDS = 0.1
 
 
 @click.command()
@@ -28,9 +32,12 @@ NEAR_NS = 10**9  # an interval in which a line was written that is as good as a 
     help="Only what may have been written or happened from T-D to T+D since time 0, such as 45s±3s "
     "(or 45s+-3s). T alone means T±1s.",
 )
+@click.option(
+    "--follow", "-f", is_flag=True, help="Go on with what is written, until the run has ended."
+)
 @table_or_json
 def command(
-    run: str, instances: tuple[str, ...], around: tuple[int, int] | None, form: str
+    run: str, instances: tuple[str, ...], around: tuple[int, int] | None, follow: bool, form: str
 ) -> None:
     """Show logs and events of RUN in one list, by time.
 
@@ -43,25 +50,54 @@ def command(
     "until_ns", "instance", "text"}, those of events have "event" instead of "text". A line is cut
     to 64 KiB, and says how many bytes follow ("cut").
 
+    With --follow a line comes 0.1 s after it was written, so those of two programs that were
+    written at the same time may come in another order than without; JSON is a row a line then.
+
     \b
     Examples:
       tstorm logs runs/quickstart-20260301T120000Z
       tstorm logs runs/db db.0 client --around 45s±3s
-      tstorm logs runs/db --around 45s --format json | jq -r .text
+      tstorm logs runs/db --around 45s --format json | jq -r '.[].text'
+      tstorm logs -f runs/db db.0
     """
     from tstorm.command_support import errors_shown
 
+    if follow and around is not None:
+        raise click.UsageError("--follow shows what is written from now on: leave out --around")
     with errors_shown():
         from runtime.launch.run_status import directory_of
         from runtime.results.loglines import Merger
 
-        merger = Merger(directory_of(run))
+        directory = directory_of(run)
+        merger = Merger(directory)
         chosen = _chosen(merger, instances)
+        if follow:
+            _follow(directory, merger, chosen, form)
+            return
         found = merger.merged(chosen, _wanted(around))
         if form == "json":
             output.emit_json_rows(map(_record, found))
         else:
             _show(found, max(map(len, chosen), default=0))
+
+
+def _follow(directory: RunDirectory, merger: Merger, chosen: list[str], form: str) -> None:
+    from runtime.launch.run_status import goes_on
+    from runtime.results.logfollow import Follower
+
+    follower = Follower(directory, chosen, merger.instances())
+    width = max(map(len, chosen), default=0)
+    over = False
+    while not over:
+        over = not goes_on(directory)
+        found = follower.part(last=over)
+        if form == "json":
+            for line in found:
+                output.emit_json(_record(line))
+        else:
+            _show(found, width)
+        sys.stdout.flush()
+        time.sleep(0.0 if over else PART_SECONDS)
 
 
 def _chosen(merger: Merger, asked: Sequence[str]) -> list[str]:

@@ -1,0 +1,76 @@
+"""Logs and events of a run that goes on, as they are written.
+
+Lines come in parts, each of what was written since the part before it and by time in itself; a line
+that was written before a part ended may come in the next one. Their times are those of loglines.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from runtime.errors import RunError
+from runtime.results.loglines import (
+    LINE_BYTES,
+    MAX_BYTES,
+    SUFFIX,
+    Growth,
+    LogRecord,
+    events_of,
+    in_order,
+    lines_of,
+)
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.line_files import GrowingLines
+from runtime.rundir.runfiles import EVENTS, HEADER, LOG_TIMES, LOGS
+
+
+class Follower:
+    """Reads the logs of some of the instances of a run directory, which may be anybody's. RunError.
+
+    known   all instances that have a log: events of those that are not followed are left out
+    """
+
+    def __init__(self, run: HeldDirectory, instances: Sequence[str], known: Sequence[str]) -> None:
+        self._run = run
+        try:
+            self._logs = run.enter(LOGS)
+        except OSError as error:
+            raise RunError(f"cannot read {run / LOGS}: {error.strerror}") from error
+        self._known = frozenset(known)
+        self._grown = {name: Growth() for name in instances}
+        self._read = dict.fromkeys(instances, 0)  # bytes
+        self._times = GrowingLines(run, LOG_TIMES)
+        self._events = GrowingLines(run, EVENTS)
+
+    def part(self, *, last: bool = False) -> Iterator[LogRecord]:
+        """What has come since the part before. `last`: nobody writes any more, so the ends of logs
+        come, too, also where they are no whole lines and have no time."""
+        for row in self._times.more() if self._run.has(LOG_TIMES) else ():
+            for name, size in row["bytes"].items():
+                if name in self._grown:
+                    self._grown[name].add(size, row["from_ns"], row["elapsed_ns"])
+        events = list(self._events.more()) if self._run.has(EVENTS) else []
+        records = (record for record in events if record.get("kind") != HEADER)
+        logs = [iter(self._lines(name, last=last)) for name in self._grown]
+        return in_order(logs, events_of(records, self._grown.keys(), self._known))
+
+    def _lines(self, name: str, *, last: bool) -> list[LogRecord]:
+        growth, begin = self._grown[name], self._read[name]
+        if not last and growth.size <= begin:
+            return []
+        with self._logs.reading(f"{name}{SUFFIX}", MAX_BYTES) as file:
+            end = file.seek(0, 2) if last else _end_of_line(file, begin, growth.size)
+            # A part of a file begins behind a line: at the end of the one that was read last.
+            found = list(lines_of(file, name, growth, max(begin - 1, 0), end))
+        self._read[name] = max(begin, end)
+        growth.forget()
+        return found
+
+
+def _end_of_line(file: BinaryIO, begin: int, size: int) -> int:
+    """Of the last whole line that is in the file by then; `begin` if there is none behind it."""
+    tail = max(begin, size - LINE_BYTES)
+    file.seek(tail)
+    found = file.read(size - tail).rfind(b"\n")
+    return begin if found < 0 else tail + found + 1
