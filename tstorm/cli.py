@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": "Compare runs or campaigns, with confidence intervals.",
     "shrink": "Find the shortest timeline with which a run still fails.",
     "exec": "Run a command inside an instance of a running experiment.",
+    "forward": "Make a port of a running program reachable on this machine.",
     "inspect": "Show the state of a run.",
     "logs": "Show what programs wrote and what happened, by time.",
     "report": "Report what a run came to: Markdown, JSON, CSV, JUnit or HTML.",

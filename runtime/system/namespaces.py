@@ -1,8 +1,9 @@
-"""Starting programs in namespaces of their own (tstorm-ns sandbox), and what to do when the kernel
-refuses them to a user."""
+"""Starting programs in namespaces of their own (tstorm-ns sandbox), entering the network of a
+process, and what to do when the kernel refuses namespaces to a user."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ _SWITCHES = (
     ("user/max_pid_namespaces", "0", "sysctl user.max_pid_namespaces=10000"),
 )
 
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _HOSTS = Path("/etc/hosts")
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
@@ -34,6 +36,16 @@ def sandbox(keeper: str | Path, *more: str) -> list[str]:
     runtime.system.userids finds. `keeper`: tstorm-ns."""
     userns = ("--userns", *userids.sandbox_arguments()) if os.geteuid() != 0 else ()
     return [str(keeper), "sandbox", "--parent", str(os.getpid()), *userns, *more, "--"]
+
+
+def enter_network(pidfd: int, *, user: bool = False) -> None:
+    """Brings this thread into the network namespace of a process, as setns(2) does. `user`: and
+    into its user namespace, in which it may do so; a process of one thread can. OSError."""
+    library = ctypes.CDLL(None, use_errno=True)
+    spaces = _CLONE_NEWNET | (_CLONE_NEWUSER if user else 0)
+    if library.setns(ctypes.c_int(pidfd), ctypes.c_int(spaces)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 def probe(

@@ -8,7 +8,6 @@ network; whatever ends the instance ends them.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import socket
 import subprocess
@@ -26,12 +25,11 @@ from runtime.backend.local.spaces import in_thread
 from runtime.errors import RunError
 from runtime.rundir import held_directory
 from runtime.rundir.logmarks import line
-from runtime.system import process_limits
+from runtime.system import namespaces, process_limits
 
 CONNECT_SECONDS = 1.0  # within an instance an answer takes no time, or does not come
 _SAID_BYTES = 4096
 _SAID_LINES = 10
-_CLONE_NEWNET = 0x40000000
 
 
 class InstanceCommands:
@@ -152,10 +150,7 @@ def _holder(incarnation: Incarnation) -> Holder:
 
 def _socket(pidfd: int, family: socket.AddressFamily) -> socket.socket:
     """In the network namespace of that process; this thread is in it afterwards."""
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.setns(ctypes.c_int(pidfd), ctypes.c_int(_CLONE_NEWNET)) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    namespaces.enter_network(pidfd)
     return socket.socket(family, socket.SOCK_STREAM)
 
 
