@@ -28,6 +28,7 @@ COMMANDS = {
     "exec": "Run a command inside an instance of a running experiment.",
     "forward": "Make a port of a running program reachable on this machine.",
     "inspect": "Show the state of a run.",
+    "top": "Show what links, pairs and programs of a run do now.",
     "logs": "Show what programs wrote and what happened, by time.",
     "report": "Report what a run came to: Markdown, JSON, CSV, JUnit or HTML.",
     "plot": "Draw a pair or a link over time, as SVG or PNG.",

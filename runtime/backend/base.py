@@ -93,6 +93,10 @@ class Counters(Protocol):
     @property
     def pairs(self) -> Mapping[bytes, bytes]: ...
 
+    @property
+    def counted_ns(self) -> int:
+        """When that was, since time 0; of several hosts the latest."""
+
     async def run(self) -> None:
         """Writes samples until `stop`, then one more."""
 

@@ -70,6 +70,7 @@ class Sampler:
         self._stop = asyncio.Event()
         self.links: dict[bytes, bytes] = {}
         self.pairs: dict[bytes, bytes] = {}
+        self.counted_ns = 0
         header: dict[str, tuple[str, ...]] = {"links": LINK_COLUMNS, "pairs": PAIR_COLUMNS}
         if digests:
             header["digests"] = LINK_DIGEST_COLUMNS
@@ -83,9 +84,9 @@ class Sampler:
             links, pairs, *digests = await self._engine.batch(questions)
         finally:
             self._pulse.answered(asked, ENGINE)
+        self.counted_ns = elapsed = time.monotonic_ns() - self._t0_ns
         if not (links.body or pairs.body or any(answer.body for answer in digests)):
             return False
-        elapsed = time.monotonic_ns() - self._t0_ns
         head = b'{"at_ns":%d,"elapsed_ns":%d,"links":' % (self._clock.plan_time(elapsed), elapsed)
         line = head + arrays(links.body) + b',"pairs":' + arrays(pairs.body)
         line += b"".join(b',"digests":' + digest_arrays(answer.body) for answer in digests)

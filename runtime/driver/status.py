@@ -133,6 +133,7 @@ def state(
         **{name: record[name] for name in _OF_PROGRESS},
         "next_events": [asdict(event) for event in upcoming(timeline_runner, NEXT_EVENTS)],
         "instances": [_instance(instance) for instance in timeline_runner.instances.values()],
+        "counted_ns": counters.counted_ns if counters else 0,
         "links": _named(links, sampler.LINK_COLUMNS, link_names, 1),
         "pairs": _named(pairs, sampler.PAIR_COLUMNS, node_names, 2),
     }

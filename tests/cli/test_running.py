@@ -124,6 +124,21 @@ def test_a_run_can_be_seen_entered_and_destroyed(
     assert inspected(place, "runs/long")["live"] is False
 
 
+def test_top_shows_a_run_again_and_again_and_ends_with_it(
+    place: Path, going_on: subprocess.Popen[str]
+) -> None:
+    once = tstorm(place, "top", "runs/long", "--every", "0.2s", "--frames", "2").stdout
+    assert once.count("/3 instances up") == 2
+    assert once.count("PAIR") == 2
+    assert "error" in tstorm(place, "top", "runs/other", code=1).stderr
+    assert "at least" in tstorm(place, "top", "--every", "1ms", code=2).stderr
+    with begun(place, "top") as process:
+        tstorm(place, "destroy", "runs/long")
+        assert process.wait(DEADLINE_SECONDS) == 0
+    assert "has ended: tstorm inspect" in tstorm(place, "top", "runs/long").stderr
+    assert going_on.wait(DEADLINE_SECONDS) == 130
+
+
 def test_logs_are_followed_to_the_end_of_the_run(place: Path) -> None:
     """Each line while the run goes on, and the last one, which has no end, when it is over."""
     text = """service a exec="sh -c 'echo begun; sleep 1; echo again; sleep 1; printf end'"

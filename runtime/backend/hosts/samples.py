@@ -30,6 +30,7 @@ class HostSamples:
         self._stop = asyncio.Event()
         self.links: Mapping[bytes, bytes] = {}
         self.pairs: dict[bytes, bytes] = {}
+        self.counted_ns = 0
         self._last: dict[tuple[int, int], Sequence[int]] = {}  # as they came
         self._before: dict[tuple[int, int], list[int]] = {}  # counted by datapaths that are gone
         self._digests = digests
@@ -46,6 +47,7 @@ class HostSamples:
         digests: Sequence[Sequence[object]] = (),
     ) -> None:
         """`digests` are of the datapath that is there now: another one begins them anew."""
+        self.counted_ns = max(self.counted_ns, elapsed_ns)
         rows = [self._continued(row) for row in rows]
         more = {"digests": digests} if self._digests else {}
         self._file.append(
