@@ -15,6 +15,7 @@ from runtime.backend.k8s.podcommands import PodCommands
 from runtime.errors import RunError
 from tests.doubles import api
 from tests.doubles.api import FakeApi, Trouble, ended, says
+from tests.intime import Attempt, in_time
 from tests.runtime.k8s import scene
 from tests.runtime.k8s.scene import Scene
 
@@ -100,4 +101,10 @@ def test_a_whole_run_runs_them_until_they_end_well(tmp_path: Path) -> None:
         assert record["tries"] >= len(scene.server.execs)
         assert record["output"] == ["it is there"]
 
-    scene.act(TEXT, 2, tmp_path, play)
+    def trial(attempt: Attempt) -> None:
+        """The client has to join, and to be asked twice, within four seconds."""
+        place = tmp_path / attempt.name("try")
+        place.mkdir()
+        scene.act(TEXT, 2, place, play)
+
+    in_time(trial)
