@@ -35,8 +35,8 @@ RULES: dict[type, ActionRule] = {
     ast.Disconnect: ActionRule(_INSTANCES, ("disconnect", "reconnect"), takes=True),
     ast.Resume: ActionRule(_INSTANCES, ("resume",)),
     ast.Pause: ActionRule(_INSTANCES, ("pause", "resume"), takes=True),
-    ast.Partition: ActionRule((), ("link_down",)),
-    ast.Heal: ActionRule((), ("link_up",)),
+    ast.Partition: ActionRule((), ("link_down", "set")),
+    ast.Heal: ActionRule((), ("link_up", "set")),
     ast.Leave: ActionRule(
         _ELEMENTS,
         ("leave", "bridge_down", "bridge_up", "link_down", "link_up"),

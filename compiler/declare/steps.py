@@ -35,9 +35,7 @@ class StatementStep:
     chosen: Selection
     end_ns: int | None  # of an interval; the quit for an open one
     groups: tuple[Group, ...] = ()
-    some: str = (
-        ""  # of `set`: which packets, with instances by name (compiler/plan/packet_class.py)
-    )
+    some: str = ""  # which packets, with instances by name (compiler/plan/packet_class.py)
 
     @property
     def line(self) -> int:
@@ -111,6 +109,8 @@ def _check_quits(quits: Sequence[ast.Dynamic], sink: Sink) -> None:
 
 
 def _verb(action: ast.Action) -> str:
+    if isinstance(action, ast.Set) and action.verb != "set":
+        return action.verb if action.only is None else f"{action.verb} only=…"
     return type(action).__name__.lower()
 
 
@@ -123,7 +123,10 @@ def _whole(
     if not isinstance(statement.action, ast.Partition):
         return StatementStep(order, statement, EMPTY, None)
     groups = resolve_groups(statement.action, resolver, sink)
-    return None if groups is None else StatementStep(order, statement, EMPTY, None, groups)
+    some = _some_packets(statement.action, resolver, sink)
+    if groups is None:
+        return None
+    return StatementStep(order, statement, EMPTY, None, groups, some)
 
 
 # --- everything else ----------------------------------------------------------------------------
@@ -153,7 +156,7 @@ def _selected(
 
 def _some_packets(action: ast.Action, resolver: Resolver, sink: Sink) -> str:
     """What `only=` names, each service as all its instances; '' where it is not there or none."""
-    if not isinstance(action, ast.Set) or action.only is None:
+    if not isinstance(action, ast.Set | ast.Ramp | ast.Partition) or action.only is None:
         return ""
     words = [*action.only.protocols]
     for head, elements in (("from", action.only.sources), ("to", action.only.dests)):
@@ -224,7 +227,8 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
             if any(end.text == name and own in (None, index) for end, own in ends):
                 words = [end_name(e, index if e.text == name else own) for e, own in ends]
                 words = [words[0], name] if link.is_mesh else words
-                return f"{verb!r} applies to links: write `{words[0]}--{words[1]} {verb} …`"
+                more = "" if verb == "reject" or "only=" in verb else " …"
+                return f"{verb!r} applies to links: write `{words[0]}--{words[1]} {verb}{more}`"
     return f"{verb!r} applies to {' and '.join(f'{k}s' for k in rule(statement.action).targets)}"
 
 

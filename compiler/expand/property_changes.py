@@ -50,7 +50,7 @@ def apply(
 ) -> LinkNow:
     """A changed copy. `back`: this is the direction that `down` means, `up` being the other;
     `alone`: only this one is to change; `match`: only of these packets."""
-    if isinstance(action, ast.Set) and action.only is not None:
+    if action.only is not None:
         return _other_class(link, action, match, traces)
     changes: dict[str, Any] = {}
     said: set[str] = set()
@@ -95,7 +95,7 @@ def _refuse_idle(own: LinkState, action: ast.Set | ast.Ramp, *, aqm: bool) -> No
 
 
 def _other_class(
-    link: LinkNow, action: ast.Set, match: str, traces: Sequence[PlannedTrace]
+    link: LinkNow, action: ast.Set | ast.Ramp, match: str, traces: Sequence[PlannedTrace]
 ) -> LinkNow:
     try:
         some = class_changes.changed(link.some, link.own, action, match)
@@ -167,7 +167,7 @@ def _changed_terms(
 
 def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> list[str]:
     """Of LinkState, or of the terms of a path, those that the action sets in this direction."""
-    if isinstance(action, ast.Set) and action.only is not None:
+    if action.only is not None:
         return class_changes.fields(action)
     found: dict[str, None] = {}
     for one in _of_direction(action, back=back):
@@ -183,7 +183,7 @@ def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> list[str
 
 def between(
     now: LinkNow,
-    begin: LinkState,
+    begin: LinkNow,
     end: LinkNow,
     changed: Sequence[str],
     part: tuple[int, int],
@@ -192,17 +192,31 @@ def between(
     """A copy of `now` whose `changed` fields are so far on the way: `part` is a numerator and a
     denominator. Raises Illegal."""
     changes: dict[str, Any] = {}
-    queue = now.queue
+    queue, some = now.queue, now.some
     for field in changed:
         if field == "queue_bytes":
-            queue = _queue_between(begin, end, part)
+            queue = _queue_between(begin.own, end, part)
             continue
-        first, last = getattr(begin, field), getattr(end.own, field)
+        if field == "match":
+            some = some._replace(match=end.some.match)
+            continue
+        first, last = value(begin, field), value(end, field)
+        if field in PacketClass._fields:
+            numbers: dict[str, Any] = {field: _on_the_way(first, last, part)}
+            some = some._replace(**numbers)
+            continue
         if field == "rate_bps" and first != last and not (first and last):
             hint = "give it a rate before, or write 'at T … set'"
             raise Illegal("the rate", "is unlimited at one end: there are no values between", hint)
         changes[field] = _on_the_way(first, last, part)
-    return _changed(now, changes, traces, queue, now.path)
+    return _changed(now, changes, traces, queue, now.path, some)
+
+
+def value(link: LinkNow, field: str) -> Any:
+    """Of a link, or of its class of packets."""
+    if field in PacketClass._fields:
+        return class_changes.value(link.some, link.own, field)
+    return getattr(link.own, field)
 
 
 def _on_the_way(first: int, last: int, part: tuple[int, int]) -> int:
