@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tdl import ast
 
 _INSTANCES = ("service",)
-_ELEMENTS = ("service", "bridge", "link")
+_ELEMENTS = ("service", "bridge", "link")  # beside these there are bottlenecks
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ RULES: dict[type, ActionRule] = {
         removes=True,
     ),
     ast.Flap: ActionRule(("link",), ("link_down", "link_up")),
-    ast.Set: ActionRule(("link",), ("set",)),
+    ast.Set: ActionRule(("link", "bottleneck"), ("set",)),
     ast.Ramp: ActionRule(("link",), ("set",)),
     ast.Background: ActionRule(("link",), ("background",)),
     ast.Quit: ActionRule((), ("quit",)),

@@ -20,6 +20,7 @@ from compiler.phrases import end_name
 from compiler.plan.packet_class import MAX_ENDS
 from tdl import ast
 from tdl.diagnostics import Sink
+from tdl.words import BOTTLENECK_PROPERTIES
 
 Group = tuple[int, ...]  # nodes
 
@@ -146,10 +147,13 @@ def _selected(
     if chosen is not EMPTY:
         if not _check_kind(statement, chosen, resolver.declared, sink):
             return None
+        if chosen.neck and not chosen.links:
+            return None  # warned of where it is declared
         chosen = chosen.only(rule(statement.action).targets)
     _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)
+    _check_bottleneck(statement, chosen, sink)
     some = _some_packets(statement.action, resolver, sink)
     return StatementStep(order, statement, chosen, end_ns, some=some)
 
@@ -217,6 +221,8 @@ def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, s
 def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
     verb = _verb(statement.action)
     selector = statement.selector
+    if kind == "bottleneck":
+        return "name its paths; of a bottleneck `set` changes capacity= and queue="
     if kind != "service" and isinstance(statement.action, Member):
         other = {"reconnect": "join", "resume": "join"}.get(verb, "leave")
         return f"a {kind} can `leave` and `join`: write `{other}`"
@@ -253,6 +259,19 @@ def _check_count(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
     if action.count.value != (PPB if percent else 1):
         message = f"{chosen.what} is one thing, a count makes no sense"
         sink.error("TS0209", action.count.span, message, "leave the number out")
+
+
+def _check_bottleneck(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
+    """It has a capacity and a queue; everything else its paths have."""
+    action = statement.action
+    if not chosen.neck or not isinstance(action, ast.Set):
+        return
+    other = [one for one in action.assignments if one.prop.text not in BOTTLENECK_PROPERTIES]
+    if other or action.only is not None:
+        what = f"no {other[0].prop.text!r}" if other else "no classes of packets"
+        span = other[0].span if other else action.span
+        hint = "name its paths; of a bottleneck `set` changes capacity= and queue="
+        sink.error("TS0204", span, f"{chosen.what} has {what}", hint)
 
 
 def _check_down(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:

@@ -120,6 +120,7 @@ def changed_links(
                     back=place == 1,
                     alone=len(link) == 1,
                     match=step.some,
+                    neck=step.chosen.neck,
                 )
             except property_changes.Illegal as problem:
                 illegal(walk, step, direction, problem, when)
@@ -177,7 +178,7 @@ def _claim(
     link = world.links[direction]
     ends_ramp = False
     back = direction in back_directions(step)
-    for field in property_changes.fields(link, action, back=back):
+    for field in property_changes.fields(link, action, back=back, neck=step.chosen.neck):
         ends_ramp |= world.end_ramp(direction, field)
         before = property_changes.remembered(link, field)
         if lasts:
@@ -209,7 +210,8 @@ def set_back(
     for direction in directions:
         values: dict[str, Any] = {}
         link = world.links[direction]
-        for field in property_changes.fields(link, action, back=direction in backs):
+        neck, back = step.chosen.neck, direction in backs
+        for field in property_changes.fields(link, action, back=back, neck=neck):
             claims = world.claims.get((direction, field), [])
             mine = next((i for i, one in enumerate(claims) if one.order == by), None)
             if mine is None:
