@@ -134,6 +134,10 @@ def path_of(name: str) -> str:
     return "/".join(parts)
 
 
+class _NotOnDiskError(ValueError):
+    """A pipe, a device, or what a kernel makes up."""
+
+
 class SourceFolder:
     """Files of the machine; relative names begin in the folder of the TDL file."""
 
@@ -177,8 +181,11 @@ class SourceFolder:
         except BadTrace as bad:
             place = f"line {bad.line} of {name!r}" if bad.line else repr(name)
             sink.error(bad.code or unread, span, f"{place} {bad.why}", bad.hint or None)
+        except _NotOnDiskError as error:
+            hint = "copy what it gives to a file, and name that"
+            sink.error(unread, span, _unread(name, error), hint)
         except (OSError, ValueError) as error:
-            sink.error(unread, span, _unread(name, error))
+            sink.error(unread, span, _unread(name, error), "name a file that can be read")
         return None
 
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
@@ -252,7 +259,7 @@ def _steady(path: Path) -> bytes:
         if stat.S_ISDIR(before.st_mode):
             raise IsADirectoryError
         if not _can_be_read(stream.fileno()):
-            raise ValueError("it is no file on a disk")
+            raise _NotOnDiskError("it is no file on a disk")
         if before.st_size > MOST_BYTES:
             why = f"has {before.st_size:,} bytes, more than {MOST_BYTES >> 20} MiB"
             raise BadTrace(0, why, "cut it, or leave out what no run reaches", "TS0176")

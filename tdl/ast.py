@@ -467,9 +467,13 @@ class Only:
 
 @dataclass(frozen=True, slots=True)
 class Set:
+    """`verb` is how it is written: `leave only=…` loses all of these packets, `reject` refuses
+    them, or all packets."""
+
     assignments: tuple[Assignment, ...]
     span: Span
     only: Only | None = None
+    verb: str = "set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,16 +484,18 @@ class Ramp:
     assignments: tuple[Assignment, ...]
     every_ns: int
     span: Span
+    only: Only | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     """Groups of members; a member is an element or a tag selector. `one_way`: of two groups, from
-    the first to the second only."""
+    the first to the second only. `only`: for these packets, the links stay."""
 
     groups: tuple[tuple[Element | Tagged, ...], ...]
     span: Span
     one_way: bool = False
+    only: Only | None = None
 
 
 @dataclass(frozen=True, slots=True)

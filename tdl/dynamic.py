@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tdl import ast, some_packets, values
+from tdl import ast, values
 from tdl.bounds import MAX_FLOWS
 from tdl.builder import (
     WrittenProperty,
@@ -13,13 +13,13 @@ from tdl.builder import (
     name,
     shown,
 )
+from tdl.class_actions import Option
 from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
 from tdl.member_actions import Clause, MemberActions
 from tdl.path_actions import AUTO, PathActions
 from tdl.static import NO_TRACE
 from tdl.suggest import did_you_mean
-from tdl.values import ValueProblem
 from tdl.words import (
     CHANGEABLE,
     LINK_ALIASES,
@@ -31,7 +31,7 @@ from tdl.words import (
     SET_PROPERTIES,
 )
 
-Reaction = WrittenProperty | list[WrittenProperty]  # none of it is an empty list
+_Period = tuple[Token, Option]
 _Statements = tuple[ast.Statement, ...]
 _OPEN_ENDED = (ast.Churn, ast.Flap)
 _PERIOD_ONLY = (*_OPEN_ENDED, ast.Ramp)
@@ -164,32 +164,40 @@ class Actions(MemberActions, FigureActions, PathActions):
 
     # --- other actions ---
 
-    def period(self, value: Token, after_freq: Token | None = None) -> Token:
-        return after_freq or value
+    def period(self, *words: Token | Option) -> _Period:
+        """`500ms`, or `freq 500ms`, and what stands behind."""
+        *_, value, option = words
+        assert isinstance(value, Token)
+        assert not isinstance(option, Token)
+        return value, option
 
-    def flap_all(self, verb: Token, period: Token) -> Clause:
+    def flap_all(self, verb: Token, period: _Period) -> Clause:
         return self.flap((), verb, period)
 
-    def flap_verb(self, verb: Token, selectors: tuple[ast.Selector, ...], period: Token) -> Clause:
+    def flap_verb(
+        self, verb: Token, selectors: tuple[ast.Selector, ...], period: _Period
+    ) -> Clause:
         return self.flap(selectors, verb, period)
 
-    def flap(self, selectors: tuple[ast.Selector, ...], verb: Token, period: Token) -> Clause:
+    def flap(self, selectors: tuple[ast.Selector, ...], verb: Token, found: _Period) -> Clause:
+        period, option = found
+        self.option(verb, option)
         errors = self.errors
         length = self.number(period, values.time)
         if length == 0 and self.errors == errors:
             self.error("TS0210", period.span, "a flap needs a period greater than zero")
         return self.clause(selectors, ast.Flap(length, cover(verb, period)), verb)
 
-    def background_all(self, verb: Token, rate: Token, reaction: Reaction) -> Clause:
+    def background_all(self, verb: Token, rate: Token, reaction: Option) -> Clause:
         return self.background((), verb, rate, reaction)
 
     def background_verb(
-        self, verb: Token, selectors: tuple[ast.Selector, ...], rate: Token, reaction: Reaction
+        self, verb: Token, selectors: tuple[ast.Selector, ...], rate: Token, reaction: Option
     ) -> Clause:
         return self.background(selectors, verb, rate, reaction)
 
     def background(
-        self, selectors: tuple[ast.Selector, ...], verb: Token, rate: Token, reaction: Reaction
+        self, selectors: tuple[ast.Selector, ...], verb: Token, rate: Token, reaction: Option
     ) -> Clause:
         number = self.number(rate, values.rate)
         span, flows = cover(verb, rate), 0
@@ -202,6 +210,8 @@ class Actions(MemberActions, FigureActions, PathActions):
         """How many flows make the background."""
         if (prop.name, prop.op) != ("flows", "="):
             hint = "background 8Mb flows=3: three flows, which give way"
+            if prop.name == ONLY:
+                hint = "leave it out: a background takes of what the whole link carries"
             self.error("TS0012", prop.name_span, f"background does not know '{prop.name}'", hint)
             return 0
         flows = self.measure(prop, values.whole, "a number of flows", 1)
@@ -237,16 +247,19 @@ class Actions(MemberActions, FigureActions, PathActions):
         selectors: tuple[ast.Selector, ...],
         verb: Token,
         groups: list[list[ast.Element | ast.Tagged]],
+        option: Option,
     ) -> Clause:
         self._no_selector(selectors, verb)
-        return self.partition(verb, groups)
+        return self.partition(verb, groups, option)
 
-    def partition(self, verb: Token, groups: list[list[ast.Element | ast.Tagged]]) -> Clause:
+    def partition(
+        self, verb: Token, groups: list[list[ast.Element | ast.Tagged]], option: Option
+    ) -> Clause:
         span = join_spans([verb.span, groups[-1][-1].span])
         if len(groups) < 2:
             hint = "separate the groups with ';': partition a b;c"
             self.error("TS0211", span, "a partition needs at least two groups", hint)
-        return self._parting(verb, groups, span, one_way=False)
+        return self._parting(verb, groups, span, option, one_way=False)
 
     def partition_one_way(
         self,
@@ -254,20 +267,24 @@ class Actions(MemberActions, FigureActions, PathActions):
         source: list[ast.Element | ast.Tagged],
         _arrow: Token,
         target: list[ast.Element | ast.Tagged],
+        option: Option,
     ) -> Clause:
         span = join_spans([verb.span, target[-1].span])
-        return self._parting(verb, [source, target], span, one_way=True)
+        return self._parting(verb, [source, target], span, option, one_way=True)
 
     def _parting(
         self,
         verb: Token,
         groups: list[list[ast.Element | ast.Tagged]],
         span: ast.Span,
+        option: Option,
         *,
         one_way: bool,
     ) -> Clause:
         self._check_members(groups)
-        action = ast.Partition(tuple(tuple(group) for group in groups), span, one_way)
+        only = self.option(verb, option)
+        span = span if only is None else join_spans([span, only.span])
+        action = ast.Partition(tuple(tuple(group) for group in groups), span, one_way, only)
         return self.clause((), action, verb)
 
     def _check_members(self, groups: list[list[ast.Element | ast.Tagged]]) -> None:
@@ -310,12 +327,10 @@ class Actions(MemberActions, FigureActions, PathActions):
                 self._set_flag(prop, found)
         self._take_trace_end(found)
         self._check_together(found)
-        chosen = self._only(some, verb, tuple(found)) if some else None
+        chosen = self.packets(some, verb, tuple(found)) if some else None
         span = join_spans([verb.span, assignments[-1].span, *(word.span for word in step)])
         action = self._changing(verb, tuple(found.values()), step, span)
-        if isinstance(action, ast.Set):
-            action = replace(action, only=chosen)
-        return self.clause(selectors, action, verb)
+        return self.clause(selectors, replace(action, only=chosen), verb)
 
     def _changing(
         self, verb: Token, changes: tuple[ast.Assignment, ...], step: list[Token], span: ast.Span
@@ -341,28 +356,6 @@ class Actions(MemberActions, FigureActions, PathActions):
                 message = f"{one.prop.text} of a path changes at once"
                 self.error("TS0214", one.span, message, f"write 'at T … set {one.prop.text}=…'")
         return ast.Ramp(changes, every_ns or RAMP_EVERY_NS, span)
-
-    def _only(
-        self, some: list[WrittenProperty], verb: Token, words: tuple[str, ...]
-    ) -> ast.Only | None:
-        """Of which packets the values are."""
-        prop = some[0]
-        span = cover(prop.values[0], prop.values[-1])
-        if len(some) > 1:
-            self.error("TS0013", some[1].name_span, "only is given twice", "separate them with ';'")
-        if verb.text == "ramp":
-            hint = "write 'at T … set', one for each step"
-            self.error("TS0214", prop.span, "ramp is of all packets of a link", hint)
-        if prop.op != "=" or prop.array:
-            self.error("TS0214", prop.key.span, "only= takes a list, with ';' between", None)
-            return None
-        try:
-            found = some_packets.read(prop.values, span)
-            some_packets.check_properties(found, words)
-        except ValueProblem as problem:
-            self.error(problem.code, span, problem.message, problem.hint)
-            return None
-        return found
 
     def _assign(self, prop: WrittenProperty, found: dict[str, ast.Assignment]) -> None:
         word = LINK_ALIASES.get(prop.name, prop.name)

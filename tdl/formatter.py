@@ -385,17 +385,13 @@ def _action(action: ast.Action) -> list[str]:
             return ["churn", _count(action.count), *replace]
         case ast.Flap():
             return ["flap", quantities.time(action.period_ns)]
-        case ast.Set():
-            held = _held(item.trace for item in action.assignments)
-            some = [] if action.only is None else [f"only={some_packets.written(action.only)}"]
-            return ["set", *(_assignment(item) for item in action.assignments), *held, *some]
-        case ast.Ramp():
-            items = [_assignment(item) for item in action.assignments]
-            return ["ramp", *items, "every", quantities.time(action.every_ns)]
+        case ast.Set() | ast.Ramp():
+            return _changes(action)
         case ast.Partition():
             groups = (" ".join(format_selector(m) for m in group) for group in action.groups)
             between = "->" if action.one_way else ";"
-            return ["partition", *between.join(groups).split(" ")]
+            only = [] if action.only is None else [f"only={some_packets.written(action.only)}"]
+            return ["partition", *between.join(groups).split(" "), *only]
         case ast.Heal():
             return ["heal"]
         case ast.Background():
@@ -405,6 +401,16 @@ def _action(action: ast.Action) -> list[str]:
             return ["quit"]
         case _:
             return _counted(action)
+
+
+def _changes(action: ast.Set | ast.Ramp) -> list[str]:
+    only = [] if action.only is None else [f"only={some_packets.written(action.only)}"]
+    items = [_assignment(item) for item in action.assignments]
+    if isinstance(action, ast.Ramp):
+        return ["ramp", *items, *only, "every", quantities.time(action.every_ns)]
+    if action.verb != "set":
+        return [action.verb, *only]
+    return ["set", *items, *_held(item.trace for item in action.assignments), *only]
 
 
 def _counted(action: ast.Counted) -> list[str]:

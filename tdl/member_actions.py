@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-from tdl import ast, values
+from tdl import ast, some_packets, values
 from tdl.bounds import MAX_TIME_NS
 from tdl.builder import cover, join_spans
+from tdl.class_actions import ClassActions, Option
 from tdl.lexer import Token
-from tdl.static import StaticActions
 
 _COUNTED: dict[str, type[ast.Counted]] = {
     kind.__name__.lower(): kind for kind in get_args(ast.Counted)
@@ -19,6 +19,7 @@ _TAILS = {"disconnect": "for", "pause": "for", "restart": "after"}
 _TAIL_HINTS = {
     "crash": "'restart after' brings the same instances back",
     "leave": "write when they join again: 'at T … join'",
+    "reject": "'from … to … reject' ends it",
 }
 
 
@@ -33,13 +34,14 @@ class Clause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A count, and `for 5s` or `after 2s` as two tokens, or `sometime`."""
+    """A count, and `for 5s` or `after 2s` as two tokens, or `sometime`; and `only=`."""
 
     count: Token | None
     tail: list[Token]
+    option: Option
 
 
-class MemberActions(StaticActions):
+class MemberActions(ClassActions):
     """Actions of the rules for counted actions and churn."""
 
     # --- actions with a count ---
@@ -56,7 +58,26 @@ class MemberActions(StaticActions):
         number = None if amount.count is None else self.count(amount.count, selectors)
         words = [verb, *filter(None, (amount.count, *amount.tail))]
         span = cover(verb, words[-1])
-        return self.clause(selectors, self._action(verb, number, amount.tail, span), verb)
+        action = self._action(verb, number, amount.tail, span)
+        only = self.option(verb, amount.option)
+        if only is not None or verb.text == "reject":
+            action = self._cut(verb, words[1:], span, only)
+        return self.clause(selectors, action, verb)
+
+    def _cut(
+        self, verb: Token, words: Sequence[Token], span: ast.Span, only: ast.Only | None
+    ) -> ast.Set:
+        """Of some packets, or with an answer: the links stay, and none of them are drawn."""
+        wrong = ("VALUE",) if verb.text == "reject" else ("VALUE", "SOMETIME")
+        if words and words[0].type in wrong:
+            what = f"{verb.text} only=" if only else verb.text
+            hint = "name the links, or give those that it is for a tag"
+            if words[0].type != "VALUE":
+                hint = "leave it out: 'from … to …' says how long"
+            message = f"{what} has no '{words[0].text}'"
+            self.error("TS0221", cover(words[0], words[-1]), message, hint)
+        span = span if only is None else join_spans([span, only.span])
+        return some_packets.cut(verb.text, span, only)
 
     def _action(
         self, verb: Token, number: ast.Count | None, tail: Sequence[Token], span: ast.Span
@@ -85,13 +106,13 @@ class MemberActions(StaticActions):
                 return ast.Pause(number, span, length)
             case "restart":
                 return ast.Restart(number, span, length or 0)
-        return _COUNTED[verb.text](number, span)
+        return _COUNTED.get(verb.text, ast.Leave)(number, span)
 
-    def amount_all(self, tail: list[Token]) -> Amount:
-        return Amount(None, tail)
+    def amount_all(self, tail: list[Token], option: Option) -> Amount:
+        return Amount(None, tail, option)
 
-    def amount(self, count: Token, tail: list[Token]) -> Amount:
-        return Amount(count, tail)
+    def amount(self, count: Token, tail: list[Token], option: Option) -> Amount:
+        return Amount(count, tail, option)
 
     def tail(self, word: Token, length: Token) -> list[Token]:
         return [word, length]

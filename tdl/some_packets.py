@@ -1,4 +1,4 @@
-"""Which packets a `set … only=` is about: `tcp:5432;from:client` to an ast.Only, and back.
+"""Which packets an `only=` is about: `tcp:5432;from:client` to an ast.Only, and back.
 
 A packet is one of them if it is of one of the protocols (where there are any), from one of the
 sources and to one of the destinations (where there are any). Source: docs/tdl.md, "Only some
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from tdl import ast
 from tdl.lexer import Token
 from tdl.suggest import did_you_mean
-from tdl.values import ValueProblem
+from tdl.values import PPB, ValueProblem
 from tdl.words import CLASS_PROPERTIES
 
 NONE = "none"
@@ -73,8 +73,22 @@ def _element(token: Token, head: str, value: str) -> ast.Element:
     return ast.Element(ast.Name(match[1], span), span, index)
 
 
-def check_properties(only: ast.Only, words: Sequence[str]) -> None:
-    """What a `set` with it changes. Raises ValueProblem."""
+def cut_word(verb: str) -> str:
+    """The property that an action without values sets to 100 %."""
+    return "reject" if verb == "reject" else "loss"
+
+
+def cut(verb: str, span: ast.Span, only: ast.Only | None) -> ast.Set:
+    """What `leave only=…`, `partition … only=…` and `reject` make of links."""
+    name = ast.Name(cut_word(verb), span)
+    return ast.Set((ast.Assignment(name, ast.Op.ASSIGN, PPB, span),), span, only, verb)
+
+
+def check_properties(only: ast.Only, words: Sequence[str], verb: str) -> None:
+    """What an action with it changes. Raises ValueProblem."""
+    if only.is_none and verb != "set":
+        message = f"only=none names no packets that {verb} could be about"
+        raise ValueProblem(CODE, message, "'set only=none' ends what an only= has begun")
     if only.is_none and words:
         raise ValueProblem(CODE, "only=none stands alone", "write another set for the rest")
     if not only.is_none and not words:

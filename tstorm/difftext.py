@@ -124,7 +124,9 @@ def _difference(one: TopologyDifference) -> str:
         said = one.name if one.kind in ("expectation", "figure") else f"{one.kind} {one.name}"
         return f"{'+' if one.a is None else '-'} {said}"
     old, new = (_value(one.field, value) for value in (one.a, one.b))
-    name = " ".join(word for word in (one.kind, one.name, one.field) if word)
+    row = BY_FIELD.get(one.field)
+    field = row.called if row is not None and row.called else one.field
+    name = " ".join(word for word in (one.kind, one.name, field) if word)
     return f"~ {name}: {old} -> {new}"
 
 

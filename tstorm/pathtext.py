@@ -66,6 +66,8 @@ def _direction(direction: Direction, statements: Statements, whose: str) -> None
         for hop in direction.hops:
             if hop.follows is not None:
                 output.line(f"  {followed(hop.link, hop.follows)}")
+            if hop.delays:
+                output.line(f"  {hop.link} draws its jitter from {hop.delays}")
             if hop.state.only:
                 some = units.shown("only", hop.state.only)
                 output.line(f"  {hop.link} has another class of packets: only {some}")
@@ -111,6 +113,8 @@ def _hop(number: int, hop: Hop, rows: Sequence[Property]) -> tuple[str, ...]:
         own["queue_bytes"] = units.shown("queue_packets", hop.state.queue_packets)
     if not hop.state.rate_bps:
         own["queue_bytes"] = "-"
+    if hop.shares is not None:
+        own["queue_bytes"] = units.size(hop.shares.rows[0][1].queue_bytes)
     return (
         str(number),
         hop.link,
@@ -208,6 +212,7 @@ def _hop_record(hop: Hop) -> dict[str, Any]:
         "bottleneck": hop.bottleneck,
         "total": hop.total._asdict(),
         **({"follows": followed_record(hop.follows)} if hop.follows else {}),
+        **({"delays": hop.delays} if hop.delays else {}),
         **({"shares": _shared_record(hop.shares)} if hop.shares else {}),
     }
 

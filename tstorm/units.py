@@ -55,6 +55,8 @@ def shown(field: str, value: int | str) -> str:
         return ";".join(f"{n}:{rate(bps)}:{size(queue)}" for n, bps, queue in rows) or "none"
     if field == "aqm":
         return aqm.written(str(value))
+    if field == "rtt_ns" and not value:
+        return "none"  # the queue of a bottleneck is as it is stated
     if field == "only":
         return _some_packets(str(value))
     form = _BY_UNIT.get(field.rpartition("_")[2])

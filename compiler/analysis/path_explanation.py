@@ -12,7 +12,7 @@ from itertools import islice
 
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
-from compiler.plan import necks
+from compiler.plan import delay_tables, necks
 from compiler.plan.followed import Followed, FollowedTraces, of_plan
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import FlowRate, LinkState, Totals
@@ -42,6 +42,7 @@ class Hop:
     bottleneck: bool  # no other link of the path has a lower rate
     follows: Followed | None = None  # its trace, until something on the paths changes
     shares: SharedQueue | None = None
+    delays: str = ""  # the file of measured delays that its jitter is drawn from
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,12 @@ def _hops(
             bottleneck=bool(least) and state.rate_bps == least,
             follows=known.between(state, *span),
             shares=_shared(history, state, epoch) if state.neck else None,
+            delays=_file(history, state) if state.jitter_ns else "",
         )
+
+
+def _file(history: History, state: LinkState) -> str:
+    return delay_tables.file_of(state.distribution, history.topology.delays)
 
 
 def _shared(history: History, state: LinkState, epoch: int) -> SharedQueue:

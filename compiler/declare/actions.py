@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tdl import ast
 
 _INSTANCES = ("service",)
-_ELEMENTS = ("service", "bridge", "link")
+_ELEMENTS = ("service", "bridge", "link")  # beside these there are bottlenecks
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ RULES: dict[type, ActionRule] = {
     ast.Disconnect: ActionRule(_INSTANCES, ("disconnect", "reconnect"), takes=True),
     ast.Resume: ActionRule(_INSTANCES, ("resume",)),
     ast.Pause: ActionRule(_INSTANCES, ("pause", "resume"), takes=True),
-    ast.Partition: ActionRule((), ("link_down",)),
-    ast.Heal: ActionRule((), ("link_up",)),
+    ast.Partition: ActionRule((), ("link_down", "set")),
+    ast.Heal: ActionRule((), ("link_up", "set")),
     ast.Leave: ActionRule(
         _ELEMENTS,
         ("leave", "bridge_down", "bridge_up", "link_down", "link_up"),
@@ -44,7 +44,7 @@ RULES: dict[type, ActionRule] = {
         removes=True,
     ),
     ast.Flap: ActionRule(("link",), ("link_down", "link_up")),
-    ast.Set: ActionRule(("link",), ("set",)),
+    ast.Set: ActionRule(("link", "bottleneck"), ("set",)),
     ast.Ramp: ActionRule(("link",), ("set",)),
     ast.Background: ActionRule(("link",), ("background",)),
     ast.Quit: ActionRule((), ("quit",)),

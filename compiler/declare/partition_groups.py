@@ -51,6 +51,8 @@ def _add(
         nodes += resolver.layout.instances[service]
     if not nodes:
         message = f"{found.what} are links, which are on no side"
+        if found.neck:
+            message = f"{found.what} is on no side"
         sink.error("TS0204", member.span, message, "name services, instances or bridges")
         return False
     for node in nodes:

@@ -34,6 +34,7 @@ class Selection:
     instances: tuple[int, ...] = ()  # single ones, by node
     bridges: tuple[int, ...] = ()  # by node
     links: tuple[tuple[int, ...], ...] = ()
+    neck: str = ""  # the bottleneck that is named; the links are those of its paths
     named: bool = False  # one element by its own name, as against a tag or everything
     single: bool = False  # named, and can only be one target
     _parts: dict[tuple[str, ...], Selection] = field(
@@ -47,7 +48,9 @@ class Selection:
             found.append("service")
         if self.bridges:
             found.append("bridge")
-        if self.links:
+        if self.neck:
+            found.append("bottleneck")
+        elif self.links:
             found.append("link")
         return tuple(found)
 
@@ -60,7 +63,8 @@ class Selection:
                 self.services if members else (),
                 self.instances if members else (),
                 self.bridges if "bridge" in kinds else (),
-                self.links if "link" in kinds else (),
+                self.links if ("bottleneck" if self.neck else "link") in kinds else (),
+                self.neck,
                 self.named,
                 self.single,
             )
@@ -130,11 +134,24 @@ class Resolver:
                 f"write `{name}`",
             )
             return None
+        if name in self.declared.necks and element.index is None:
+            return self._bottleneck(name)
         if name in self.declared.tags and element.index is None:
             # The public dialect and partition groups name tags without `tags=`.
             return self._tags(ast.Tagged((element.name,), element.span))
         self._unknown(element)
         return None
+
+    def _bottleneck(self, name: str) -> Selection:
+        """Both directions of its paths, whose terms are one thing."""
+        links = self.layout.topology.links
+        found = tuple(
+            (there, there + 1)
+            for there in range(0, len(links), 2)
+            if any(name == links[way].state.neck.partition(".")[0] for way in (there, there + 1))
+        )
+        what = f"the bottleneck {name!r}"
+        return Selection(what, links=found, neck=name, named=True, single=True)
 
     def _instance(self, element: ast.Element) -> int | None:
         name = element.name.text
@@ -167,7 +184,8 @@ class Resolver:
         if service != name and service in self.declared.services:
             number = name[len(service) :]
             return f"instances have a dot: {service}.{number}, and several {service}.[0..{number}]"
-        near = self.declared.guesses.nearest(name, self.declared.names())
+        known = [*self.declared.names(), *self.declared.necks]
+        near = self.declared.guesses.nearest(name, known)
         if near is not None:
             return f"did you mean {near!r}?"
         tag = self.declared.guesses.nearest(name, list(self.declared.tags))

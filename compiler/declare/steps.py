@@ -20,6 +20,7 @@ from compiler.phrases import end_name
 from compiler.plan.packet_class import MAX_ENDS
 from tdl import ast
 from tdl.diagnostics import Sink
+from tdl.words import BOTTLENECK_PROPERTIES
 
 Group = tuple[int, ...]  # nodes
 
@@ -35,9 +36,7 @@ class StatementStep:
     chosen: Selection
     end_ns: int | None  # of an interval; the quit for an open one
     groups: tuple[Group, ...] = ()
-    some: str = (
-        ""  # of `set`: which packets, with instances by name (compiler/plan/packet_class.py)
-    )
+    some: str = ""  # which packets, with instances by name (compiler/plan/packet_class.py)
 
     @property
     def line(self) -> int:
@@ -111,6 +110,8 @@ def _check_quits(quits: Sequence[ast.Dynamic], sink: Sink) -> None:
 
 
 def _verb(action: ast.Action) -> str:
+    if isinstance(action, ast.Set) and action.verb != "set":
+        return action.verb if action.only is None else f"{action.verb} only=…"
     return type(action).__name__.lower()
 
 
@@ -123,7 +124,10 @@ def _whole(
     if not isinstance(statement.action, ast.Partition):
         return StatementStep(order, statement, EMPTY, None)
     groups = resolve_groups(statement.action, resolver, sink)
-    return None if groups is None else StatementStep(order, statement, EMPTY, None, groups)
+    some = _some_packets(statement.action, resolver, sink)
+    if groups is None:
+        return None
+    return StatementStep(order, statement, EMPTY, None, groups, some)
 
 
 # --- everything else ----------------------------------------------------------------------------
@@ -143,17 +147,20 @@ def _selected(
     if chosen is not EMPTY:
         if not _check_kind(statement, chosen, resolver.declared, sink):
             return None
+        if chosen.neck and not chosen.links:
+            return None  # warned of where it is declared
         chosen = chosen.only(rule(statement.action).targets)
     _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)
+    _check_bottleneck(statement, chosen, sink)
     some = _some_packets(statement.action, resolver, sink)
     return StatementStep(order, statement, chosen, end_ns, some=some)
 
 
 def _some_packets(action: ast.Action, resolver: Resolver, sink: Sink) -> str:
     """What `only=` names, each service as all its instances; '' where it is not there or none."""
-    if not isinstance(action, ast.Set) or action.only is None:
+    if not isinstance(action, ast.Set | ast.Ramp | ast.Partition) or action.only is None:
         return ""
     words = [*action.only.protocols]
     for head, elements in (("from", action.only.sources), ("to", action.only.dests)):
@@ -214,6 +221,8 @@ def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, s
 def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
     verb = _verb(statement.action)
     selector = statement.selector
+    if kind == "bottleneck":
+        return "name its paths; of a bottleneck `set` changes capacity= and queue="
     if kind != "service" and isinstance(statement.action, Member):
         other = {"reconnect": "join", "resume": "join"}.get(verb, "leave")
         return f"a {kind} can `leave` and `join`: write `{other}`"
@@ -224,7 +233,8 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
             if any(end.text == name and own in (None, index) for end, own in ends):
                 words = [end_name(e, index if e.text == name else own) for e, own in ends]
                 words = [words[0], name] if link.is_mesh else words
-                return f"{verb!r} applies to links: write `{words[0]}--{words[1]} {verb} …`"
+                more = "" if verb == "reject" or "only=" in verb else " …"
+                return f"{verb!r} applies to links: write `{words[0]}--{words[1]} {verb}{more}`"
     return f"{verb!r} applies to {' and '.join(f'{k}s' for k in rule(statement.action).targets)}"
 
 
@@ -249,6 +259,19 @@ def _check_count(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
     if action.count.value != (PPB if percent else 1):
         message = f"{chosen.what} is one thing, a count makes no sense"
         sink.error("TS0209", action.count.span, message, "leave the number out")
+
+
+def _check_bottleneck(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
+    """It has a capacity and a queue; everything else its paths have."""
+    action = statement.action
+    if not chosen.neck or not isinstance(action, ast.Set):
+        return
+    other = [one for one in action.assignments if one.prop.text not in BOTTLENECK_PROPERTIES]
+    if other or action.only is not None:
+        what = f"no {other[0].prop.text!r}" if other else "no classes of packets"
+        span = other[0].span if other else action.span
+        hint = "name its paths; of a bottleneck `set` changes capacity= and queue="
+        sink.error("TS0204", span, f"{chosen.what} has {what}", hint)
 
 
 def _check_down(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:

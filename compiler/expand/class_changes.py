@@ -1,4 +1,4 @@
-"""What `set … only=` makes of the further class of packets of one link direction.
+"""What `only=` makes of the further class of packets of one link direction.
 
 Input: the class before, the link's own values, and the statement. Output: the class after. Exact
 integers, rounded half up. Source: docs/tdl.md, "Only some traffic".
@@ -10,7 +10,7 @@ from compiler.declare.topology import FIELDS
 from compiler.expand import path_changes
 from compiler.phrases import moment
 from compiler.plan.packet_class import NO_CLASS, PacketClass, field
-from compiler.plan.properties import BY_FIELD, LinkState
+from compiler.plan.properties import BY_FIELD, BY_WORD, LinkState
 from compiler.plan.property_limits import LINK
 from tdl import ast
 from tdl.values import PPB
@@ -30,14 +30,16 @@ class WrongClass(Exception):  # noqa: N818 - data for a diagnostic, not a failur
         super().__init__(why)
 
 
-def fields(action: ast.Set) -> list[str]:
+def fields(action: ast.Set | ast.Ramp) -> list[str]:
     """Of PacketClass, those that the action sets."""
     if action.only is None or action.only.is_none:
         return list(PacketClass._fields)
     return ["match", *(field(_name(one)) for one in action.assignments)]
 
 
-def changed(before: PacketClass, own: LinkState, action: ast.Set, match: str) -> PacketClass:
+def changed(
+    before: PacketClass, own: LinkState, action: ast.Set | ast.Ramp, match: str
+) -> PacketClass:
     """`match`: which packets the statement is about. Raises WrongClass."""
     if action.only is None or action.only.is_none:
         return NO_CLASS
@@ -48,6 +50,14 @@ def changed(before: PacketClass, own: LinkState, action: ast.Set, match: str) ->
     after = before if before.values else NO_CLASS
     values = {field(_name(one)): _value(after, own, one, match) for one in action.assignments}
     return after._replace(match=match, **values)
+
+
+def value(link_class: PacketClass, own: LinkState, name: str) -> int | str:
+    """What the packets of the class have, by field of it: where it says nothing, the link's own."""
+    found: int | str | None = getattr(link_class, name)
+    if found is not None:
+        return found
+    return int(getattr(own, BY_WORD[name.removeprefix("only_")].field))
 
 
 def check(found: PacketClass, own: LinkState) -> None:

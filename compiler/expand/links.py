@@ -5,6 +5,8 @@ All of them hit every link of the selection; `set` checks all its changes before
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from compiler.declare.steps import StatementStep
@@ -82,12 +84,10 @@ def set_properties(walk: Walk, step: StatementStep) -> None:
     action = step.statement.action
     assert isinstance(action, ast.Set)
     after = new_values(walk, step, action, f"at {moment(walk.world.now)}")
-    changed = False
-    for direction in sorted(after):
-        changed |= _claim(walk, step, direction)
-        changed |= put(walk, direction, after[direction])
+    changed = hold(walk, step, action, after, lasts=step.end_ns is not None)
     if step.end_ns is not None:
-        walk.later(step.end_ns, step, lambda: _set_back(walk, step, sorted(after)), closing=True)
+        back = partial(set_back, walk, step, action, sorted(after), step.order)
+        walk.later(step.end_ns, step, back, closing=True)
     unread = any(one.delays and not one.delays.distribution for one in action.assignments)
     if after and not changed and step.order not in walk.traced and not unread:
         nothing_changes(walk, step)
@@ -97,9 +97,20 @@ def new_values(
     walk: Walk, step: StatementStep, action: ast.Set | ast.Ramp, when: str
 ) -> dict[int, LinkNow]:
     """What each direction is to become; {} after a report."""
+    return changed_links(walk, step, action, step.chosen.links, when)
+
+
+def changed_links(
+    walk: Walk,
+    step: StatementStep,
+    action: ast.Set | ast.Ramp,
+    chosen: Sequence[tuple[int, ...]],
+    when: str,
+) -> dict[int, LinkNow]:
+    """The same of these links, each one direction or both."""
     world = walk.world
     after: dict[int, LinkNow] = {}
-    for link in step.chosen.links:
+    for link in chosen:
         for place, direction in enumerate(link):
             try:
                 after[direction] = property_changes.apply(
@@ -109,11 +120,29 @@ def new_values(
                     back=place == 1,
                     alone=len(link) == 1,
                     match=step.some,
+                    neck=step.chosen.neck,
                 )
             except property_changes.Illegal as problem:
                 illegal(walk, step, direction, problem, when)
                 return {}
     return after
+
+
+def hold(
+    walk: Walk,
+    step: StatementStep,
+    action: ast.Set,
+    after: Mapping[int, LinkNow],
+    *,
+    lasts: bool,
+) -> bool:
+    """Gives each direction its new values, until set_back() where it `lasts`; whether anything is
+    another, or a ramp ends."""
+    changed = False
+    for direction in sorted(after):
+        changed |= _claim(walk, step, action, direction, lasts=lasts)
+        changed |= put(walk, direction, after[direction])
+    return changed
 
 
 def illegal(
@@ -140,23 +169,24 @@ def put(walk: Walk, direction: int, link: LinkNow) -> bool:
     return bool(args)
 
 
-def _claim(walk: Walk, step: StatementStep, direction: int) -> bool:
+def _claim(
+    walk: Walk, step: StatementStep, action: ast.Set, direction: int, *, lasts: bool
+) -> bool:
     """An interval remembers what it will set back. What `at T` sets stays: it ends all claims.
     Whether a ramp ends by it."""
-    world, action = walk.world, step.statement.action
-    assert isinstance(action, ast.Set)
+    world = walk.world
     link = world.links[direction]
     ends_ramp = False
     back = direction in back_directions(step)
-    for field in property_changes.fields(link, action, back=back):
+    for field in property_changes.fields(link, action, back=back, neck=step.chosen.neck):
         ends_ramp |= world.end_ramp(direction, field)
         before = property_changes.remembered(link, field)
-        if step.end_ns is None:
-            world.claims.pop((direction, field), None)
-        else:
+        if lasts:
             world.claims.setdefault((direction, field), []).append(
                 IntervalClaim(step.order, before)
             )
+        else:
+            world.claims.pop((direction, field), None)
     return ends_ramp
 
 
@@ -165,22 +195,25 @@ def back_directions(step: StatementStep) -> frozenset[int]:
     return frozenset(link[1] for link in step.chosen.links if len(link) > 1)
 
 
-def _set_back(walk: Walk, step: StatementStep, directions: list[int]) -> None:
-    """The end of an interval: what it has set is again what it was before.
+def set_back(
+    walk: Walk, step: StatementStep, action: ast.Set, directions: Sequence[int], by: int
+) -> None:
+    """The end of an interval, or of what the statement `by` has held: what it has set is again
+    what it was before.
 
     Where a later interval has set the same, that one goes on, and at its end sets it back to what
     it was before this one.
     """
-    world, action = walk.world, step.statement.action
-    assert isinstance(action, ast.Set)
+    world = walk.world
     backs = back_directions(step)
     lost: list[int] = []
     for direction in directions:
         values: dict[str, Any] = {}
         link = world.links[direction]
-        for field in property_changes.fields(link, action, back=direction in backs):
+        neck, back = step.chosen.neck, direction in backs
+        for field in property_changes.fields(link, action, back=back, neck=neck):
             claims = world.claims.get((direction, field), [])
-            mine = next((i for i, one in enumerate(claims) if one.order == step.order), None)
+            mine = next((i for i, one in enumerate(claims) if one.order == by), None)
             if mine is None:
                 lost.append(direction)
                 continue

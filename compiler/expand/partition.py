@@ -4,17 +4,18 @@ the directions from a's side to b's.
 The cut is found by compiler/expand/cut.py. Instances forward nothing, so those of no group keep all
 their links. The cut is one reason for a link to be down: links that are down for another reason at
 that moment get it too when they would join two sides, so that nothing that comes up later opens a
-way between the groups before `heal`.
+way between the groups before `heal`. With `only=` the links stay up, and lose these packets.
 """
 
 from __future__ import annotations
 
 from compiler.declare.steps import StatementStep
+from compiler.expand import links
 from compiler.expand.bystanders import cut_off
 from compiler.expand.cut import assign
 from compiler.expand.walk import Cut, Groups, Walk
 from compiler.phrases import moment
-from tdl import ast
+from tdl import ast, some_packets
 
 KNOWN_CUTS = 64
 
@@ -40,9 +41,22 @@ def partition(walk: Walk, step: StatementStep) -> None:
         ways = "from the first group to the second" if action.one_way else "between the groups"
         message = f"nothing is cut: there is no way {ways} at {moment(world.now)}"
         walk.warning(step, "TS0911", message)
+    if action.only is not None:
+        _lose(walk, step, action.only, directions)
+        return
     for direction in directions:
         world.block(direction)
     walk.partitions.append((step.order, directions))
+
+
+def _lose(walk: Walk, step: StatementStep, only: ast.Only, directions: tuple[int, ...]) -> None:
+    """All of these packets, on links that stay as they are."""
+    cut = some_packets.cut("partition", step.statement.span, only)
+    chosen = [(direction,) for direction in directions]
+    after = links.changed_links(walk, step, cut, chosen, f"at {moment(walk.world.now)}")
+    if after and not links.hold(walk, step, cut, after, lasts=True):
+        links.nothing_changes(walk, step)
+    walk.class_cuts.append((step.order, cut, tuple(after)))
 
 
 def _cut(walk: Walk, groups: Groups, usable: bytes) -> Cut:
@@ -73,7 +87,7 @@ def _cut(walk: Walk, groups: Groups, usable: bytes) -> Cut:
 
 def heal(walk: Walk, step: StatementStep) -> None:
     """Undoes all partitions in force."""
-    if not walk.partitions:
+    if not (walk.partitions or walk.class_cuts):
         if not _partition_failed(walk, step):
             message = f"nothing is partitioned at {moment(walk.world.now)}"
             walk.sink.error("TS0306", step.statement.span, message, "put a `partition` before it")
@@ -81,6 +95,9 @@ def heal(walk: Walk, step: StatementStep) -> None:
     for direction, by in sorted((d, by) for by, cut in walk.partitions for d in cut):
         walk.world.unblock(direction, by)
     walk.partitions.clear()
+    for by, cut, directions in reversed(walk.class_cuts):
+        links.set_back(walk, step, cut, directions, by)
+    walk.class_cuts.clear()
 
 
 def _partition_failed(walk: Walk, step: StatementStep) -> bool:

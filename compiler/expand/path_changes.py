@@ -6,6 +6,7 @@ follows from them (compiler/path_queues.py). Source: docs/tdl.md, "Measured path
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tdl import ast
@@ -14,6 +15,7 @@ from tdl.words import PATH_WORDS
 
 WORDS = frozenset((*PATH_WORDS, "queue", "latency"))  # that change terms
 _WAYS = ("up", "down")
+_OF_NECKS = {"capacity": "capacity_bps", "queue": "queue_bytes"}
 
 
 class NoChange(Exception):  # noqa: N818 - data for a diagnostic, not a failure
@@ -48,6 +50,39 @@ def changed(terms: ast.PathTerms, assignment: ast.Assignment, *, flipped: bool) 
     return terms._replace(
         **{name: _value(word, getattr(terms, name), assignment) for name in names}
     )
+
+
+def neck_fields(terms: ast.PathTerms, neck: str, words: Sequence[str]) -> list[str]:
+    """Of the terms, what these words change of the bottleneck `neck`: `neck_up.capacity_bps`."""
+    return [f"{way}.{_OF_NECKS[word]}" for way in _ways_of(terms, neck) for word in words]
+
+
+def changed_neck(terms: ast.PathTerms, neck: str, assignment: ast.Assignment) -> ast.PathTerms:
+    """Raises NoChange."""
+    word = assignment.prop.text
+    for name in neck_fields(terms, neck, [word]):
+        terms = with_term(terms, name, _value(word, term(terms, name), assignment))
+    return terms
+
+
+def _ways_of(terms: ast.PathTerms, neck: str) -> list[str]:
+    both = (("neck_up", terms.neck_up), ("neck_down", terms.neck_down))
+    return [way for way, one in both if one is not None and one.name.partition(".")[0] == neck]
+
+
+def is_term(name: str) -> bool:
+    return name.partition(".")[0] in ast.PathTerms._fields
+
+
+def term(terms: ast.PathTerms, name: str) -> Any:
+    way, _, part = name.partition(".")
+    return getattr(getattr(terms, way), part) if part else getattr(terms, way)
+
+
+def with_term(terms: ast.PathTerms, name: str, value: Any) -> ast.PathTerms:
+    way, _, part = name.partition(".")
+    new = getattr(terms, way)._replace(**{part: value}) if part else value
+    return terms._replace(**{way: new})
 
 
 def _value(word: str, old: Any, assignment: ast.Assignment) -> Any:

@@ -47,11 +47,15 @@ def apply(
     back: bool,
     alone: bool,
     match: str = "",
+    neck: str = "",
 ) -> LinkNow:
     """A changed copy. `back`: this is the direction that `down` means, `up` being the other;
-    `alone`: only this one is to change; `match`: only of these packets."""
-    if isinstance(action, ast.Set) and action.only is not None:
+    `alone`: only this one is to change; `match`: only of these packets; `neck`: of this
+    bottleneck."""
+    if action.only is not None:
         return _other_class(link, action, match, traces)
+    if neck and link.path is not None:
+        return _other_neck(link, link.path, action, traces, neck)
     changes: dict[str, Any] = {}
     said: set[str] = set()
     queue, terms = link.queue, link.path
@@ -95,13 +99,31 @@ def _refuse_idle(own: LinkState, action: ast.Set | ast.Ramp, *, aqm: bool) -> No
 
 
 def _other_class(
-    link: LinkNow, action: ast.Set, match: str, traces: Sequence[PlannedTrace]
+    link: LinkNow, action: ast.Set | ast.Ramp, match: str, traces: Sequence[PlannedTrace]
 ) -> LinkNow:
     try:
         some = class_changes.changed(link.some, link.own, action, match)
     except class_changes.WrongClass as problem:
         raise Illegal(problem.what, problem.why, problem.hint, problem.code) from problem
     return _changed(link, {}, traces, link.queue, link.path, some)
+
+
+def _other_neck(
+    link: LinkNow,
+    terms: ast.PathTerms,
+    action: ast.Set | ast.Ramp,
+    traces: Sequence[PlannedTrace],
+    neck: str,
+) -> LinkNow:
+    for assignment in action.assignments:
+        if assignment.word in ("packets", "ns"):
+            raise Illegal("the queue", "of a bottleneck counts bytes", "write queue=SIZE")
+        try:
+            terms = path_changes.changed_neck(terms, neck, assignment)
+        except path_changes.NoChange as problem:
+            what = f"the {assignment.prop.text} of the bottleneck {neck!r}, which is that"
+            raise Illegal(what, problem.why, problem.hint) from problem
+    return _changed(link, {}, traces, link.queue, terms)
 
 
 def _of_direction(action: ast.Set | ast.Ramp, *, back: bool) -> list[ast.Assignment]:
@@ -147,8 +169,9 @@ def _check_kind(link: LinkNow, assignment: ast.Assignment, *, alone: bool, ramp:
         return
     if prop.partition("-")[0] in ("capacity", "queue"):
         for neck in filter(None, (link.path.neck_up, link.path.neck_down)):
-            why = f"is that of the bottleneck {neck.name.partition('.')[0]!r}, which stays"
-            raise Illegal(f"the {prop}", why, "set abw=, rtt= or wmax= of its paths")
+            name = neck.name.partition(".")[0]
+            why = f"is that of the bottleneck {name!r}"
+            raise Illegal(f"the {prop}", why, f"write `{name} set {prop.partition('-')[0]}=…`")
     if ramp:
         raise Illegal(f"the {prop}", "changes at once, as it is of a path,", "write 'at T … set'")
     if alone:
@@ -165,10 +188,13 @@ def _changed_terms(
         raise Illegal(f"the {assignment.prop.text}", problem.why, problem.hint) from problem
 
 
-def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> list[str]:
+def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool, neck: str = "") -> list[str]:
     """Of LinkState, or of the terms of a path, those that the action sets in this direction."""
-    if isinstance(action, ast.Set) and action.only is not None:
+    if action.only is not None:
         return class_changes.fields(action)
+    if neck and link.path is not None:
+        words = [one.prop.text for one in action.assignments]
+        return path_changes.neck_fields(link.path, neck, words)
     found: dict[str, None] = {}
     for one in _of_direction(action, back=back):
         prop = one.prop.text
@@ -183,7 +209,7 @@ def fields(link: LinkNow, action: ast.Set | ast.Ramp, *, back: bool) -> list[str
 
 def between(
     now: LinkNow,
-    begin: LinkState,
+    begin: LinkNow,
     end: LinkNow,
     changed: Sequence[str],
     part: tuple[int, int],
@@ -192,17 +218,31 @@ def between(
     """A copy of `now` whose `changed` fields are so far on the way: `part` is a numerator and a
     denominator. Raises Illegal."""
     changes: dict[str, Any] = {}
-    queue = now.queue
+    queue, some = now.queue, now.some
     for field in changed:
         if field == "queue_bytes":
-            queue = _queue_between(begin, end, part)
+            queue = _queue_between(begin.own, end, part)
             continue
-        first, last = getattr(begin, field), getattr(end.own, field)
+        if field == "match":
+            some = some._replace(match=end.some.match)
+            continue
+        first, last = value(begin, field), value(end, field)
+        if field in PacketClass._fields:
+            numbers: dict[str, Any] = {field: _on_the_way(first, last, part)}
+            some = some._replace(**numbers)
+            continue
         if field == "rate_bps" and first != last and not (first and last):
             hint = "give it a rate before, or write 'at T … set'"
             raise Illegal("the rate", "is unlimited at one end: there are no values between", hint)
         changes[field] = _on_the_way(first, last, part)
-    return _changed(now, changes, traces, queue, now.path)
+    return _changed(now, changes, traces, queue, now.path, some)
+
+
+def value(link: LinkNow, field: str) -> Any:
+    """Of a link, or of its class of packets."""
+    if field in PacketClass._fields:
+        return class_changes.value(link.some, link.own, field)
+    return getattr(link.own, field)
 
 
 def _on_the_way(first: int, last: int, part: tuple[int, int]) -> int:
@@ -226,8 +266,8 @@ def remembered(link: LinkNow, field: str) -> Any:
     """What restore() needs: the value, of a queue as it is given."""
     if field in PacketClass._fields:
         return getattr(link.some, field)
-    if link.path is not None and field in ast.PathTerms._fields:
-        return getattr(link.path, field)
+    if link.path is not None and path_changes.is_term(field):
+        return path_changes.term(link.path, field)
     return link.queue if field == "queue_bytes" else getattr(link.own, field)
 
 
@@ -237,8 +277,9 @@ def restore(link: LinkNow, values: Mapping[str, Any], traces: Sequence[PlannedTr
     some = link.some._replace(**{k: v for k, v in values.items() if k in PacketClass._fields})
     values = {k: v for k, v in values.items() if k not in PacketClass._fields}
     if terms is not None:
-        terms = terms._replace(**{k: v for k, v in values.items() if k in terms._fields})
-        values = {k: v for k, v in values.items() if k not in terms._fields}
+        for name in filter(path_changes.is_term, values):
+            terms = path_changes.with_term(terms, name, values[name])
+        values = {k: v for k, v in values.items() if not path_changes.is_term(k)}
     others = {field: value for field, value in values.items() if field != "queue_bytes"}
     return _changed(link, others, traces, values.get("queue_bytes", link.queue), terms, some)
 

@@ -13,7 +13,6 @@ from compiler.expand import links, property_changes
 from compiler.expand.walk import Walk
 from compiler.expand.world import LinkNow, RampClaim
 from compiler.phrases import moment
-from compiler.plan.properties import LinkState
 from tdl import ast
 
 
@@ -21,7 +20,7 @@ from tdl import ast
 class _Slope:
     """Of one direction: what it was at T1, and what it is to be at T2."""
 
-    begin: LinkState
+    begin: LinkNow
     end: LinkNow
     fields: tuple[str, ...]
     claim: RampClaim
@@ -65,17 +64,18 @@ def _slopes(
         fields = tuple(property_changes.fields(link, action, back=direction in backs))
         try:
             traces = walk.world.topology.traces
-            property_changes.between(link, link.own, target, fields, (1, 2), traces)
+            property_changes.between(link, link, target, fields, (1, 2), traces)
         except property_changes.Illegal as problem:
             links.illegal(walk, step, direction, problem, when)
             return None
-        found[direction] = _Slope(link.own, target, fields, RampClaim())
+        found[direction] = _Slope(link, target, fields, RampClaim())
     return found
 
 
 def _moves(slope: _Slope) -> bool:
     return any(
-        getattr(slope.begin, field) != getattr(slope.end.own, field) for field in slope.fields
+        property_changes.value(slope.begin, field) != property_changes.value(slope.end, field)
+        for field in slope.fields
     )
 
 

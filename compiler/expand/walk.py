@@ -41,6 +41,7 @@ class Walk:
         self.world = World(model)
         self.sink = sink
         self.partitions: list[tuple[int, tuple[int, ...]]] = []  # in force: order, directions cut
+        self.class_cuts: list[tuple[int, ast.Set, tuple[int, ...]]] = []  # of some packets
         self.cuts: dict[tuple[Groups, bytes], Cut] = {}  # known ones
         self.cut_off: dict[int, tuple[CutOff, ...]] = {}  # beside the groups, by order
         self._keys = identity.keys(model.steps, model.seed)

@@ -19,11 +19,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compiler.plan.format import ATTACHED, DISTRIBUTIONS, PlanError
 from compiler.plan.properties import MEASURED
 from compiler.plan.traces import filled
+
+if TYPE_CHECKING:
+    from compiler.plan.types import PlannedDelays
 
 PARTS = 4096
 ONE = 1 << 20  # a standard deviation
@@ -132,6 +135,13 @@ def measured(distribution: str) -> Measured | None:
         return None
     _, digest, kurtosis, early, apart = distribution.split("-")
     return Measured(digest, int(kurtosis) / 100, int(early) / 100, int(apart))
+
+
+def file_of(distribution: str, planned: Iterable[PlannedDelays]) -> str:
+    """What a source calls the file; '' of one that is not measured. Files may have one table."""
+    found = measured(distribution)
+    names = (one.name for one in planned if found and one.digest.startswith(found.digest))
+    return " or ".join(names)
 
 
 def is_known(distribution: str, digests: Iterable[str]) -> bool:

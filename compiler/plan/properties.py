@@ -114,7 +114,7 @@ PROPERTIES = (
         rare=True,
         called="shared bottleneck",
     ),
-    Property("rtt_ns", "rtt", _DAY_NS, rare=True, called="round trip"),
+    Property("rtt_ns", "rtt", _DAY_NS, rare=True, called="queue by round trip"),
 )
 RARE = sum(row.rare for row in PROPERTIES)  # they stand at the end
 NUMBERS = tuple(row for row in PROPERTIES if not (row.words or row.table or row.form))

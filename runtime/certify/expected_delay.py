@@ -23,6 +23,7 @@ PROBE_BYTES = 128  # the longest of those that are not LARGE_BYTES, and what it 
 MOST_LOOK_BACK_NS = 60_000_000_000
 _TAILED = 80.0  # of tables that end at 23 deviations
 _KURTOSIS = {"normal": 3.0, "uniform": 1.8, "pareto": _TAILED, "paretonormal": _TAILED}
+_SMOOTH = 0.02  # jitters by which a table may say that its earliest are earlier than they are
 APART, HEAVY_APART = 8, 24  # jitters from one probe to the next that met another jitter
 
 
@@ -111,7 +112,7 @@ def reach(state: LinkState) -> float:
     """How far below its delay a packet may be early (docs/pktd.md, delay and jitter)."""
     table = measured(state.distribution)
     if table is not None:
-        return state.jitter_ns * table.early
+        return state.jitter_ns * (table.early - _SMOOTH)
     factors = {"normal": 3.7, "uniform": 1.0, "pareto": 0.62, "paretonormal": 2.0}
     return state.jitter_ns * factors[state.distribution]
 

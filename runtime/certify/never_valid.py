@@ -65,7 +65,7 @@ def _lacking(plan: Plan, schedule: Schedule) -> tuple[str, str]:
     draws = options.datapath == "kernel"
     met = meet(header, [record], planned, traffic, schedule.clock, lives, draws=draws)
     why, is_cut = why_nothing(header, met.visits, met.large, exact=options.time == VIRTUAL)
-    return why, "give its links less jitter" if is_cut else _LONGER
+    return why, "raise latency=, or lower jitter=" if is_cut else _LONGER
 
 
 def _perfect(

@@ -157,7 +157,8 @@ ACTIONS = (
         "`at T … disconnect for 5s` and `at T … pause for 5s` end by themselves; an interval "
         "(`from … to …`) has its end already. `at T … restart after 2s` comes back by itself. "
         "`from … to … leave sometime` draws moments; `at T` needs none, other actions draw them "
-        "anyway or have no moments of their own.",
+        "anyway or have no moments of their own. `only=` is for set, ramp, leave, reject and "
+        "partition; a cut of some packets has no number of links.",
         "at 5s a crash for 3s",
     ),
     Code(

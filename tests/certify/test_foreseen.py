@@ -44,13 +44,13 @@ def test_what_is_said_is_what_the_certificate_finds(tmp_path: Path, text: str, e
         (until(TDL, "1s"), "of 10 probes that met one network 10 arrived; it takes 12", "longer"),
         (until(MANY, "1s"), "it takes 14; make it longer", "or run it with --time virtual"),
         (TDL.replace("5ms", "40s"), "no probes that meet one network", "longer"),
-        (TDL.replace("latency=5ms", "latency=5ms jitter=4ms"), "no number of", "less jitter"),
+        (TDL.replace("latency=5ms", "latency=5ms jitter=4ms"), "no number of", "lower jitter="),
         (
             TDL.replace("latency=5ms", "latency=5ms jitter=4ms").replace(
                 "at 60s", "at 10s a--s leave\nat 50s a--s join\nat 60s"
             ),
             "no number of",
-            "less jitter",
+            "lower jitter=",
         ),
         (TDL.replace("100Mb", "10Kb"), "are not probed", "links of a higher rate"),
         (until(LONG_TAIL, "4s"), "of them 24 jitters apart; it takes 100 of these", "longer"),

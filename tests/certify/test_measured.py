@@ -89,3 +89,20 @@ def test_what_is_expected_follows_from_the_table(tmp_path: Path) -> None:
     assert found.deviation_ns == pytest.approx(found.jitter_ns)
     assert not found.cut
     assert least([made.plan.topology.links[0].state]) == 200
+
+
+def test_delays_down_to_nothing_are_judged(tmp_path: Path) -> None:
+    """What a table rounds is no delay that would be below 0."""
+    draws = random.Random(3)
+    delays = [0.0] * 300 + [draws.uniform(0, 10) for _ in range(3000)]
+    found = scene(tmp_path, delays)
+    found.probe(drawn(found))
+    verdict = found.judged()
+    assert (verdict["state"], verdict["reasons"]) == ("valid", [])
+
+
+def test_delays_that_the_latency_has_no_room_for_are_not(tmp_path: Path) -> None:
+    (tmp_path / "delays.txt").write_text("1\n" + "20\n" * 5)
+    made = Scene(tmp_path, TDL.replace("dist=", "latency=4ms jitter=3.9ms dist="))
+    planned = Planned(made.plan, made.timeline, [(0, 1)], {})
+    assert expected(ways(planned.stretches[0, 1][-1], both=False)).cut

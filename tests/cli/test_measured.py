@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,10 @@ def test_explain_says_who_shares_a_queue(place: Path) -> None:
     rows = [line.split()[:2] for line in lines[at + 2 : at + 6]]
     # of two flows the path to b has 4 + 4/3 Mb/s, of four 8; the other one 2 in any case
     assert rows == [["1", "3.666667Mb"], ["2", "5Mb"], ["4", "5Mb"], ["8", "5Mb"]]
+    # in the table of hops, too, and not that of the path by itself
+    [hop] = [line for line in lines if line.split()[1:2] == ["a.0->b.0"]]
+    shared = lines[at + 2].split()[2]
+    assert shared in hop.split()
     words = ("--from", "c", "--to", "a", "--format", "json")
     story = json.loads(tstorm(place, "explain", "exp.tdl", *words).stdout)
     [[there], [back]] = story["there"]["hops"], story["back"]["hops"]
@@ -115,3 +120,32 @@ def test_a_background_that_gives_way_is_refused_there_too(place: Path) -> None:
 
 def test_events_name_what_changes_in_the_languages_words(place: Path) -> None:
     assert "capacity=50Mb" in tstorm(place, "events", "exp.tdl").stdout
+
+
+def test_a_queue_that_becomes_stated_has_no_round_trip_any_more(place: Path) -> None:
+    (place / "exp.tdl").write_text(SHARED)
+    (place / "other.tdl").write_text(SHARED.replace("capacity=50Mb", "capacity=50Mb queue=64KB"))
+    said = tstorm(place, "diff", "exp.tdl", "other.tdl", code=1).stdout
+    assert "link a.0->b.0 queue by round trip: 24ms -> none" in said
+    (place / "exp.tdl").write_text(SHARED.replace("at 5s", "at 2s west set queue=64KB\nat 5s"))
+    assert "queue=64KB queue by round trip=none" in tstorm(place, "events", "exp.tdl").stdout
+
+
+def test_what_is_no_file_has_a_remedy(place: Path) -> None:
+    os.mkfifo(place / "fifo")
+    (place / "exp.tdl").write_text('service a\nservice b\nlink a--b jitter=1ms dist="fifo"\n')
+    said = tstorm(place, "check", "exp.tdl", code=1).stderr
+    assert "exp.tdl:3:27: error TS0178: 'fifo' cannot be read: it is no file on a disk" in said
+    assert "help: copy what it gives to a file" in said
+
+
+def test_explain_names_the_file_of_delays(place: Path) -> None:
+    (place / "delays.txt").write_text("0\n1\n2\n5\n")
+    (place / "exp.tdl").write_text(
+        "service a\nservice b\nlink a--b dist=delays.txt\nat 2s a--b set dist=normal\nat 5s quit\n"
+    )
+    words = ("explain", "exp.tdl", "--from", "a", "--to", "b")
+    assert "a.0->b.0 draws its jitter from delays.txt" in tstorm(place, *words).stdout
+    assert "delays.txt" not in tstorm(place, *words, "--at", "2s").stdout.split("changed last")[0]
+    story = json.loads(tstorm(place, *words, "--format", "json").stdout)
+    assert story["there"]["hops"][0]["delays"] == "delays.txt"

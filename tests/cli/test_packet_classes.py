@@ -47,3 +47,18 @@ def test_what_an_event_makes_of_a_class_is_told(tmp_path: Path) -> None:
         assert status(result) == OK, result.stderr
         assert "changed: a.0->b.0 " in result.stdout
         assert words in result.stdout, result.stdout
+
+
+def test_a_partition_of_some_packets_is_told_where_partitions_are(tmp_path: Path) -> None:
+    file = tmp_path / "a.tdl"
+    file.write_text(
+        "service a img=x replicas=2\nservice b img=x\nbridge s\nlink a--s\nlink b--s\n"
+        "at 1s partition a.0;a.1 only=tcp:80\nat 2s heal\nat 9s quit\n"
+    )
+    checked = tstorm("check", str(file))
+    assert "6: the partition also cuts off b.0 from a.1, for only=tcp:80" in checked.stdout
+    told = tstorm("events", str(file)).stdout
+    assert "further class=tcp:80 loss=100%" in told
+    explained = tstorm("explain", str(file), "--from", "a.0", "--to", "a.1", "--at", "1s").stdout
+    assert "only tcp:80 loss=100%" in explained
+    assert "at 1s partition a.0;a.1 only=tcp:80" in explained

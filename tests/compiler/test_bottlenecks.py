@@ -64,6 +64,43 @@ def test_set_changes_what_a_path_has_of_it() -> None:
     assert at[7][3] == at[1][3]
 
 
+BOTH = ("bottleneck=core", "bottleneck=core")
+ONE = ("bottleneck-up=west", "bottleneck-down=west")
+
+
+def test_set_changes_the_capacity_and_the_queue_of_a_bottleneck() -> None:
+    events = "at 2s west set capacity=20Mb\nat 4s west set queue=64KB capacity=150%"
+    at = {s: states(*ONE, events, at_s=s) for s in (1, 3, 5)}
+    assert [(s.capacity_bps, s.neck) for s in at[3]] == [
+        (20 * MB, "west"),
+        (100 * MB, ""),
+        (100 * MB, ""),
+        (20 * MB, "west"),
+    ]
+    # The queue is as long a time as it was, and follows from the paths.
+    assert abs(at[1][0].queue_bytes - 5 * at[3][0].queue_bytes // 2) <= 2
+    assert at[3][0].rtt_ns == 20_000_000
+    assert at[5][0][:6] == (*at[1][0][:5], 64_000)
+    assert (at[5][3].capacity_bps, at[5][3].queue_bytes, at[5][3].rtt_ns) == (30 * MB, 64_000, 0)
+    assert at[5][1:3] == at[1][1:3]
+
+
+def test_capacity_and_queue_are_set_back_by_themselves() -> None:
+    events = (
+        "from 2s to 8s core set capacity=20Mb\nfrom 3s to 5s core set queue=auto\n"
+        "at 6s core set queue=50KB"
+    )
+    at = {s: states(*BOTH, events, at_s=s) for s in (1, 4, 5, 7, 9)}
+    assert [{s.capacity_bps // MB for s in at[t]} for t in at] == [{100}, {20}, {20}, {20}, {100}]
+    assert [{s.queue_bytes for s in at[t]} for t in (1, 5, 7, 9)] == [
+        {90_000},
+        {90_000},
+        {50_000},
+        {50_000},
+    ]
+    assert all(s.rtt_ns for s in at[4])
+
+
 def test_only_one_engine_has_them() -> None:
     text = FILE.format(first="bottleneck=core", second="bottleneck=core", events="")
     plan = compile_source(text).plan

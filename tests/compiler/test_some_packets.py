@@ -131,3 +131,89 @@ def test_intervals_and_what_is_set_for_good_compose_as_other_properties_do(
                 wanted[name] = value * 10 ** (6 if word == "latency" else 7)
         assert parse(seen).values == wanted
         assert set(parse(seen).values) <= set(VALUES)
+
+
+TWO_SIDES = (
+    "service web replicas=2\nservice db replicas=2\nbridges s1 s2\n"
+    "link web--s1 latency=1ms\nlink db--s2 latency=1ms\nlink s1--s2 latency=20ms\n"
+)
+
+
+def _events(text: str, net: str = NET) -> list[tuple[float, str, str, str]]:
+    plan = compile_source(net + text + "\nat 100s quit\n").plan
+    return [
+        (event.at_ns / 1e9, event.kind, event.target, str(event.args.get("only", event.args)))
+        for event in plan.events
+        if event.at_ns and event.kind != "quit"
+    ]
+
+
+@given(st.integers(1, 5), st.integers(6, 9), st.booleans(), st.sampled_from(["--", "->"]))
+def test_cuts_without_values_are_those_with_all_of_them(
+    begin: int, end: int, lasts: bool, way: str
+) -> None:
+    when = f"from {begin}s to {end}s" if lasts else f"at {begin}s"
+    for short, long in (
+        ("leave only=udp;to:b", "set loss=100% only=to:b;udp"),
+        ("reject only=tcp:80", "set reject=100% only=tcp:80"),
+        ("reject", "set reject=100%"),
+    ):
+        said = _events(f"{when} a{way}b {short}")
+        assert said == _events(f"{when} a{way}b {long}")
+        assert {kind for _, kind, _, _ in said} == {"set"}
+        assert len(said) == (2 if way == "->" else 4) * (1 + lasts)
+
+
+def test_a_partition_of_some_packets_leaves_the_links_up_until_it_is_healed() -> None:
+    text = (
+        "at 1s s1--s2 set latency=50ms only=tcp:5432\n"
+        "at 2s partition web;db only=tcp:5432\nat 3s heal\n"
+        "at 4s s1--s2 set only=none\nat 5s partition web->db only=udp\nat 6s heal"
+    )
+    slow, cut = "tcp:5432;delay:50000000", "tcp:5432;delay:50000000;loss:1000000000"
+    udp = "udp;loss:1000000000"
+    both = ("s1->s2", "s2->s1")
+    assert _events(text, TWO_SIDES) == [
+        *((1, "set", link, slow) for link in both),
+        *((2, "set", link, cut) for link in both),
+        *((3, "set", link, slow) for link in both),
+        *((4, "set", link, "") for link in both),
+        (5, "set", "s1->s2", udp),
+        (6, "set", "s1->s2", ""),
+    ]
+
+
+def test_partitions_of_some_and_of_all_packets_are_healed_together() -> None:
+    text = (
+        "at 1s partition web;db only=udp\nat 2s partition web->db only=udp\n"
+        "at 3s partition web;db\nat 4s heal"
+    )
+
+    found = _events(text, TWO_SIDES)
+    assert [one[:3] for one in found if one[0] == 4] == [
+        (4, "link_up", "s1->s2"),
+        (4, "link_up", "s2->s1"),
+        (4, "set", "s1->s2"),
+        (4, "set", "s2->s1"),
+    ]
+
+
+def test_a_ramp_of_some_packets_begins_at_what_they_meet_and_leaves_the_rest() -> None:
+    text = "from 1s to 2s a->b ramp latency=25ms loss=50% only=icmp every 500ms"
+    half, whole = ("icmp;delay:15000000;loss:250000000", "icmp;delay:25000000;loss:500000000")
+    assert _events(text) == [
+        (at, "set", f"a.0->b.{number}", values)
+        for at, values in ((1.5, half), (2, whole))
+        for number in range(2)
+    ]
+    cut = "at 1.7s a->b set only=none"
+    assert _events(f"{text}\n{cut}")[2:] == [
+        (1.7, "set", f"a.0->b.{number}", "") for number in range(2)
+    ]
+
+
+def test_a_refusal_between_hosts_is_refused_with_its_line() -> None:
+    plan = compile_source(NET + "at 1s a--b reject\nat 9s quit\n").plan
+    found = misfit(plan, "user")
+    assert found is not None
+    assert (found.line, found.at_ns) == (4, 10**9)

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from tdl import ast, bounds, values
 from tdl.bounds import MAX_FLOWS
 from tdl.path_actions import DEFAULT_CAPACITY_BPS
+from tdl.some_packets import cut
 from tdl.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
     EXPECTATIONS,
     NETWORKS,
     OPERATORS,
+    PATH_WORDS,
     RESERVED,
     SIGNALS,
     STATEMENTS,
@@ -402,6 +404,9 @@ _of_some = st.builds(
     some_packets(),
 )
 changes = _of_all | _of_some | st.just(ast.Set((), NOWHERE, ast.Only(NOWHERE)))
+_cuts = st.builds(
+    lambda verb, only: cut(verb, NOWHERE, only), st.just("leave"), some_packets()
+) | st.builds(lambda only: cut("reject", NOWHERE, only), st.none() | some_packets())
 
 
 @st.composite
@@ -416,7 +421,8 @@ def partitions(draw: st.DrawFn) -> ast.Partition:
     )
     cut = draw(st.integers(1, len(members) - 1))
     groups = (tuple(members[:cut]), tuple(members[cut:]))
-    return ast.Partition(groups, NOWHERE, draw(st.booleans()))
+    only = draw(st.none() | some_packets())
+    return ast.Partition(groups, NOWHERE, draw(st.booleans()), only)
 
 
 @st.composite
@@ -446,8 +452,13 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
         churn = st.builds(ast.Churn, counts, shares, st.just(NOWHERE))
         flap = st.builds(ast.Flap, st.integers(1, bounds.MAX_TIME_NS), st.just(NOWHERE))
         ramp = st.builds(
-            lambda change, every_ns: ast.Ramp(change.assignments, every_ns, NOWHERE),
-            changes.filter(lambda change: all(one.word is None for one in change.assignments)),
+            lambda change, every_ns: ast.Ramp(change.assignments, every_ns, NOWHERE, change.only),
+            (_of_all | _of_some).filter(
+                lambda change: all(
+                    one.word is None and one.prop.text not in PATH_WORDS
+                    for one in change.assignments
+                )
+            ),
             st.integers(1, bounds.MAX_TIME_NS),
         )
         action = draw(flap | ramp if single else churn | flap | ramp)
@@ -460,7 +471,7 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
             ast.Resume(count, NOWHERE),
             ast.Restart(count, NOWHERE, after),
         ]
-        action = draw(changes | st.sampled_from(single_moment))
+        action = draw(changes | _cuts | st.sampled_from(single_moment))
         if not isinstance(action, ast.Set) or draw(st.booleans()):
             end = None
     else:

@@ -20,18 +20,24 @@ STREAM = Path(__file__).resolve().parents[2] / "bench/papers/scenes/stream.py"
 EXPERIMENT = """\
 network ipv4
 quit when a exits
-service a files=stream.py exec="sh -c './stream.py c.0 1 18 & ./stream.py b.0 2 40; wait'"
+service a files=stream.py exec="sh -c './stream.py c.0 1 18 & ./stream.py b.0 2 50; wait'"
 service b files=stream.py exec="./stream.py - 0 60"
 service c files=stream.py exec="./stream.py - 0 60"
 service d
-service e exec="sh -c 'sleep 6; ping -i .25 -c 20 d.0; exec sleep 60'"
+service e files=ping.sh exec="sh ping.sh"
 bottleneck west capacity=50Mb
 path a--b abw-flows=1:4Mb;4:10Mb rtt=20ms bottleneck-up=west
 path c--a abw-up=8Mb abw-down=16Mb rtt=40ms bottleneck-down=west
 path e--d abw=12Mb rtt=10ms bottleneck-up=west
 at 30s a--b set abw-flows=1:4Mb;4:13Mb
+at 41s west set capacity=20Mb queue=20KB
 expect throughput a c > 90% of plan from 6s to 16s
 at 60s quit
+"""
+PINGS = """\
+sleep 6; ping -i .25 -c 20 d.0
+sleep 32; ping -i .25 -c 20 d.0
+sleep 60
 """
 
 
@@ -39,10 +45,17 @@ at 60s quit
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shared")
     (folder / "exp.tdl").write_text(EXPERIMENT)
+    (folder / "ping.sh").write_text(PINGS)
     (folder / "stream.py").write_bytes(STREAM.read_bytes())
     (folder / "stream.py").chmod(0o755)
     tstorm(folder, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
     return folder / "run"
+
+
+def trips(run: Path) -> list[float]:
+    """Of all pings, ms."""
+    said = (run / "logs/e.0.log").read_text()
+    return [float(found) for found in re.findall(r"time=([\d.]+) ms", said)]
 
 
 def test_flows_of_both_paths_get_what_there_is_for_all(run: Path) -> None:
@@ -60,10 +73,32 @@ def test_what_is_left_alone_has_its_own_table(run: Path) -> None:
 
 
 def test_pings_of_a_path_wait_behind_the_flows_of_others(run: Path) -> None:
-    said = (run / "logs/e.0.log").read_text()
-    trips = [float(found) for found in re.findall(r"time=([\d.]+) ms", said)]
-    assert len(trips) > 10
-    assert max(trips) > 30
+    assert max(trips(run)[:20]) > 30
+
+
+def test_a_queue_that_an_event_makes_short_delays_no_longer_than_it_holds(run: Path) -> None:
+    """20 KB at 20 Mb/s are 8 ms, beside the round trip of 10 ms."""
+    found = trips(run)[20:]
+    assert len(found) > 15
+    assert max(found) <= 18.7
+    assert max(found) > 12
+
+
+def test_samples_of_all_its_links_have_the_queue_of_now(run: Path) -> None:
+    """Also those of links of which nothing moves."""
+    lines = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
+    columns = lines[0]["columns"]["links"]
+    place = columns.index("backlog_bytes")
+    plan = json.loads((run / "plan/topology.json").read_text())
+    shared = {i for i, link in enumerate(plan["links"]) if link.get("neck") == "west"}
+    last: dict[int, int] = {}
+    seen = 0
+    for line in lines[1:]:
+        now = {row[0]: row[place] for row in line["links"] if row[0] in shared}
+        last |= now
+        seen += len(now) == len(shared)
+        assert len(set(last.values())) <= 1, line["at_ns"]
+    assert seen > 100
 
 
 def test_the_verdict_knows_of_it(run: Path) -> None:

@@ -137,18 +137,19 @@ def _drawn(found: Compilation, file: str) -> Iterator[str]:
 def _cut_off(found: Compilation, file: str) -> Iterator[str]:
     """`quickstart.tdl:8: the partition also cuts off client.0 from db.0`."""
     from runtime.say import some
-    from tdl import ast
+    from tdl import ast, some_packets
     from tdl.presentation import named
 
     steps = {step.order: step.statement for step in found.model.steps}
     for order, told in sorted(found.timeline.cut_off.items()):
         span, action = steps[order].span, steps[order].action
-        one_way = (
-            " in one direction" if isinstance(action, ast.Partition) and action.one_way else ""
-        )
+        assert isinstance(action, ast.Partition)
+        how = " in one direction" if action.one_way else ""
+        if action.only is not None:
+            how += f", for only={some_packets.written(action.only)}"
         for one in told:
             whom = some(one.whom, SHOWN_EVENTS) if one.whom else "each other"
-            said = f"the partition also cuts off {some(one.who, SHOWN_EVENTS)} from {whom}{one_way}"
+            said = f"the partition also cuts off {some(one.who, SHOWN_EVENTS)} from {whom}{how}"
             if not one.who:
                 said = "whom else the partition cuts off was not looked at: there are too many"
             yield f"{named(file, span.file)}:{span.line}: {said}"

@@ -39,7 +39,7 @@ def draw(what: Subject, link: int, suffix: str) -> Drawn:
         )
         _rates(axes[0], what, ways, rows, (begin_ns, end_ns))
         if any(rows):
-            _queues(axes[1], names, rows)
+            _queues(axes[1], names, rows, [links[way].state.neck for way in ways])
             _drops(axes[2], names, rows, (begin_ns, end_ns))
         one = links[link]
         ends = {what.plan.topology.nodes[node].name for node in (one.src, one.dst)}
@@ -113,11 +113,16 @@ def _down(what: Subject, way: int, end_ns: int) -> list[tuple[float, float]]:
     return found if since is None else [*found, (since / SECOND, end_ns / SECOND)]
 
 
-def _queues(axes: Any, names: Sequence[str], rows: Sequence[Rows]) -> None:
-    for name, one, colour in zip(names, rows, _COLOURS, strict=True):
+def _queues(axes: Any, names: Sequence[str], rows: Sequence[Rows], necks: Sequence[str]) -> None:
+    """Of one in a bottleneck the counters are of the queue of all its paths."""
+    labels = [
+        canvas.label(f"{name}, all of {neck}" if neck else name, 30)
+        for name, neck in zip(names, necks, strict=True)
+    ]
+    for label, one, colour in zip(labels, rows, _COLOURS, strict=True):
         xs = [at_ns / SECOND for _, at_ns, _ in one]
         ys = [row.get("backlog_bytes", 0) / 1000 for _, _, row in one]
-        axes.step(xs, ys, where="post", color=colour, linewidth=1.2, label=canvas.label(name, 30))
+        axes.step(xs, ys, where="post", color=colour, linewidth=1.2, label=label)
     most = max((row.get("backlog_bytes", 0) for one in rows for _, _, row in one), default=0)
     axes.set_ylabel("queue, kB")
     axes.set_ylim(0, max(most / 1000 * 1.1, 1))

@@ -292,7 +292,7 @@ function linkWords(name, now, traces) {
     if (now.trace) words.push(`follows ${traces[now.trace - 1]}: rate on average`);
     words.push(...RARE.filter(([field]) => now[field]).map(([field, words]) => words(now[field])));
   }
-  if (now.queue) words.push(`queue ${bytes(now.queue)}`);
+  if (now.queue) words.push(`queue ${bytes(now.queue)}${now.neck ? ` of all paths of ${now.neck}` : ""}`);
   return words;
 }
 

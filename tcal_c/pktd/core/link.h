@@ -134,6 +134,7 @@ struct link {
     bool managed;   /* a discipline is asked for, whether there is memory for it or not */
     struct link_counters count;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
+    bool neck_waited;  /* control thread: something was in its neck's queue then */
     struct link_usage told;
     counter digest;                      /* 0 without packets */
     uint64_t digest_told;                /* control thread */

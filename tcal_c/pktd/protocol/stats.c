@@ -34,11 +34,13 @@ static uint64_t neck_backlog(const struct flows *neck, const struct link_counter
     return backlog;
 }
 
-static void report_link(struct report *report, uint32_t number, const struct link_counters *c) {
+static void report_link(struct report *report, uint32_t number, struct link *link) {
     uint64_t waiting;
+    const struct link_counters *c = &link->count;
     const struct flows *neck = stage_neck(report->proto->stage, number);
     uint64_t backlog = neck ? neck_backlog(neck, c, report->now_ns, &waiting)
                             : link_backlog(c, report->now_ns, &waiting);
+    link->neck_waited = neck && backlog;
     report->count++;
     text_add(&report->lines, "%u %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", number,
              (unsigned long long)counter_get(&c->pkts), (unsigned long long)counter_get(&c->bytes),
@@ -50,15 +52,23 @@ static void report_link(struct report *report, uint32_t number, const struct lin
              (unsigned long long)waiting);
 }
 
+/* Of a link of a neck, without a packet of its own: while anything waits there, and once more. */
+static bool queue_changes(const struct report *report, uint32_t number, const struct link *link) {
+    uint64_t waiting;
+    const struct flows *neck = stage_neck(report->proto->stage, number);
+    return neck &&
+           (link->neck_waited || neck_backlog(neck, &link->count, report->now_ns, &waiting) > 0);
+}
+
 void stats_links(struct proto *p) {
     struct report report = {.proto = p, .now_ns = p->host->clock(p->host->context)};
     uint32_t links = p->stage->mode == MODE_PATHS ? 0 : p->stage->link_end;
     for (uint32_t i = 0; i < links; i++) {
         struct link *link = engine_link(p->engine, i);
         uint64_t now = link ? link_packets(&link->count) : 0;
-        if (link && now != link->reported) {
+        if (now && (now != link->reported || queue_changes(&report, i, link))) {
             link->reported = now;
-            report_link(&report, i, &link->count);
+            report_link(&report, i, link);
         }
     }
     finish(&report);

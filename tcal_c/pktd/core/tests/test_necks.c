@@ -220,7 +220,7 @@ static void links_share_a_queue(void) {
     offer(sim, sim->now_ns, 3, 400);
     sim_do(sim, "stats links");
     const char *answer = sim_ask(sim, "stats links");
-    CHECK(strncmp(answer, "ok 0", 4) == 0);
+    CHECK(strncmp(answer, "ok 2", 4) == 0); /* though nothing has moved */
     offer(sim, sim->now_ns, 3, 8);
     char told[8192];
     snprintf(told, sizeof told, "%s", sim_ask(sim, "stats links"));
@@ -253,8 +253,14 @@ static void a_link_that_goes_down_loses_its_own(void) {
         if (i == 1) {
             sim_do(sim[i], "set 0 up=0");
             sim_commit(sim[i]);
+            CHECK(sim_stat(sim[i], "stats links", "0 ", 8) > 0);
         }
         sim_run(sim[i], t0 + 1000 * MS);
+        if (i == 1) { /* nothing of it has moved, and what was told of the queue is over */
+            const char *told = sim_ask(sim[i], "stats links");
+            CHECK(strncmp(told, "ok 3\n0 ", 7) == 0 && strstr(told, " 0 0\n2 "));
+            CHECK_TEXT(sim_ask(sim[i], "stats links"), "ok 0");
+        }
         for (size_t k = 0; k < sim[i]->count; k++) {
             kept[i] += sim[i]->delivery[k].port == 0; /* from node 1 */
         }
