@@ -283,8 +283,8 @@ class Resolver:
         if selector.name is not None and not self._is_called(selector):
             name = selector.name.text
             guess = declared.guesses.nearest(name, list(declared.called))
-            hint = f"did you mean {guess!r}?" if guess else f"a link's own name is name={name}"
-            self.sink.error("TS0202", selector.name.span, f"no link is called {name!r}", hint)
+            advice = f"did you mean {guess!r}?" if guess else f"a link is called so by name={name}"
+            self.sink.error("TS0202", selector.name.span, f"no link is called {name!r}", advice)
             return
         at = (declared.at.get(name, ()) for name in (a, b))
         near = dict.fromkeys(islice(declared.pairs.get((a, b)) or merge(*at), 6))

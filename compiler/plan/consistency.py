@@ -135,9 +135,7 @@ def _links(found: types.Topology, place: Place) -> None:
     for index, link in enumerate(links):
         if link.src >= len(nodes) or link.dst >= len(nodes) or link.src == link.dst:
             place.fail(f"link {index} has an end that is no other node")
-        _, _, called = types.named_direction(link.name)
-        if link.name != types.direction_name(nodes[link.src].name, nodes[link.dst].name, called):
-            place.fail(f"link {index} must be called after its ends")
+        called = called_after_ends(link, index, nodes, place)
         if called and (called in elements or not _NAME.fullmatch(called)):
             place.fail(f"link {index} is called {called!r:.60}, which is no name for a link")
         other = links[index ^ 1]
@@ -149,9 +147,21 @@ def _links(found: types.Topology, place: Place) -> None:
         if not follows(link.state, found):
             place.fail(f"{link.name} is not what a trace or delays of the plan have")
         beside = between.setdefault((link.src, link.dst), set())
-        if called in beside or (beside and "" in {called, *beside}):
-            place.fail(f"{link.name} is not told from another link between its ends")
+        if called in beside:
+            place.fail(f"{link.name} appears twice")
+        if beside and "" in {called, *beside}:
+            place.fail(f"{link.name} is one of several between its ends, and one has no name")
         beside.add(called)
+
+
+def called_after_ends(
+    link: types.Link, index: int, nodes: Sequence[types.Node], place: Place
+) -> str:
+    """What it is called besides."""
+    _, _, called = types.named_direction(link.name)
+    if link.name != types.direction_name(nodes[link.src].name, nodes[link.dst].name, called):
+        place.fail(f"link {index} must be called after its ends")
+    return called
 
 
 def event(found: types.Event, last: types.Event | None, end_ns: int, place: Place) -> None:

@@ -13,12 +13,12 @@ def link_of(topology: Topology, name: str) -> int:
     """The direction from A to B; a service with one instance stands for it. Of several between
     the two the first that is declared, unless it is named. Usage error."""
     single = {one.name: f"{one.name}.0" for one in topology.services if one.replicas == 1}
-    src, dst, called = named_direction(name.replace("--", "->"))
-    ends = [single.get(end.strip(), end.strip()) for end in (src, dst)]
-    wanted = direction_name(*ends, called.strip())
+    src, dst, called = (word.strip() for word in named_direction(name.replace("--", "->")))
+    src, dst = single.get(src, src), single.get(dst, dst)
+    wanted = direction_name(src, dst, called)
     for number, link in enumerate(topology.links):
         a, b, its = named_direction(link.name)
-        if ([a, b] == ends and called.strip() in ("", its)) or (name.strip() == its and not dst):
+        if ((a, b) == (src, dst) and called in ("", its)) or (its and its == name.strip()):
             return number
     known = [link.name.replace("->", "--") for link in topology.links]
     hint = did_you_mean(wanted.replace("->", "--"), known)
