@@ -285,10 +285,10 @@ def _told_apart(first: ast.LinkStatement, second: ast.LinkStatement) -> str:
         every = link_name(replace(wider[0], name=None))
         return f"`{every}` links every instance: leave one of the two out, or give each a name="
     if first.name is not None:
-        return "several links are told apart by their names: add name=…, which no other has"
+        return "several links are told apart by names: add name=…, which nothing else has"
     if second.name is not None:
         return f"give the link on {ast.said(first.span.place)} a name, too: add name=… to it"
-    return "several links are told apart by their names: add name=fast to one and name=slow …"
+    return "several links are told apart by names: add name=fast to one, name=slow to the other"
 
 
 def _single(link: ast.LinkStatement) -> bool:

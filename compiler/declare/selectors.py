@@ -230,8 +230,9 @@ class Resolver:
         called = f"{selector.name.text}:" if selector.name else ""
         label = f"{called}{_label(a)}{arrow}{_label(b)}"
         services = [end for end in (a, b) if end.index is None and self._is_service(end)]
-        what = f"links of {label!r}" if services else f"{label!r}"
-        return Selection(what, links=links, named=True, single=not services)
+        single = not services and len(links) == 1
+        what = f"{label!r}" if single else f"links of {label!r}"
+        return Selection(what, links=links, named=True, single=single)
 
     def _is_called(self, selector: ast.LinkSelector) -> bool:
         return selector.name is None or selector.name.text in self.declared.called
