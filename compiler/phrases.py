@@ -55,5 +55,6 @@ def end_name(name: ast.Name, index: int | None) -> str:
 
 
 def link_name(link: ast.LinkStatement) -> str:
-    """A declared link as its statement names it: `server--s1`, `server.3--s1`."""
-    return f"{end_name(link.a, link.a_index)}--{end_name(link.b, link.b_index)}"
+    """A declared link as events can name it: `server--s1`, `server.3--s1`, `fast:server--s1`."""
+    called = "" if link.name is None else f"{link.name.text}:"
+    return f"{called}{end_name(link.a, link.a_index)}--{end_name(link.b, link.b_index)}"

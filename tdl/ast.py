@@ -276,6 +276,7 @@ class LinkStatement:
     neck_down: Name | None = None
     trace_up: TraceFile | None = None
     trace_down: TraceFile | None = None
+    name: Name | None = None  # of `name=`, which no other link and no element has
 
     @property
     def is_mesh(self) -> bool:
@@ -304,12 +305,14 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class LinkSelector:
-    """`a--b` (both directions) or `a->b` (`directed`). Ends may be instances."""
+    """`a--b` (both directions) or `a->b` (`directed`). Ends may be instances. With `name`, as in
+    `fast:a->b`, the one of several links between them that is called so."""
 
     a: Element
     b: Element
     directed: bool
     span: Span
+    name: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,13 @@ class Actions(MemberActions, FigureActions, PathActions):
 
     direction = pair
 
+    def named_pair(self, label: Token, a: Token, dash: Token, b: Token) -> ast.LinkSelector:
+        called = label.text.removesuffix(":")
+        given = ast.Name(called, label.part(0, len(called)))
+        return replace(self.pair(a, dash, b), name=given, span=cover(label, b))
+
+    named_direction = named_pair
+
     def entities(self, found: list[ast.Selector]) -> tuple[ast.Selector, ...]:
         return tuple(found)
 

@@ -193,6 +193,8 @@ def _link(node: ast.LinkStatement) -> list[str]:
     way = "->" if node.directed else "--"
     verb = "link" if node.path is None else "path"
     words = [verb, f"{_end(node.a, node.a_index)}{way}{_end(node.b, node.b_index)}"]
+    if node.name is not None:
+        words.append(f"name={node.name.text}")
     if node.path is not None:
         words += _path(node.path) + _necks(node)
     for word, (kind, field, _) in LINK_WORDS.items():
@@ -355,7 +357,7 @@ def _clause(node: ast.Dynamic) -> list[str]:
 
 
 def format_selector(selector: ast.Selector) -> str:
-    """`server.3`, `a--b`, `a->b`, `tags=x;y`, or nothing for everything."""
+    """`server.3`, `a--b`, `a->b`, `fast:a--b`, `tags=x;y`, or nothing for everything."""
     match selector:
         case ast.Everything():
             return ""
@@ -363,7 +365,8 @@ def format_selector(selector: ast.Selector) -> str:
             return _end(selector.name, selector.index)
         case ast.LinkSelector():
             arrow = "->" if selector.directed else "--"
-            return format_selector(selector.a) + arrow + format_selector(selector.b)
+            called = "" if selector.name is None else f"{selector.name.text}:"
+            return called + format_selector(selector.a) + arrow + format_selector(selector.b)
         case ast.Tagged():
             return "tags=" + ";".join(tag.text for tag in selector.tags)
 

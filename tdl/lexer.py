@@ -218,7 +218,7 @@ class _Scanner:
         elif kind == "CONTINUE":
             self.line += 1
             self.line_start = match.end()
-        elif kind == "INSTANCE":
+        elif kind == "INSTANCE" or kind == "LABEL":
             self._add(kind, match.group("NAME") + word, match.start("NAME"))
         elif kind == "KEY_AHEAD":
             self.mode = self.plain

@@ -180,6 +180,7 @@ class StaticActions(RunningActions):
                 directed=directed,
                 back=None,
                 path=None,
+                name=self._link_name(found.get("name")),
                 neck_up=None,
                 neck_down=None,
                 trace_up=trace_up,
@@ -189,6 +190,10 @@ class StaticActions(RunningActions):
         )
 
     link_arrow = link
+
+    def _link_name(self, prop: WrittenProperty | None) -> ast.Name | None:
+        token = None if prop is None else self.single(prop, ("NAME",), "a name such as fast")
+        return None if token is None else name(token)
 
     def link_ends(self, a: Token, b: Token, *, directed: bool) -> tuple[ast.Element, ast.Element]:
         ends = self.element(a), self.element(b)

@@ -188,7 +188,8 @@ def _missing_value(place: _Place) -> Diagnostic | None:
     if place.token is None or place.token.type in ("KEY", "TAGS", "FLAG", "SEMI"):
         return place.error("TS0016", f"{name} has no value", None, before.span)
     if place.token.text in RESERVED:
-        return place.error("TS0016", f"{name} has no value", None, before.span)
+        hint = f"'{place.token.text}' is a word of the language and no value"
+        return place.error("TS0016", f"{name} has no value", hint, before.span)
     return None
 
 

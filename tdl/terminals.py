@@ -16,6 +16,7 @@ WORDS_FOR = {
     "TAGS": "tags=…",
     "DASH": "'--'",
     "ARROW": "'->'",
+    "LABEL": "",
     "SEMI": "';'",
     "COMMA": "','",
     "OPEN": "'['",

@@ -288,7 +288,7 @@ PATH_PROPERTIES = (
 )
 BOTTLENECK_PROPERTIES = ("capacity", "queue")
 SET_PROPERTIES = tuple(LINK_WORDS)
-LINK_PROPERTIES = (*SET_PROPERTIES, "tags", "network")
+LINK_PROPERTIES = (*SET_PROPERTIES, "name", "tags", "network")
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")
 ROUTINGS = ("delay", "hops", "direct", "ecmp")
 NETWORKS = ("dual", "ipv4", "ipv6")

@@ -25,17 +25,21 @@ def declared_at(plan: Plan, link: str) -> tuple[str, int]:
     """File and line that declare a link direction such as `pg.0->s1`, or without one how packets
     are routed; line 0 if none does."""
     from compiler.declare.common import with_common_links
+    from compiler.plan.types import named_direction
     from compiler.sources import RecordedFiles
     from tdl import ast
     from tdl.parser import parse_partial
 
-    ends = [end.partition(".") for end in link.split("->")]
+    src, dst, called = named_direction(link)
+    ends = [end.partition(".") for end in (src, dst)]
     wanted = [(name, int(index) if index else None) for name, _, index in ends]
     file = parse_partial(plan.source, RecordedFiles(plan), plan.params).file
     for statement in with_common_links(file).statements:
         if isinstance(statement, ast.Routing) and not link:
             return statement.span.place
         if isinstance(statement, ast.LinkStatement):
+            if called != (statement.name.text if statement.name else ""):
+                continue
             found = [
                 (statement.a.text, statement.a_index),
                 (statement.b.text, statement.b_index),

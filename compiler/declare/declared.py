@@ -36,6 +36,7 @@ class Declared:
     necks: dict[str, DeclaredBottleneck] = field(default_factory=dict)  # bottlenecks
     links: list[ast.LinkStatement] = field(default_factory=list)
     pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # both ways -> links
+    called: dict[str, int] = field(default_factory=dict)  # by name= -> its link
     broken: set[tuple[str, str]] = field(default_factory=set)  # both orientations
     doubtful: set[str] = field(default_factory=set)  # declared twice: which one is meant?
     tags: dict[str, None] = field(default_factory=dict)
@@ -141,6 +142,8 @@ def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:
         kind, span = "bridge", found.bridges[name.text].name.span
     elif name.text in found.necks:
         kind, span = "bottleneck", found.necks[name.text].statement.span
+    elif name.text in found.called:
+        kind, span = "link", found.links[found.called[name.text]].span
     else:
         return True
     if found.knows(name.text):
@@ -162,12 +165,13 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
     ]
     if all(known) and link.directed and _other_half(found, link):
         return
+    is_new = link.name is None or _is_new(found, link.name, sink)
     first = _linked_already(found, link) if all(known) else None
     if first is not None:
         other = found.links[first]
-        ends = " and ".join(repr(end) for end in link_name(link).split("--"))
+        ends = " and ".join(repr(end) for end in link_name(replace(link, name=None)).split("--"))
         message = f"{ends} are linked already, on {ast.said(other.span.place)}"
-        sink.error("TS0108", link.span, message, _one_way(other, link))
+        sink.error("TS0108", link.span, message, _told_apart(other, link))
     elif a == b and a in found.bridges:
         message, hint = f"this link goes from {a!r} to itself", "name another end"
         owner = found.services.get(a.removesuffix("-share"))
@@ -184,6 +188,8 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
             found.at.setdefault(names[0], []).append(len(found.links))
         if link.directed:
             found.halves[_ends(link)] = len(found.links)
+        if link.name is not None and is_new:
+            found.called[link.name.text] = len(found.links)
         found.links.append(link)
         return
     found.broken.update(((a, b), (b, a)))
@@ -249,7 +255,8 @@ def _known_end(found: Declared, name: ast.Name, index: int | None, sink: Sink) -
 
 def _other_half(found: Declared, link: ast.LinkStatement) -> bool:
     """Whether a `link b->a` stands before this `link a->b`: then they are one link."""
-    position = found.halves.pop(_ends(link)[::-1], None)
+    there, back, called = _ends(link)
+    position = found.halves.pop((back, there, called), None)
     if position is None:
         return False
     first = found.links[position]
@@ -258,7 +265,8 @@ def _other_half(found: Declared, link: ast.LinkStatement) -> bool:
 
 
 def _ends(link: ast.LinkStatement) -> tuple[object, ...]:
-    return (link.a.text, link.a_index), (link.b.text, link.b_index)
+    called = link.name.text if link.name else ""
+    return (link.a.text, link.a_index), (link.b.text, link.b_index), called
 
 
 def _half(link: ast.LinkStatement, sink: Sink) -> None:
@@ -267,16 +275,20 @@ def _half(link: ast.LinkStatement, sink: Sink) -> None:
     sink.error("TS0119", link.span, message, f"add it, or write {a}--{b} for both directions")
 
 
-def _one_way(first: ast.LinkStatement, second: ast.LinkStatement) -> str:
+def _told_apart(first: ast.LinkStatement, second: ast.LinkStatement) -> str:
+    if first.path or second.path:
+        return "a path is all that lies between its ends: leave one of the two out"
     wider = [link for link in (first, second) if link.a_index is None or link.b_index is None]
     if first.span.place == second.span.place:
         return "a loop over pairs takes each of them once: for i < j in 0..3 {"
     if link_name(first) != link_name(second) and wider and _single(first) + _single(second):
-        return f"`{link_name(wider[0])}` links every instance: leave one of the two out"
-    return (
-        "packets take one way only: give it the rate of all; another, over a bridge, is used while "
-        "this one is down"
-    )
+        every = link_name(replace(wider[0], name=None))
+        return f"`{every}` links every instance: leave one of the two out, or give each a name="
+    if first.name is not None:
+        return "several links are told apart by names: add name=…, which nothing else has"
+    if second.name is not None:
+        return f"give the link on {ast.said(first.span.place)} a name, too: add name=… to it"
+    return "several links are told apart by names: add name=fast to one, name=slow to the other"
 
 
 def _single(link: ast.LinkStatement) -> bool:
@@ -287,7 +299,8 @@ _EVERY, _ANY = "every", "any"
 
 
 def _linked_already(found: Declared, link: ast.LinkStatement) -> int | None:
-    """The first link that shares a pair of nodes with this one; remembers this one if none does.
+    """The first link that shares a pair of nodes with this one, unless both have names; remembers
+    this one if none does.
 
     Each link is kept under its two ends (an instance, or every instance), and with either or both
     of them replaced by "any", so that one question finds what overlaps among any number of links.
@@ -295,17 +308,19 @@ def _linked_already(found: Declared, link: ast.LinkStatement) -> int | None:
     one = (link.a.text, _EVERY if link.a_index is None else link.a_index)
     two = (link.b.text, _EVERY if link.b_index is None else link.b_index)
     (a, i), (b, k) = sorted((one, two), key=lambda end: (end[0], str(end[1])))
+    has_name = link.name is not None
     hits = [
-        found.taken[a, left, b, right]
+        found.taken[named, a, left, b, right]
+        for named in ((False,) if has_name else (False, True))
         for left in ((_ANY,) if i == _EVERY else (i, _EVERY))
         for right in ((_ANY,) if k == _EVERY else (k, _EVERY))
-        if (a, left, b, right) in found.taken
+        if (named, a, left, b, right) in found.taken
     ]
     if hits:
         return min(hits)
     for left in (i, _ANY):
         for right in (k, _ANY):
-            found.taken.setdefault((a, left, b, right), len(found.links))
+            found.taken.setdefault((has_name, a, left, b, right), len(found.links))
     return None
 
 
@@ -332,6 +347,12 @@ def _collect_tags(found: Declared, sink: Sink) -> None:
         _add_tags(found, link.tags, sink)
     for bridge in found.bridges.values():
         _add_tags(found, bridge.tags, sink)
+    for name, position in found.called.items():
+        if name in found.tags:
+            own = found.links[position].name
+            assert own is not None
+            message = f"{name!r} is the name of a link, and a tag"
+            sink.error("TS0101", own.span, message, "give the link another name")
 
 
 def _add_tags(found: Declared, tags: Iterable[ast.Name], sink: Sink) -> None:

@@ -120,6 +120,8 @@ class Resolver:
         name = element.name.text
         if self.declared.knows(name) and element.index is None:
             return self.named(name)
+        if name in self.declared.called:
+            return self._named_link(element)
         if name in self.declared.services:
             node = self._instance(element)
             if node is None:
@@ -153,6 +155,20 @@ class Resolver:
         what = f"the bottleneck {name!r}"
         return Selection(what, links=found, neck=name, named=True, single=True)
 
+    def _named_link(self, element: ast.Element) -> Selection | None:
+        """Both directions, as its statement is written."""
+        name = element.name.text
+        position = self.declared.called[name]
+        if element.index is not None:
+            link = link_name(self.declared.links[position])
+            message = f"{name!r} is a link and has no instances"
+            self.sink.error("TS0203", element.span, message, f"write `{name}`, or `{link}`")
+            return None
+        pairs = self.layout.pairs[position]
+        what = f"{name!r}" if len(pairs) == 1 else f"links of {name!r}"
+        links = tuple((2 * pair, 2 * pair + 1) for pair in pairs)
+        return Selection(what, links=links, named=True, single=len(pairs) == 1)
+
     def _instance(self, element: ast.Element) -> int | None:
         name = element.name.text
         nodes = self.layout.instances[self.layout.service_of[name]]
@@ -172,6 +188,8 @@ class Resolver:
     def _unknown(self, element: ast.Element) -> None:
         name = element.name.text
         message = f"{name!r} is neither a service nor a bridge of this file"
+        if self.declared.called:
+            message = f"{name!r} is neither a service, a bridge nor a link of this file"
         self.sink.error("TS0201", element.span, message, self._unknown_hint(name, element.index))
 
     def _unknown_hint(self, name: str, index: int | None) -> str | None:
@@ -184,7 +202,7 @@ class Resolver:
         if service != name and service in self.declared.services:
             number = name[len(service) :]
             return f"instances have a dot: {service}.{number}, and several {service}.[0..{number}]"
-        known = [*self.declared.names(), *self.declared.necks]
+        known = [*self.declared.names(), *self.declared.necks, *self.declared.called]
         near = self.declared.guesses.nearest(name, known)
         if near is not None:
             return f"did you mean {near!r}?"
@@ -195,7 +213,8 @@ class Resolver:
 
     def _link(self, selector: ast.LinkSelector) -> Selection | None:
         a, b = selector.a, selector.b
-        key = (a.name.text, a.index, b.name.text, b.index, selector.directed)
+        called = selector.name.text if selector.name else ""
+        key = (called, a.name.text, a.index, b.name.text, b.index, selector.directed)
         if key not in self._known:
             found = self._find_link(selector)
             if found is None:
@@ -211,7 +230,7 @@ class Resolver:
                 self._unknown(end)
         if missing:
             return None
-        if (a.name.text, b.name.text) not in self.declared.pairs:
+        if (a.name.text, b.name.text) not in self.declared.pairs or not self._is_called(selector):
             self._no_link(selector)
             return None
         first, second = self._end(a), self._end(b)
@@ -225,10 +244,15 @@ class Resolver:
         if selector.directed:
             links = tuple((there,) for there, _ in pairs)
         arrow = "->" if selector.directed else "--"
-        label = f"{_label(a)}{arrow}{_label(b)}"
+        called = f"{selector.name.text}:" if selector.name else ""
+        label = f"{called}{_label(a)}{arrow}{_label(b)}"
         services = [end for end in (a, b) if end.index is None and self._is_service(end)]
-        what = f"links of {label!r}" if services else f"{label!r}"
-        return Selection(what, links=links, named=True, single=not services)
+        single = not services and len(links) == 1
+        what = f"{label!r}" if single else f"links of {label!r}"
+        return Selection(what, links=links, named=True, single=single)
+
+    def _is_called(self, selector: ast.LinkSelector) -> bool:
+        return selector.name is None or selector.name.text in self.declared.called
 
     def _is_service(self, end: ast.Element) -> bool:
         return end.name.text in self.declared.services
@@ -245,6 +269,8 @@ class Resolver:
         """There and back, of every link between these nodes, in the order of declaration."""
         found: list[tuple[int, int]] = []
         for position in self.declared.pairs[selector.a.name.text, selector.b.name.text]:
+            if selector.name and self.declared.called[selector.name.text] != position:
+                continue
             link = self.declared.links[position]
             rows = self._nodes_of(link.a.text, link.a_index)
             columns = self._nodes_of(link.b.text, link.b_index)
@@ -272,11 +298,19 @@ class Resolver:
         if (a, b) in self.declared.broken:
             return
         declared = self.declared
+        if selector.name is not None and not self._is_called(selector):
+            name = selector.name.text
+            guess = declared.guesses.nearest(name, list(declared.called))
+            advice = f"did you mean {guess!r}?" if guess else f"a link is called so by name={name}"
+            self.sink.error("TS0202", selector.name.span, f"no link is called {name!r}", advice)
+            return
         at = (declared.at.get(name, ()) for name in (a, b))
         near = dict.fromkeys(islice(declared.pairs.get((a, b)) or merge(*at), 6))
         some = [link_name(declared.links[position]) for position in islice(near, 3)]
         hint = f"there is {', '.join(f'`{name}`' for name in some)}" if some else None
-        message = f"there is no link between {_label(selector.a)!r} and {_label(selector.b)!r}"
+        called = f" {selector.name.text!r}" if selector.name else ""
+        ends = f"{_label(selector.a)!r} and {_label(selector.b)!r}"
+        message = f"there is no link{called} between {ends}"
         self.sink.error("TS0202", selector.span, message, hint)
 
     # --- tags and everything -------------------------------------------------------------------

@@ -27,6 +27,7 @@ from compiler.plan.types import (
     PlannedTrace,
     Service,
     Topology,
+    direction_name,
 )
 from tdl import ast
 from tdl.words import LINK_WORDS
@@ -193,11 +194,12 @@ def _links(
 ) -> Iterator[Link]:
     """Both directions between each two nodes that the statement stands for."""
     (there, back), tags = _states(link), texts(link.tags)
+    called = "" if link.name is None else link.name.text
     for position, a in enumerate(_ends(ends, link.a.text, link.a_index)):
         others = _ends(ends, link.b.text, link.b_index)
         for b in others[position + 1 :] if link.is_mesh else others:
             for src, dst, state in ((a, b, there), (b, a, back)):
-                name = f"{src}->{dst}"
+                name = direction_name(src, dst, called)
                 yield Link(name, node_of[src], node_of[dst], link_seed(seed, name), tags, state)
 
 

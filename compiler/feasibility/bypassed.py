@@ -213,7 +213,7 @@ class Bypassed:
             message = f"no packet ever takes {link_name(statement)!r}"
             message += self._why(direction, way) + self._how_far()
             hint = "leave it out"
-            if self._topology.routing == "delay" and way:
+            if self._topology.routing == "delay" and len(way) > 1:
                 hint = "`routing direct` takes a link wherever there is one; or leave it out"
             sink.warning("TS0925", statement.span, message, hint)
         if len(left) > MOST:
@@ -223,13 +223,13 @@ class Bypassed:
 
     def _way_instead(self, direction: int) -> list[int]:
         """The links that are taken at 0 s from one of its ends to the other, where that is easily
-        seen: several, or none."""
+        seen: several, or one beside it, or none."""
         core, ends = self._core, self._topology.links[direction]
         column = core.column_of[ends.dst]
         if column < 0 or not self._first:
             return []
         way = [link for link, _ in self._way(self._first, core.row_of[ends.src], column)]
-        return way if len(way) > 1 else []
+        return way if direction not in way else []
 
     def _why(self, direction: int, way: Sequence[int]) -> str:
         if not way:
@@ -238,7 +238,8 @@ class Bypassed:
         ends = topology.links[direction]
         first, last = topology.nodes[ends.src].name, topology.nodes[ends.dst].name
         nodes = [topology.nodes[topology.links[link].dst].name for link in way[:-1]]
-        said = f": from {first} to {last} they go by {', '.join(nodes)}"
+        by = ", ".join(nodes) or topology.links[way[0]].name
+        said = f": from {first} to {last} they go by {by}"
         takes_ns = sum(topology.links[link].state.delay_ns for link in way)
         if takes_ns <= ends.state.delay_ns:  # else events at 0 s have changed one of them
             said += f" in {moment(takes_ns)}, not {moment(ends.state.delay_ns)}"

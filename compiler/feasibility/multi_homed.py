@@ -24,15 +24,15 @@ _SHOWN = 3  # bridges that the message names
 
 def warn(model: Model, sink: Sink) -> None:
     declared = model.declared
-    homes: dict[str, list[str]] = {}
+    homes: dict[str, dict[str, None]] = {}
     for link in declared.links:
         for name, bridge in _home(declared, link):
-            homes.setdefault(name, []).append(bridge)
+            homes.setdefault(name, {})[bridge] = None
     known = set(_known(declared))
     for name, bridges in homes.items():
         replicas = model.topology.services[model.layout.service_of[name]].replicas
         if replicas > 1 and len(bridges) > 1 and name not in known:
-            _report(declared.services[name], bridges, replicas, sink)
+            _report(declared.services[name], list(bridges), replicas, sink)
 
 
 def _home(declared: Declared, link: ast.LinkStatement) -> Iterator[tuple[str, str]]:
@@ -46,6 +46,7 @@ def _home(declared: Declared, link: ast.LinkStatement) -> Iterator[tuple[str, st
 def _known(declared: Declared) -> Iterator[str]:
     """Services of which an event names a link as a whole."""
     tags: set[str] = set()
+    called: set[str] = set()
     for statement in declared.dynamics:
         selector = statement.selector
         if isinstance(selector, ast.LinkSelector):
@@ -54,8 +55,11 @@ def _known(declared: Declared) -> Iterator[str]:
                     yield end.name.text
         elif isinstance(selector, ast.Tagged):
             tags.update(tag.text for tag in selector.tags)
+        elif isinstance(selector, ast.Element):
+            called.add(selector.name.text)
     for link in declared.links:
-        if not tags.isdisjoint(tag.text for tag in link.tags):
+        named = link.name is not None and link.name.text in called
+        if named or not tags.isdisjoint(tag.text for tag in link.tags):
             yield from (link.a.text, link.b.text)
 
 

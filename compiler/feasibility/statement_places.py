@@ -9,7 +9,7 @@ from compiler.declare.actions import RULES
 from compiler.declare.model import Model
 from compiler.expand.world import NOBODY
 from compiler.plan.event_kinds import KINDS
-from compiler.plan.types import Event
+from compiler.plan.types import Event, named_direction
 from tdl import ast
 
 _MAKERS: dict[str, list[type]] = {
@@ -41,10 +41,12 @@ class Makers:
 
 def _names(selector: ast.Selector, target: str) -> bool:
     """Whether a selector has the very names of an event's target."""
+    a, b, called = named_direction(target)
     if isinstance(selector, ast.Element):
-        return _is(selector, target)
-    if isinstance(selector, ast.LinkSelector) and "->" in target:
-        a, b = target.split("->")
+        return _is(selector, target) or selector.name.text == called
+    if isinstance(selector, ast.LinkSelector) and b:
+        if selector.name is not None and selector.name.text != called:
+            return False
         ways = ((a, b), (b, a))
         return any(_is(selector.a, one) and _is(selector.b, other) for one, other in ways)
     return False

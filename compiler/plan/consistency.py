@@ -128,24 +128,40 @@ def _addresses(nodes: Sequence[types.Node], instances: int, place: Place) -> Non
 def _links(found: types.Topology, place: Place) -> None:
     nodes, links = found.nodes, found.links
     names = {node.name for node in nodes}
+    elements = names | {service.name for service in found.services}
     if len(links) % 2:
         place.fail("a link has only one direction")
-    pairs: set[tuple[int, int]] = set()
+    between: dict[tuple[int, int], set[str]] = {}  # what links between these two are called
     for index, link in enumerate(links):
         if link.src >= len(nodes) or link.dst >= len(nodes) or link.src == link.dst:
             place.fail(f"link {index} has an end that is no other node")
-        if link.name != f"{nodes[link.src].name}->{nodes[link.dst].name}":
-            place.fail(f"link {index} must be called after its ends")
+        called = called_after_ends(link, index, nodes, place)
+        if called and (called in elements or not _NAME.fullmatch(called)):
+            place.fail(f"link {index} is called {called!r:.60}, which is no name for a link")
         other = links[index ^ 1]
-        if (link.src, link.dst) != (other.dst, other.src):
+        ends = (other.dst, other.src, called)
+        if (link.src, link.dst, types.named_direction(other.name)[2]) != ends:
             place.fail(f"link {index} and {index ^ 1} are not the directions of one link")
         if not is_sound(link.state.only, names):
             place.fail(f"{link.name} has a class of packets that there are none of")
         if not follows(link.state, found):
             place.fail(f"{link.name} is not what a trace or delays of the plan have")
-        if (link.src, link.dst) in pairs:
+        beside = between.setdefault((link.src, link.dst), set())
+        if called in beside:
             place.fail(f"{link.name} appears twice")
-        pairs.add((link.src, link.dst))
+        if beside and "" in {called, *beside}:
+            place.fail(f"{link.name} is one of several between its ends, and one has no name")
+        beside.add(called)
+
+
+def called_after_ends(
+    link: types.Link, index: int, nodes: Sequence[types.Node], place: Place
+) -> str:
+    """What it is called besides."""
+    _, _, called = types.named_direction(link.name)
+    if link.name != types.direction_name(nodes[link.src].name, nodes[link.dst].name, called):
+        place.fail(f"link {index} must be called after its ends")
+    return called
 
 
 def event(found: types.Event, last: types.Event | None, end_ns: int, place: Place) -> None:

@@ -137,8 +137,7 @@ class Outline:
 
     def _link(self, index: int) -> Link:
         link = link_from_json(self._links[index], self._place, index)
-        if link.name != f"{self.nodes[link.src].name}->{self.nodes[link.dst].name}":
-            self._place.fail(f"link {index} must be called after its ends")
+        consistency.called_after_ends(link, index, self.nodes, self._place)
         return link
 
 

@@ -93,12 +93,25 @@ class Link:
     The two directions of a link are neighbours: index 2k is as written, 2k+1 the other way.
     """
 
-    name: str  # 'server.0->s1'
+    name: str  # 'server.0->s1', 'fast:server.0->s1' (direction_name)
     src: int  # node
     dst: int  # node
     seed: int  # 63 bits: keys the loss and jitter draws of this direction
     tags: tuple[str, ...]
     state: LinkState  # before any event; `up` tells only the link's own state (always true)
+
+
+def direction_name(src: str, dst: str, called: str = "") -> str:
+    """The name of a link direction between these nodes; `called`: by `name=`, which tells it from
+    others between the same two."""
+    return f"{called}:{src}->{dst}" if called else f"{src}->{dst}"
+
+
+def named_direction(name: str) -> tuple[str, str, str]:
+    """Both ends of a link direction, and what it is called ('': it has no name of its own)."""
+    called, _, ends = name.rpartition(":")
+    src, _, dst = ends.partition("->")
+    return src, dst, called
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,8 @@ def _words(word: str, before: list[Token]) -> tuple[tuple[str, str], ...] | None
     first = before[0].type if before else ""
     if first == "EXPECT" or (first == "FIGURE" and len(before) > 1):  # behind a figure's name
         return expected_words(word, before)
+    if word.endswith(":"):  # in front of a link that is called so
+        return (("LABEL", word),) if words(word[:-1]) == (("NAME", word[:-1]),) else None
     return words(word)
 
 

@@ -110,6 +110,13 @@ def test_a_direction_is_declared_by_the_statement_that_says_it() -> None:
     assert [declared_at(plan, link)[1] for link in ("a.0->x", "x->a.0")] == [3, 4]
 
 
+def test_a_link_that_has_a_name_is_declared_where_that_stands() -> None:
+    text = "service a\nbridge x\nlink a--x name=p\nlink a->x name=q\nlink x->a name=q\n"
+    plan = compile_source(text).plan
+    links = ("p:a.0->x", "p:x->a.0", "q:a.0->x", "q:x->a.0")
+    assert [declared_at(plan, link)[1] for link in links] == [3, 3, 4, 5]
+
+
 def test_a_common_link_is_declared_where_its_service_has_it() -> None:
     text = "service a replicas=2 share\nbridge x\nlink a--x latency=1ms\nat 5s quit\n"
     plan = compile_source(text).plan

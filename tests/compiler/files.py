@@ -27,10 +27,10 @@ def tags(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def links(draw: st.DrawFn, a: str, b: str) -> str:
+def links(draw: st.DrawFn, a: str, b: str, name: str) -> str:
     if draw(st.booleans()):
-        return f"{draw(one_way(a, b))}\n{draw(one_way(b, a))}"
-    text = f"link {a}--{b} latency={draw(st.integers(0, 9))}"
+        return f"{draw(one_way(a, b, name))}\n{draw(one_way(b, a, name))}"
+    text = f"link {a}--{b}{name} latency={draw(st.integers(0, 9))}"
     up = draw(st.sampled_from(["", " up=1Mb", " up=10Mb", " up=10.1Mb"]))
     text += up + draw(st.sampled_from([" symmetric", " down=2Mb", ""]) if up else st.just(""))
     text += draw(st.sampled_from(["", " queue=50KB"])) + draw(tags())
@@ -38,8 +38,8 @@ def links(draw: st.DrawFn, a: str, b: str) -> str:
 
 
 @st.composite
-def one_way(draw: st.DrawFn, a: str, b: str) -> str:
-    text = f"link {a}->{b} latency={draw(st.integers(0, 9))}"
+def one_way(draw: st.DrawFn, a: str, b: str, name: str) -> str:
+    text = f"link {a}->{b}{name} latency={draw(st.integers(0, 9))}"
     text += draw(st.sampled_from(["", " up=1Mb", " rate=10Mb"]))
     return text + draw(st.sampled_from(["", " queue=50KB"])) + draw(tags())
 
@@ -51,6 +51,7 @@ class Names:
         self.services: dict[str, int | None] = {}
         self.bridges: list[str] = []
         self.pairs: list[tuple[str, str]] = []
+        self.called: dict[str, tuple[str, str]] = {}  # links with names of their own
         self.used_tags: list[str] = []
         self.placed: set[str] = set()  # services with links of single instances
 
@@ -88,7 +89,13 @@ def static_part(draw: st.DrawFn) -> tuple[list[str], Names]:
             if a < b and names.free(a, b) and draw(st.integers(0, 2)) == 0:
                 names.pairs.append((a, b))
     names.pairs = [p if draw(st.booleans()) else (p[1], p[0]) for p in names.pairs]
-    lines += [draw(links(a, b)) for a, b in names.pairs]
+    for a, b in names.pairs:
+        for _ in range(draw(st.sampled_from([1, 1, 2, 3])) if draw(st.booleans()) else 0):
+            name = f"l{len(names.called)}"
+            names.called[name] = (a, b)
+            lines.append(draw(links(a, b, f" name={name}")))
+        if (a, b) not in names.called.values():
+            lines.append(draw(links(a, b, "")))
     names.used_tags = [t for t in TAGS if any(t in line for line in lines)]
     return lines, names
 
@@ -103,14 +110,18 @@ def members(draw: st.DrawFn, names: Names) -> str:
 
 @st.composite
 def link_selector(draw: st.DrawFn, names: Names) -> str:
-    a, b = draw(st.sampled_from(names.pairs))
+    name = draw(st.sampled_from(["", *names.called])) if draw(st.booleans()) else ""
+    if name and draw(st.booleans()):
+        return name
+    a, b = names.called[name] if name else draw(st.sampled_from(names.pairs))
     if draw(st.booleans()):
         a, b = b, a
     if a in names.services and draw(st.integers(0, 3)) == 0:
         a = f"{a}.0"
     elif "." in a and draw(st.booleans()):
         a = a.partition(".")[0]
-    return f"{a}{draw(st.sampled_from(['--', '--', '->']))}{b}"
+    between = draw(st.sampled_from(["--", "--", "->"]))
+    return f"{name}:{a}{between}{b}" if name else f"{a}{between}{b}"
 
 
 @st.composite

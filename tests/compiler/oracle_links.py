@@ -58,7 +58,7 @@ class Links(State):
             self.props[ends] = after[ends]
             if args:
                 changed = True
-                self.emit("set", f"{ends[0]}->{ends[1]}", s.span.line, **args)
+                self.emit("set", ends.name, s.span.line, **args)
         if not changed:
             self.warned.append(s.span.line)
         if s.end_ns is not None:
@@ -146,7 +146,7 @@ class Links(State):
         args = {key: value for key, value in new.items() if value != self.props[ends][key]}
         self.props[ends] = new
         if args:
-            self.emit("set", f"{ends[0]}->{ends[1]}", line, **args)
+            self.emit("set", ends.name, line, **args)
 
     def keys(self, s: ast.Dynamic, ends: Direction) -> list[str]:
         """What the statement sets of this direction."""
@@ -194,7 +194,7 @@ class Links(State):
             args = {k: v for k, v in new.items() if v != self.props[ends][k]}
             self.props[ends] = new
             if args:
-                self.emit("set", f"{ends[0]}->{ends[1]}", s.span.line, **args)
+                self.emit("set", ends.name, s.span.line, **args)
         if missing:
             self.warned.append(s.span.line)
 
@@ -242,7 +242,7 @@ class Links(State):
 
     def put(self, ends: Direction, rate: int, owner: int | None, line: int) -> None:
         if self.load[ends][0] != rate:
-            self.emit("background", f"{ends[0]}->{ends[1]}", line, rate_bps=rate)
+            self.emit("background", ends.name, line, rate_bps=rate)
         self.load[ends] = (rate, owner)
 
     # --- partition, heal, quit ---
@@ -270,7 +270,7 @@ class Links(State):
         for choice in product((0, 1), repeat=len(free)):
             trial = {**side, **dict(zip(free, choice, strict=True))}
             cut = [p for p in self.links[::2] if apart(trial, p)]
-            good = [p for p in cut if self.usable(p) or self.usable((p[1], p[0]))]
+            good = [p for p in cut if self.usable(p) or self.usable(p.back)]
             cost = (len(good), len(cut) - len(good), sum(choice))
             if best is None or cost < best[0]:
                 best = (cost, trial)

@@ -18,7 +18,33 @@ KEYS = {
     "rate": "rate_bps",
     "queue": "queue_bytes",
 }
-Direction = tuple[str, str]
+
+
+class Direction(tuple[str, str]):
+    """Both ends of a link, in one order, and what the link is called."""
+
+    called: str
+
+    def __new__(cls, a: str, b: str, called: str = "") -> Direction:
+        made = super().__new__(cls, (a, b))
+        made.called = called
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Direction) and (*self, self.called) == (*other, other.called)
+
+    def __hash__(self) -> int:
+        return hash((*self, self.called))
+
+    @property
+    def back(self) -> Direction:
+        return Direction(self[1], self[0], self.called)
+
+    @property
+    def name(self) -> str:
+        return f"{self.called}:{self[0]}->{self[1]}" if self.called else f"{self[0]}->{self[1]}"
+
+
 Target = str | tuple[Direction, ...]  # an instance or bridge, or a link
 
 
@@ -133,15 +159,16 @@ class State:
 
     def _link(self, link: ast.LinkStatement) -> None:
         down = link.up_bps if link.symmetric else link.down_bps
+        called = link.name.text if link.name else ""
         for a in self._nodes_of(link.a.text, link.a_index):
             for b in self._nodes_of(link.b.text, link.b_index):
-                tags = tuple(t.text for t in link.tags)
-                if link.directed and (b, a) in self.props:  # the way back of what is there
-                    tags = (*self.link_tags[b, a], *tags)
-                    self.link_tags[a, b] = self.link_tags[b, a] = tags
-                    self._say((a, b), link, link.up_bps)
+                tags, there = tuple(t.text for t in link.tags), Direction(a, b, called)
+                if link.directed and there.back in self.props:  # the way back of what is there
+                    tags = (*self.link_tags[there.back], *tags)
+                    self.link_tags[there] = self.link_tags[there.back] = tags
+                    self._say(there, link, link.up_bps)
                     continue
-                for ends, rate in (((a, b), link.up_bps), ((b, a), down)):
+                for ends, rate in ((there, link.up_bps), (there.back, down)):
                     self.links.append(ends)
                     self.link_tags[ends] = tags
                     self.down[ends] = set()
@@ -219,14 +246,15 @@ class State:
     def links_of(self, selector: ast.Selector) -> list[tuple[Direction, ...]]:
         found: list[tuple[Direction, ...]] = []
         for there in self.links[::2]:
-            back = (there[1], there[0])
             if not isinstance(selector, ast.LinkSelector):
-                if self._covers(selector, "", self.link_tags[there]):
-                    found.append((there, back))
+                if self._covers(selector, there.called or " ", self.link_tags[there]):
+                    found.append((there, there.back))
                 continue
-            for a, b in (there, back):
-                if is_end(a, selector.a) and is_end(b, selector.b):
-                    found.append(((a, b),) if selector.directed else ((a, b), (b, a)))
+            if selector.name and selector.name.text != there.called:
+                continue
+            for one in (there, there.back):
+                if is_end(one[0], selector.a) and is_end(one[1], selector.b):
+                    found.append((one,) if selector.directed else (one, one.back))
         return found
 
     # --- primitive changes ---
@@ -243,13 +271,13 @@ class State:
 
     def block(self, ends: Direction, why: object, line: int) -> None:
         if not self.down[ends]:
-            self.emit("link_down", f"{ends[0]}->{ends[1]}", line)
+            self.emit("link_down", ends.name, line)
         self.down[ends].add(why)
 
     def unblock(self, ends: Direction, why: object, line: int) -> None:
         self.down[ends].remove(why)
         if not self.down[ends]:
-            self.emit("link_up", f"{ends[0]}->{ends[1]}", line)
+            self.emit("link_up", ends.name, line)
 
     def in_order(self, directions: list[Direction]) -> list[Direction]:
         return [ends for ends in self.links if ends in directions]

@@ -110,6 +110,46 @@ at 1s b->a set rate=8Mb
     assert queues_set == {"a.0->b.0": True, "a.1->b.0": True, **stated}
 
 
+PARALLEL = """seed 9
+service a replicas=2
+bridge s
+link a--s name=fast latency=1ms up=1Gb down=2Gb
+link s->a name=slow latency=20ms
+link a->s name=slow latency=30ms
+at 1s fast set up=3Gb
+at 1s slow:s->a.1 set loss=1%
+at 2s a.0--s leave
+"""
+
+
+def test_links_between_the_same_two_are_told_apart_by_their_names() -> None:
+    compilation = compile_source(PARALLEL)
+    topology = compilation.topology
+    assert [link.name for link in topology.links] == [
+        *("fast:a.0->s", "fast:s->a.0", "fast:a.1->s", "fast:s->a.1"),
+        *("slow:s->a.0", "slow:a.0->s", "slow:s->a.1", "slow:a.1->s"),
+    ]
+    assert len({link.seed for link in topology.links}) == 8
+    assert [link.state.delay_ns // MS for link in topology.links] == [1] * 4 + [20, 30] * 2
+    targets = [(event.at_ns, event.target) for event in compilation.events if event.args]
+    assert targets == [(10**9, f"fast:a.{i}->s") for i in range(2)] + [(10**9, "slow:s->a.1")]
+    down = [event.target for event in compilation.events if event.kind == "link_down"]
+    assert down == ["fast:a.0->s", "fast:s->a.0", "slow:s->a.0", "slow:a.0->s"]
+
+
+def test_a_partition_cuts_all_links_between_two_and_counts_them() -> None:
+    """One link to c is fewer than two to b."""
+    text = "service x\nservice y\nbridges b c\nlink x--b\nlink y--c\n"
+    text += "link b--c name=one\nlink b--c name=two\nat 1s partition {}\n"
+    for groups, cut in (
+        ("b;c", ["one:b->c", "one:c->b", "two:b->c", "two:c->b"]),
+        ("x;y", ["y.0->c", "c->y.0"]),
+        ("x;y c", ["x.0->b", "b->x.0"]),
+    ):
+        events = compile_source(text.format(groups)).events
+        assert [event.target for event in events if event.kind == "link_down"] == cut
+
+
 def test_a_mesh_grows_with_its_service() -> None:
     text = "service pg\nlink pg--pg\nat 0s pg join 2\nat 5s pg join 3\nat 9s pg--pg set loss=1%\n"
     grown = compile_source(text)

@@ -296,6 +296,45 @@ def test_the_network_is_that_of_the_moment(browser: Browser, two: Path) -> None:
     assert len(set(seen)) == 3, "before, while and after a client was cut off"
 
 
+def test_links_between_the_same_two_lie_beside_each_other(browser: Browser, tmp_path: Path) -> None:
+    """Else one of them could not be pointed at; an outage of both directions has one name."""
+    data = data_of(make(tmp_path / "run", Shape()))
+    network = data["network"]
+    there, back = network["links"][:2]
+    for link, name in enumerate((there, back)):
+        network["links"][link] = f"fibre:{name}"
+        network["links"].append(f"radio:{name}")
+        network["ends"].append(network["ends"][link])
+    for epoch in network["epochs"]:
+        of_first = [one for one in epoch["links"] if one[0] < 2]
+        epoch["links"] += [[one[0] + 4, *one[1:]] for one in of_first]
+    data["events"]["kinds"][3] = "link_down"  # for both directions
+    data["events"]["targets"][2:4] = network["links"][:2]
+    written = tmp_path / "parallel.html"
+    written.write_text(page(data))
+    browser.open(written)
+    assert browser.problems == []
+    browser.place(".drawing")
+    seen = browser.run("""(() => {
+      const [canvas, tip] = document.querySelectorAll(".drawing canvas, .drawing .tip");
+      const seen = new Set();
+      const box = canvas.getBoundingClientRect();
+      for (let x = 0; x < box.width; x += 3)
+        for (let y = 0; y < box.height; y += 3) {
+          const at = { clientX: box.left + x, clientY: box.top + y };
+          canvas.dispatchEvent(new PointerEvent("pointermove", at));
+          if (!tip.hidden) seen.add(tip.querySelector("b").textContent);
+        }
+      return [...seen];
+    })()""")
+    assert {f"{which}:{name}" for which in ("fibre", "radio") for name in (there, back)} <= {*seen}
+    browser.run("thunderstorm.view.move(35e9, true)")
+    browser.settle()
+    assert text(browser, ".said").startswith(
+        f"fibre:{there.replace('->', '--')} down from 32.000 s"
+    )
+
+
 def test_everything_can_be_had_as_csv(browser: Browser, two: Path) -> None:
     browser.open(two)
     told = browser.run(

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.properties import PROPERTIES, FlowRate, LinkState, flow_rates_text
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, Link, Node, Service, Topology
+from compiler.plan.types import Event, Link, Node, Service, Topology, direction_name
 from compiler.plan.writer import PlanContents
 
 MS = 1_000_000
 SECOND = 1_000_000_000
+# Of a declared link: both ends, the state of each direction, and what it is called.
+Wire = tuple[str, str, LinkState, LinkState] | tuple[str, str, LinkState, LinkState, str]
 PLAIN = LinkState(True, 100_000_000, MS, 0, 0, 625_000, "normal")
 
 
@@ -28,10 +30,11 @@ def service(name: str, replicas: int = 1) -> Service:
 def build(
     services: Iterable[tuple[str, int]],
     bridges: Iterable[str],
-    links: Iterable[tuple[str, str, LinkState, LinkState]],
+    links: Iterable[Wire],
     routing: str = "delay",
 ) -> Topology:
-    """`links` are between services or bridges: (a, b, state of a->b, state of b->a)."""
+    """`links` are between services or bridges: (a, b, state of a->b, state of b->a), and a name
+    where there are several between these two."""
     declared = tuple(service(name, replicas) for name, replicas in services)
     nodes: list[Node] = []
     members: dict[str, list[int]] = {}
@@ -45,16 +48,19 @@ def build(
         members[name] = [len(nodes)]
         nodes.append(Node(name, -1, "", "", ()))
     found: list[Link] = []
-    for a, b, there, back in links:
+    for wire in links:
+        a, b, there, back = wire[:4]
+        called = wire[4] if len(wire) > 4 else ""
         for x in members.get(a, []):
             for y in members.get(b, []):
-                found.append(_link(nodes, x, y, there, len(found)))
-                found.append(_link(nodes, y, x, back, len(found)))
+                found.append(_link(nodes, x, y, there, len(found), called))
+                found.append(_link(nodes, y, x, back, len(found), called))
     return Topology(declared, tuple(nodes), tuple(found), "agent:1", routing)
 
 
-def _link(nodes: list[Node], src: int, dst: int, state: LinkState, seed: int) -> Link:
-    return Link(f"{nodes[src].name}->{nodes[dst].name}", src, dst, seed, (), state)
+def _link(nodes: list[Node], src: int, dst: int, state: LinkState, seed: int, called: str) -> Link:
+    name = direction_name(nodes[src].name, nodes[dst].name, called)
+    return Link(name, src, dst, seed, (), state)
 
 
 def joins(topology: Topology) -> list[Event]:
@@ -167,7 +173,7 @@ ONE_PATH = ("delay", "delay", "hops", "direct")  # routings with one path betwee
 def random_topology(
     rnd: random.Random, services: int, bridges: int, routings: Sequence[str] = ONE_PATH
 ) -> Topology:
-    """Any mixture of single-homed, multi-homed and service-to-service links."""
+    """Any mixture of single-homed, multi-homed, parallel and service-to-service links."""
     names = rnd.sample(
         [f"{letter}{n}" for letter in "abxyz" for n in range(40)], services + bridges
     )
@@ -187,7 +193,15 @@ def random_topology(
     for _ in range(rnd.choice([0, 0, 1, 2])):
         if len(names) > 1:
             link(*rnd.sample(names, 2))
-    return build(declared, switches, links.values(), rnd.choice(routings))
+    wires: list[Wire] = []
+    for a, b, there, back in links.values():
+        others = rnd.choice([0, 0, 0, 0, 1, 2])
+        called = rnd.sample([f"p{len(wires)}-{number}" for number in range(others + 1)], others + 1)
+        wires.append((a, b, there, back, called[0]) if others else (a, b, there, back))
+        for name in called[1:]:
+            ends = (a, b) if rnd.random() < 0.5 else (b, a)
+            wires.append((*ends, rnd.choice([there, _state(rnd)]), _state(rnd), name))
+    return build(declared, switches, wires, rnd.choice(routings))
 
 
 class RandomTimeline:

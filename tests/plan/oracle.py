@@ -57,7 +57,7 @@ class Network:
     def __init__(self, topology: Topology, events: Iterable[Event], at_ns: int) -> None:
         self.topology = topology
         self.nodes, self.links = states_at(topology, events, at_ns)
-        self.graph = nx.DiGraph()
+        self.graph = nx.MultiDiGraph()
         self.graph.add_nodes_from(self.nodes)
         for link in topology.links:
             state = self.links[link.name]
@@ -70,15 +70,21 @@ class Network:
     def route(self, src: str, dst: str) -> list[str] | None:
         """The node names of the best path, by name among equals; None if there is none."""
         bridges = [name for name in self.nodes if "." not in name]
-        view = nx.DiGraph(self.graph.subgraph([*bridges, src, dst]))
+        view = nx.MultiDiGraph(self.graph.subgraph([*bridges, src, dst]))
         if self.topology.routing == "direct":
             near = set(view.predecessors(anchor := self._anchor(dst)))
-            aside = [(u, v) for u, v in view.edges if u in near and v not in (anchor, dst)]
+            aside = [one for one in view.edges if one[0] in near and one[1] not in (anchor, dst)]
             view.remove_edges_from(aside)
         try:
             return min(nx.all_shortest_paths(view, src, dst, weight="weight"))
         except nx.NetworkXNoPath:
             return None
+
+    def best(self, src: str, dst: str) -> list[str]:
+        """The names of the links from one node to the next that are as good as any of them."""
+        every = self.graph[src][dst].values()
+        least = min(one["weight"] for one in every)
+        return sorted(one["name"] for one in every if one["weight"] == least)
 
     def _anchor(self, name: str) -> str:
         """The bridge that an instance hangs behind by its only link, else itself."""
@@ -92,7 +98,7 @@ class Network:
         found = self.route(src, dst)
         if found is None:
             return (False, None, None, None, None, [])
-        names = [f"{a}->{b}" for a, b in itertools.pairwise(found)]
+        names = [self.best(a, b)[0] for a, b in itertools.pairwise(found)]
         states = [self.links[name] for name in names]
         kept = Fraction(1)
         for state in states:

@@ -68,4 +68,4 @@ def test_every_node_knows_the_next_link(case: Case) -> None:
             if route is not None:
                 [number] = state.next_links(node, dest)
                 link = topology.links[number]
-                assert link.name == f"{route[0]}->{route[1]}"
+                assert link.name == network.best(route[0], route[1])[0]

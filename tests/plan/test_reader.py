@@ -184,6 +184,10 @@ def put(*path: str | int, value: object) -> Callable[[Any], None]:
         (("links", 0, "src"), 99, "an end that is no other node"),
         (("links", 0, "src"), 4, "an end that is no other node"),
         (("links", 0, "name"), "a->b", "must be called after its ends"),
+        (("links", 0, "name"), "fast:server.0->s1", "are not the directions of one link"),
+        (("links", 0, "name"), "s2:server.0->s1", "is called 's2', which is no name for a link"),
+        (("links", 0, "name"), "a:b:server.0->s1", "is called 'a:b', which is no name"),
+        (("links", 0, "name"), ":server.0->s1", "must be called after its ends"),
         (("links", 0, "rate_bps"), -1, "link 0: rate_bps must be an integer from 0"),
         (("links", 0, "loss_ppb"), 10**9 + 1, "loss_ppb must be an integer from 0 to 1000000000"),
         (("links", 0, "distribution"), "gauss", "distribution must be one of normal"),
@@ -206,6 +210,17 @@ def test_links_come_in_pairs_and_once() -> None:
     assert "only one direction" in error.what
     error = refused(edited(TOPOLOGY, 1, lambda tree: tree["links"].extend(tree["links"][:2])))
     assert "server.0->s1 appears twice" in error.what
+
+    def beside(*names: str) -> Callable[[Any], None]:
+        def edit(tree: Any) -> None:
+            for name in names:
+                for one in (dict(link) for link in tree["links"][:2]):
+                    tree["links"].append({**one, "name": f"{name}{one['name']}"})
+
+        return edit
+
+    error = refused(edited(TOPOLOGY, 1, beside("fast:", "slow:")))
+    assert "fast:server.0->s1 is one of several between its ends" in error.what
     error = refused(edited(TOPOLOGY, 1, lambda tree: tree["links"].__delitem__(slice(0, 2))))
     assert "holds 8 links instead of the 10" in error.what
 

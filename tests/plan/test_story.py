@@ -119,7 +119,7 @@ def _links_down(plan: Plan, until: int) -> set[str]:
 
 def _fewest(plan: Plan, state: NetworkState, down: set[str], src: int, dst: int) -> int | None:
     """By networkx, over the same links; None if there is no way."""
-    graph = nx.DiGraph()
+    graph = nx.MultiDiGraph()
     graph.add_nodes_from([src, dst])
     for link in plan.topology.links:
         if link.src == src or plan.topology.nodes[link.src].service < 0:

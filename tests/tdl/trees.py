@@ -189,6 +189,7 @@ def links(draw: st.DrawFn) -> ast.LinkStatement:
         a_index=indexes[0],
         b_index=indexes[1],
         directed=directed,
+        name=draw(st.none() | names),
     )
 
 
@@ -261,7 +262,7 @@ settings = (
 elements = st.builds(ast.Element, names, st.just(NOWHERE), st.none() | st.integers(0, 99))
 tagged = st.builds(ast.Tagged, some_tags, st.just(NOWHERE))
 link_selectors = st.builds(
-    ast.LinkSelector, elements, elements, st.booleans(), st.just(NOWHERE)
+    ast.LinkSelector, elements, elements, st.booleans(), st.just(NOWHERE), st.none() | names
 ).filter(lambda link: link.a != link.b)
 selectors = st.just(ast.Everything(NOWHERE)) | elements | tagged | link_selectors
 

@@ -7,6 +7,7 @@ larger network has names of bridges, of a very large one those of the bridges wi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from tstorm.plotting.pair_picture import Drawn
 from tstorm.plotting.subject import Subject
 
 if TYPE_CHECKING:
+    from compiler.plan.types import Link
     from tstorm.plotting.node_placement import NodePlacement
     from tstorm.plotting.rings import Style
 
@@ -29,6 +31,7 @@ SMALL = 120  # instances, that have names
 MEDIUM, LARGEST = 400, 60  # bridges, that all have names; of more, those that do
 MOST_PIXELS = 12_000  # of a PNG, along its longer side
 _FONT, _FINE = 9.0, 6.0
+_BESIDE = 5.0  # points between links that join the same two nodes
 _EDGE, _TITLE, _LEAST = 12.0, 16.0, 330.0  # points: around it all, the title's height, width
 # How a direction is drawn that carries up to this share of its rate: colour, width.
 _LOADS = (
@@ -47,6 +50,9 @@ _INSTANCES = {
     DOWN: ("white", canvas.GREY),
 }
 _SAID = {UP: "instance", CUT: "instance, cut off", DOWN: "instance that is not there"}
+
+
+_Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,8 @@ def _placed(what: Subject, names: Sequence[str]) -> tuple[NodePlacement, Style, 
         else Style(line=7, dot=1.8, pitch=5.5, spoke=5, step=6, link=8, margin=6)
     )
     widths = [canvas.width(name, font) if name else 0.0 for name in names]
-    links = [(one.src, one.dst) for one in topology.links[::2]]
+    ends = {frozenset((one.src, one.dst)): (one.src, one.dst) for one in topology.links[::2]}
+    links = list(ends.values())  # several between two nodes are as one
     graph = node_placement.Graph(bridges, links, widths)
     groups = len(node_placement.groups(graph))
     if groups > node_placement.MOST_GROUPS:
@@ -167,9 +174,10 @@ def _links(axes: Any, moment: _Moment, placed: NodePlacement, fine: float) -> No
 
     found: dict[int, list[tuple[tuple[float, float], tuple[float, float]]]] = {}
     links = moment.what.plan.topology.links
+    beside = _beside(links)
     for number in range(0, len(links), 2):
-        start = _seen(placed, links[number].src, links[number].dst)
-        end = _seen(placed, links[number].dst, links[number].src)
+        src, dst = links[number].src, links[number].dst
+        start, end = _aside(_seen(placed, src, dst), _seen(placed, dst, src), beside[number // 2])
         there, back = moment.style(number), moment.style(number + 1)
         if there == back:
             found.setdefault(there, []).append((start, end))
@@ -186,6 +194,27 @@ def _links(axes: Any, moment: _Moment, placed: NodePlacement, fine: float) -> No
             ),
             autolim=False,
         )
+
+
+def _beside(links: Sequence[Link]) -> list[float]:
+    """Of each link how far it lies from the straight line between its nodes, in points to the left
+    of its first direction: several between the same two lie beside each other."""
+    between: dict[frozenset[int], list[int]] = {}
+    for number, one in enumerate(links[::2]):
+        between.setdefault(frozenset((one.src, one.dst)), []).append(number)
+    found = [0.0] * (len(links) // 2)
+    for group in between.values():
+        for place, number in enumerate(group):
+            way = 1 if links[2 * number].src < links[2 * number].dst else -1
+            found[number] = way * _BESIDE * (place - (len(group) - 1) / 2)
+    return found
+
+
+def _aside(start: _Point, end: _Point, far: float) -> tuple[_Point, _Point]:
+    across, up = end[0] - start[0], end[1] - start[1]
+    share = far / (math.hypot(across, up) or 1.0)
+    x, y = -up * share, across * share
+    return (start[0] + x, start[1] + y), (end[0] + x, end[1] + y)
 
 
 def _seen(placed: NodePlacement, node: int, other: int) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from compiler.plan.types import direction_name, named_direction
 from tdl import ast
 from tdl.formatter import format_statement
 from tstorm import units
@@ -137,9 +138,10 @@ def _words(topology: Topology, one: Written, targets: Iterable[str]) -> dict[str
 
 
 def _both(link: str, one: Written) -> str:
-    src, _, dst = link.partition("->")
+    src, dst, called = named_direction(link)
     turned = any(_turns(node.selector, src, dst) for node in one.nodes)
-    return f"{dst}--{src}" if turned else f"{src}--{dst}"
+    there = direction_name(dst, src, called) if turned else link
+    return there.replace("->", "--")
 
 
 def _turns(selector: ast.Selector, src: str, dst: str) -> bool:

@@ -3,7 +3,8 @@
 Metric: least total delay, then fewest hops (where the topology says so, fewest hops, then least
 delay; or the link from one to the other where it is up, then as first), then at each node the next
 node whose name sorts first (by code points), or all next nodes. Only bridges forward. The two
-directions of a link are independent. Source: docs/plan.md (routes).
+directions of a link are independent. Of several links to that node the one whose name sorts first
+counts, or all of them. Source: docs/plan.md (routes).
 
 The work is done in C (tcal_c/routes/table.c tells how); here topologies and link states become the
 arrays of numbers that it reads. Cost follows the size of a change.
@@ -36,7 +37,7 @@ class Routes:
         self._pin = memoryview(self.table)  # the table stays where it is while C writes to it
         self._library = tsroutes.library()
         order = _by_preference(topology, core)
-        self._number = {link: i for i, (_, _, link, _) in enumerate(order)}
+        self._number = {link: i for i, (*_, link, _) in enumerate(order)}
         row_of = core.row_of
         self._handle = self._library.tsroutes_table_new(
             len(core.rows),
@@ -44,9 +45,9 @@ class Routes:
             len(order),
             array("B", (node >= core.instances for node in core.rows)),
             array("I", (row_of[anchor] for anchor in core.columns)),
-            array("I", (row for row, _, _, _ in order)),
-            array("I", (row_of[topology.links[link].dst] for _, _, link, _ in order)),
-            array("H", (choice for _, _, _, choice in order)),
+            array("I", (row for row, *_ in order)),
+            array("I", (row_of[topology.links[link].dst] for *_, link, _ in order)),
+            array("H", (choice for *_, choice in order)),
             ROUTINGS.index(topology.routing),
             self.table,
         )
@@ -100,10 +101,12 @@ class Routes:
         )
 
 
-def _by_preference(topology: Topology, core: Core) -> list[tuple[int, str, int, int]]:
-    """Core links as (row, name of the next node, link, choice): by row, then by that name."""
+def _by_preference(topology: Topology, core: Core) -> list[tuple[int, str, str, int, int]]:
+    """Core links as (row, name of the next node, name of the link, link, choice): by row, then by
+    these names."""
+    named = topology.links
     return sorted(
-        (row, topology.nodes[topology.links[link].dst].name, link, choice)
+        (row, topology.nodes[named[link].dst].name, named[link].name, link, choice)
         for row, links in enumerate(core.out)
         for choice, link in enumerate(links, 1)
     )

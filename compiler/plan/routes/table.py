@@ -215,12 +215,7 @@ class RouteReader:
         self._entries = [index.entry(epoch) for epoch in range(epochs)]
         # Row -> {value: anchor}: links to an instance may be used for that instance alone.
         self._private: list[dict[int, int]] = [
-            {
-                k: topology.links[link].dst
-                for k, link in enumerate(links, 1)
-                if topology.links[link].dst < core.instances
-            }
-            for links in core.out
+            self._to_instances(row) for row in range(len(core.rows))
         ]
 
     def _read_groups(self, index: RouteIndex) -> None:
@@ -232,10 +227,17 @@ class RouteReader:
         for row, groups in enumerate(core.groups):
             if self._most[row] > MAX_VALUE:
                 place.fail(f"row {row} has more groups than cells can tell apart")
-            if any(
-                self._topology.links[link].dst < core.instances for one in groups for link in one
-            ):
-                place.fail(f"a group of row {row} leads through an instance")
+            for one in groups:
+                ends = {self._topology.links[link].dst for link in one}
+                if len(ends) > 1 and min(ends) < core.instances:
+                    place.fail(f"a group of row {row} leads through an instance")
+
+    def _to_instances(self, row: int) -> dict[int, int]:
+        """Links of a row, and groups of several to one instance, by what cells have for them."""
+        core = self._core
+        first = ((value, core.leads(row, value)[0]) for value in range(1, core.values(row) + 1))
+        ends = ((value, self._topology.links[link].dst) for value, link in first)
+        return {value: end for value, end in ends if end < core.instances}
 
     def changes(self, epoch: int) -> RouteDelta:
         """What changed in this epoch; for epoch 0, all that is reachable."""

@@ -31,8 +31,8 @@ def file_names(topology: Topology) -> list[str]:
     names: list[str] = []
     taken: set[str] = set()
     for link in topology.links[::2]:
-        ends = (topology.nodes[end].name for end in (link.src, link.dst))
-        name = _UNSAFE.sub("_", "--".join(ends)).lstrip(".")[:MAX_NAME] or "link"
+        both = link.name.replace("->", "--")
+        name = _UNSAFE.sub("_", both).lstrip(".")[:MAX_NAME] or "link"
         while name.lower() in taken:  # a file system may not tell them apart
             name += "_"
         taken.add(name.lower())

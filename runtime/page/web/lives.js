@@ -95,7 +95,10 @@ export function outages(model) {
 // `a--b` for both directions of a link.
 function together(names) {
   const there = new Set(names);
-  const back = (name) => name.split("->").reverse().join("->");
+  const back = (name) => {
+    const ends = name.lastIndexOf(":") + 1; // behind what name= calls the link
+    return name.slice(0, ends) + name.slice(ends).split("->").reverse().join("->");
+  };
   const both = (name) => name.includes("->") && there.has(back(name));
   const once = names.filter((name, at) => !both(name) || at < names.indexOf(back(name)));
   const shown = once.slice(0, NAMED).map((name) => (both(name) ? name.replace("->", "--") : name)).join(", ");

@@ -11,6 +11,7 @@ const STOPS = [[0, 91, 143, 199], [0.5, 224, 180, 0], [1, 209, 72, 15]];
 const LABELS = 80; // so many nodes have names
 const NEAR = 14; // pixels
 const LINE = 12; // height of a name
+const BESIDE = 9; // pixels between links that join the same two nodes
 // Where the middle of a name may be: in steps of its size and that of its node, the usual place first.
 const SIDES = [[0, 1], [0, -1], [1, 0], [-1, 0], [0.8, 0.8], [-0.8, 0.8], [0.8, -0.8], [-0.8, -0.8]];
 
@@ -27,7 +28,7 @@ export function mountNetwork(root, model, view, pick) {
   const heading = section("network", "Network", el("span", { class: "quiet at" }),
     csvButton("network", () => epochsAsRows(model)));
   const tip = el("div", { class: "tip", hidden: true });
-  const state = { at: null, places: null, hover: null, fit: null, lives: new Map() };
+  const state = { at: null, places: null, hover: null, fit: null, lives: new Map(), beside: new Map() };
   const canvas = new Canvas("the network at the cursor", (context, width, height) =>
     drawNetwork(context, width, height, model, view, state));
   const box = el("div", { class: "drawing" }, canvas.node, tip);
@@ -42,6 +43,7 @@ export function mountNetwork(root, model, view, pick) {
     if (!drawn) return;
     state.at = new NetworkAt(network);
     state.places = layOut(network, () => canvas.ask());
+    state.beside = besideOthers(network.ends);
     canvas.ask();
   });
   model.on(["events", "network", "time"], () => {
@@ -91,7 +93,7 @@ function drawNetwork(context, width, height, model, view, state) {
   const place = (index) => state.fit(nodes[index]);
   const many = nodes.length > 300;
   model.network.ends.forEach(([src, dst], link) => {
-    drawHalf(context, place(src), place(dst), linkNow(model, view, state, link), {
+    drawHalf(context, ...aside(place(src), place(dst), state.beside.get(link)), linkNow(model, view, state, link), {
       thin: many, lit: state.hover?.link === link,
     });
   });
@@ -171,6 +173,32 @@ export function linkNow(model, view, state, link) {
   return { ...planned, up: planned?.up ?? false, flow, load, queue: value("queue") };
 }
 
+// Of links between the same two nodes how far each lies from the straight line, in pixels to the right of its own
+// direction; others are on it.
+export function besideOthers(ends) {
+  const between = new Map();
+  ends.forEach(([src, dst], link) => {
+    const key = src < dst ? `${src} ${dst}` : `${dst} ${src}`;
+    if (link % 2 === 0) between.set(key, [...(between.get(key) ?? []), link]);
+  });
+  const found = new Map();
+  for (const links of between.values()) {
+    links.forEach((first, at) => {
+      for (const link of links.length > 1 ? [first, first + 1] : []) {
+        found.set(link, (at - (links.length - 1) / 2) * BESIDE * (ends[link][0] < ends[link][1] ? 1 : -1));
+      }
+    });
+  }
+  return found;
+}
+
+function aside(from, to, far) {
+  if (!far) return [from, to];
+  const length = Math.hypot(to[0] - from[0], to[1] - from[1]) || 1;
+  const [x, y] = [(-(to[1] - from[1]) / length) * far, ((to[0] - from[0]) / length) * far];
+  return [[from[0] + x, from[1] + y], [to[0] + x, to[1] + y]];
+}
+
 function drawHalf(context, from, to, now, { thin, lit }) {
   const { down, quiet, text } = colours();
   const middle = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
@@ -233,7 +261,8 @@ function nearest(canvas, event, model, state) {
   });
   if (best.node !== undefined) return best;
   model.network.ends.forEach(([src, dst], link) => {
-    const [from, to] = [state.fit(state.places.nodes[src]), state.fit(state.places.nodes[dst])];
+    const ends = [src, dst].map((node) => state.fit(state.places.nodes[node]));
+    const [from, to] = aside(...ends, state.beside.get(link));
     const half = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
     const along = [half[0] - from[0], half[1] - from[1]];
     const size = along[0] ** 2 + along[1] ** 2 || 1;

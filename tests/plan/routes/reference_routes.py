@@ -1,8 +1,8 @@
 """The routing of compiler.plan.routes.routing in plain Python, for comparison: same rules, no C.
 
 Metric: least total delay (or fewest hops, where the topology says so), then fewer hops, then at
-each node the next node whose name sorts first (by code points). Only bridges forward. The two
-directions of a link are independent.
+each node the next node whose name sorts first (by code points), then the link whose name does. Only
+bridges forward. The two directions of a link are independent.
 
 Every destination anchor is a column with the distance of each core node to it; distances are one
 integer, delay * 2^20 + hops, so that every link has a positive length and equal means equal. A
@@ -58,11 +58,11 @@ class Routes:
         self._forwards = [node >= core.instances for node in core.rows]
         self._length: dict[int, int] = {link: 0 for links in core.out for link in links}
         names = [topology.nodes[node].name for node in core.rows]
-        # Row -> its links as (other row, link, choice), by name of the other node.
+        # Row -> its links as (other row, link, choice), by name of the other node and of the link.
         self._links_out = [
             sorted(
                 ((self._row(topology.links[link].dst), link, k) for k, link in enumerate(links, 1)),
-                key=lambda entry: names[entry[0]],
+                key=lambda entry: (names[entry[0]], topology.links[entry[1]].name),
             )
             for links in core.out
         ]

@@ -9,7 +9,7 @@ import struct
 from array import array
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product, starmap
 from pathlib import Path
 
 import networkx as nx
@@ -53,12 +53,12 @@ def equal_links(
     core: Core, topology: Topology, now: dict[int, LinkState], root: int
 ) -> list[tuple[int, ...]]:
     """Of each row those on shortest paths to a node of the core."""
-    towards = nx.DiGraph()
+    towards = nx.MultiDiGraph()
     towards.add_node(root)
     for link in (link for links in core.out for link in links):
         src, dst = topology.links[link].src, topology.links[link].dst
         if now[link].up and (dst == root or dst >= core.instances):
-            towards.add_edge(dst, src, weight=now[link].delay_ns * 10**9 + 1)
+            towards.add_edge(dst, src, key=link, weight=now[link].delay_ns * 10**9 + 1)
     far = nx.single_source_dijkstra_path_length(towards, root)
     found = []
     for node, links in zip(core.rows, core.out, strict=True):
@@ -68,8 +68,8 @@ def equal_links(
                 link
                 for link, dst in ends
                 if dst in far
-                and towards.has_edge(dst, node)
-                and far[node] == far[dst] + towards[dst][node]["weight"]
+                and towards.has_edge(dst, node, link)
+                and far[node] == far[dst] + towards[dst][node][link]["weight"]
             )
         )
     return found
@@ -116,11 +116,12 @@ def test_what_is_written_is_read_and_no_group_twice(seed: int) -> None:
 def all_paths(network: Network, src: str, dst: str) -> set[tuple[str, ...]]:
     """The names of the links of every shortest path."""
     bridges = [name for name in network.nodes if "." not in name]
-    view = nx.DiGraph(network.graph.subgraph([*bridges, src, dst]))
+    view = nx.MultiDiGraph(network.graph.subgraph([*bridges, src, dst]))
     if not nx.has_path(view, src, dst):
         return set()
     found = nx.all_shortest_paths(view, src, dst, weight="weight")
-    return {tuple(f"{a}->{b}" for a, b in pairwise(nodes)) for nodes in found}
+    steps = (starmap(network.best, pairwise(nodes)) for nodes in found)
+    return {links for each in steps for links in product(*each)}
 
 
 def named(plan: Plan, links: tuple[int, ...]) -> tuple[str, ...]:

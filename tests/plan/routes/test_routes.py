@@ -243,6 +243,26 @@ def test_ties_go_to_the_name_that_sorts_first(order: list[str]) -> None:
     assert route_names(topology)[1] == "in->B"
 
 
+@pytest.mark.parametrize("routing", ["delay", "hops", "direct"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_links_between_two_the_faster_is_taken_then_the_first_by_name(
+    routing: str, *, turned: bool
+) -> None:
+    """Between bridges, and at an instance; whatever the order of declaration."""
+    quick, slow = PLAIN._replace(delay_ns=MS), PLAIN._replace(delay_ns=9 * MS)
+    links = [
+        *(("a", "p", state, state, name) for name, state in (("b1", quick), ("a1", slow))),
+        *(("p", "q", quick, slow, name) for name in ("y", "x", "Z")),
+        ("z", "q", PLAIN, PLAIN),
+    ]
+    net = build([("a", 1), ("z", 1)], ["p", "q"], links[::-1] if turned else links, routing)
+    assert route_names(net) == ["b1:a.0->p", "Z:p->q", "q->z.0"]
+    gone = [(SECOND, "link_down", name) for name in ("b1:a.0->p", "Z:p->q", "Z:q->p")]
+    assert route_names(net, *gone) == ["a1:a.0->p", "x:p->q", "q->z.0"]
+    back = [(2 * SECOND, "link_up", name) for _, _, name in gone]
+    assert route_names(net, *gone, *back) == route_names(net)
+
+
 def test_fewer_hops_win_at_equal_delay() -> None:
     none = PLAIN._replace(delay_ns=0)
     links = [("a", "p", PLAIN, PLAIN), ("p", "b", none, none), ("b", "q", none, none)]

@@ -85,11 +85,12 @@ def test_batches_with_any_delay(seed: int) -> None:
 
 
 def cells_by_networkx(routes: Routes, topology: Topology, now: dict[int, LinkState]) -> list[int]:
-    """Every cell: the first of the next nodes by name that lie on a shortest path."""
+    """Every cell: the first of the next links, by name of the next node and their own, that lie on
+    a shortest path."""
     core, names = routes.core, [node.name for node in topology.nodes]
     found = [0] * core.cells
     for column, root in enumerate(core.columns):
-        towards = nx.DiGraph()
+        towards = nx.MultiDiGraph()
         towards.add_node(root)
         for links in core.out:
             for link in links:
@@ -97,23 +98,23 @@ def cells_by_networkx(routes: Routes, topology: Topology, now: dict[int, LinkSta
                 if now[link].up and (dst == root or dst >= core.instances):
                     delay_ns, by_hops = now[link].delay_ns, topology.routing == "hops"
                     weight = 10**30 + delay_ns if by_hops else delay_ns * 10**9 + 1
-                    towards.add_edge(dst, src, weight=weight)
+                    towards.add_edge(dst, src, key=link, weight=weight)
         near = set(towards.successors(root)) if topology.routing == "direct" else set()
         towards.remove_edges_from(
-            [(dst, src) for dst, src in towards.edges if src in near and dst != root]
+            [one for one in towards.edges if one[1] in near and one[0] != root]
         )
         far = nx.single_source_dijkstra_path_length(towards, root)
         for row, links in enumerate(core.out):
             node = core.rows[row]
             tight = [
-                (names[dst], choice)
-                for choice, dst in enumerate((topology.links[link].dst for link in links), 1)
-                if dst in far
-                and towards.has_edge(dst, node)
-                and far[node] == far[dst] + towards[dst][node]["weight"]
+                (names[dst], topology.links[link].name, choice)
+                for choice, link in enumerate(links, 1)
+                if (dst := topology.links[link].dst) in far
+                and towards.has_edge(dst, node, link)
+                and far[node] == far[dst] + towards[dst][node][link]["weight"]
             ]
             if tight and node != root:
-                found[row * len(core.columns) + column] = min(tight)[1]
+                found[row * len(core.columns) + column] = min(tight)[2]
     return found
 
 

@@ -68,6 +68,14 @@ def test_names_are_safe_and_each_is_another(ends: list[tuple[str, str]]) -> None
         assert line.isascii() and line.isprintable() and len(line.split(" ")) == 4
 
 
+def test_a_link_that_has_a_name_has_its_files_by_it() -> None:
+    text = "service a\nbridge s\nlink a--s name=fast\nlink a--s name=slow\n"
+    found = compile_source(text).topology
+    assert captures.file_names(found) == ["fast_a.0--s.pcapng", "slow_a.0--s.pcapng"]
+    first, _ = captures.lines(found)
+    assert first == "capture fast_a.0--s.pcapng 0=fast:a.0->s 1=fast:s->a.0"
+
+
 def told(**counts: int) -> list[str]:
     verdict = {"reasons": [], "too_late": False}
     summary = {"verdict": verdict, "exits": [], "captures": counts}
