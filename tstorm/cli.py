@@ -25,6 +25,8 @@ COMMANDS = {
     "replay": "Run a recorded experiment again.",
     "compare": "Compare runs or campaigns, with confidence intervals.",
     "shrink": "Find the shortest timeline with which a run still fails.",
+    "do": "Change a running experiment: any action of the language.",
+    "record": "Write what a run became, by plan and by hand, as a TDL file.",
     "exec": "Run a command inside an instance of a running experiment.",
     "inspect": "Show the state of a run.",
     "logs": "Show what programs wrote and what happened, by time.",
