@@ -4,7 +4,8 @@ Without any join for a service, or where something that takes instances away nam
 instances before the first join, all its instances join at 0 s. A join that names one instance
 concerns that instance only: it is absent at first if its join comes before anything else that names
 it. Bridges and links exist from the start, unless the first join or leave that names them (or their
-tag) is a join. What is done to a running experiment says nothing of its beginning. Input: layout and steps. Output: `Beginning`.
+tag) is a join. What is done to a running experiment says nothing of its beginning.
+Input: layout and steps. Output: `Beginning`.
 """
 
 from __future__ import annotations

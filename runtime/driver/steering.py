@@ -133,9 +133,16 @@ class Steering:
             return {"again": "another action came first"}
         path, asked_ns = self._directory / name, self._runner.elapsed()
         plan, schedule = await asyncio.to_thread(self._read, path)
+        joins = {name for step in schedule.steps for name in step.joins}
+        for name in sorted(joins - self._runner.instances.keys()):
+            raise RunError(
+                f"{name} is never there in the plan of this run, so nothing was made for it",
+                "write a join of it into the experiment, however late",
+            )
         await asyncio.to_thread(self._put_in_place, path)
         if why := self._adopt(plan, schedule):  # from here on, or not at all
             await asyncio.to_thread(self._take_back, path)
+            self._running()
             return {"again": why}
         number, self._number, self._is_first = self._number, self._number + 1, False
         own = [event for event in plan.events if action_texts.number_of(event.file) == number]

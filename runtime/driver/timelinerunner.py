@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 from compiler.plan import action_texts
@@ -239,13 +240,10 @@ class TimelineRunner:
         if schedule.steps[: self.staged] != kept:
             return "too late: what is planned about then has been asked for already"
         old = self.schedule.steps
-        same = next((n for n, one in enumerate(schedule.steps) if old[n : n + 1] != (one,)), len(old))
-        new = schedule.steps[same : same + 1]
-        if new and new[0].due_ns < self.elapsed() + margin_ns:
+        pairs = zip_longest(old, schedule.steps)
+        new = next((after for before, after in pairs if before != after), None)
+        if new is not None and new.due_ns < self.elapsed() + margin_ns:
             return "too late: the moment has come before the network could be asked"
-        strange = sorted({name for step in schedule.steps for name in step.joins} - {*self.instances})
-        if strange:
-            return f"{strange[0]} is never there in the plan of this run: there is no place for it"
         return ""
 
     def follow(self, plan: Plan, schedule: Schedule) -> None:

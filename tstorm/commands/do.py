@@ -118,9 +118,7 @@ def _text(actions: Sequence[str], file: str | None) -> tuple[str, str]:
     return text, name
 
 
-def _show(
-    found: Sequence[Diagnostic], own: str, name: str, text: str, source: bytes
-) -> None:
+def _show(found: Sequence[Diagnostic], own: str, name: str, text: str, source: bytes) -> None:
     """With places in the action as it was given; what is about the plan stands in its source."""
     from compiler.plan.format import SOURCE
     from tstorm.loading import show
@@ -154,8 +152,12 @@ def _answer(record: dict[str, Any]) -> None:
 def _tell(done: Done) -> None:
     told = done.told
     count, at = told["events"], units.duration(told["planned_ns"])
-    output.line(f"action {told['action']}: {count} {'event' if count == 1 else 'events'} from {at} on")
+    output.line(
+        f"action {told['action']}: {count} {'event' if count == 1 else 'events'} from {at} on"
+    )
     for event in told["first"]:
-        output.line(f"  {units.duration(event['at_ns'])} {event['kind']} {event['target']}".rstrip())
+        output.line(
+            f"  {units.duration(event['at_ns'])} {event['kind']} {event['target']}".rstrip()
+        )
     if count > len(told["first"]):
         output.line(f"  and {count - len(told['first'])} more")
