@@ -4,7 +4,8 @@ The text is TDL whose times may count from the moment of the action (`now`, `+5s
 out (then it is `at now`). With its times written out it becomes one more text that the source
 includes (compiler/plan/action_texts.py), and all of it is compiled as ever: the action sees the
 state that all before it has left, its draws are those of the run's seed and the number of the
-action, and what is planned later sees what the action has changed. Whoever carries the plan out has
+action, and what is planned later sees what the action has changed. What is planned may also be
+held, go on and be skipped (compiler/run_clock.py). Whoever carries the plan out has
 to follow the longer one from the moment on; until then both are the same.
 """
 
@@ -14,10 +15,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from compiler import run_clock
 from compiler.phrases import moment
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan import action_texts
 from compiler.plan.reader import Plan
+from compiler.run_clock import RunClock
 from compiler.sources import RecordedFiles
 from tdl import ast, quantities, values
 from tdl.diagnostics import Diagnostic, Sink, TdlError
@@ -110,16 +113,99 @@ class _Extended(RecordedFiles):
 
 
 def extend(plan: Plan, number: int, text: str, now_ns: int) -> Compilation:
-    """The plan with action `number`, which is carried out at `now_ns` of plan time.
+    """The plan with action `number`, which is carried out at `now_ns` of the run.
 
     Raises TdlError with what is wrong: places in the action are those of the text as it was given,
     their file is the action's. PlanError if the action names files that the plan does not have.
     """
-    timed, name = TimedText(text, now_ns), action_texts.name_of(number)
-    sources = _Extended(plan, name, timed.text.encode("utf-8", errors="surrogatepass"))
+    clock = _clock(plan)
+    timed = TimedText(text, clock.text(now_ns))
+    held = clock.held_ns is not None
+    return _compiled(plan, number, timed, f"#: now {now_ns}\n" if held else "", now_ns)
+
+
+def hold(plan: Plan, number: int, now_ns: int) -> Compilation:
+    """The plan whose events wait from `now_ns` of the run on. RefusedError, else as `extend`."""
+    clock = _clock(plan)
+    _may_wait(plan)
+    if clock.held_ns is not None:
+        raise RefusedError("its planned events are held already", "tstorm go lets them go on")
+    return _compiled(plan, number, _NOTHING, f"#: hold {clock.text(now_ns)}\n", now_ns)
+
+
+def go(plan: Plan, number: int, now_ns: int) -> Compilation:
+    """The plan whose events go on. RefusedError, else as `extend`."""
+    if _clock(plan).held_ns is None:
+        raise RefusedError("its planned events are not held")
+    return _compiled(plan, number, _NOTHING, f"#: go {now_ns}\n", now_ns)
+
+
+def skip(plan: Plan, number: int, to_ns: int | None, now_ns: int) -> Compilation:
+    """The plan whose events up to `to_ns` of the text happen at `now_ns` of the run; None: up to
+    the next one. Held ones are held again after that. RefusedError, else as `extend`."""
+    _may_wait(plan)
+    clock = _clock(plan)
+    held, text_ns = clock.held_ns is not None, clock.text(now_ns)
+    begin = f"#: go {now_ns}\n" if held else ""
+    if to_ns is None:
+        free = _compiled(plan, number, _NOTHING, begin, now_ns).events if held else plan.events
+        following = (one.at_ns for one in free if one.at_ns > now_ns)
+        next_ns = next(following, None)
+        if next_ns is None:
+            raise RefusedError("nothing is planned any more")
+        to_ns = text_ns + next_ns - now_ns
+    if to_ns <= text_ns:
+        raise RefusedError(f"{moment(to_ns)} is over: the text is at {moment(text_ns)}")
+    words = f"{begin}#: skip {text_ns} {to_ns}\n" + (f"#: hold {to_ns}\n" if held else "")
+    found = _compiled(plan, number, _NOTHING, words, now_ns)
+    joins = [one.target for one in found.events if one.kind == "join" and one.at_ns == now_ns]
+    if twice := next((one for one in joins if joins.count(one) > 1), None):
+        raise RefusedError(f"{twice} joins more than once until then", "skip less at a time")
+    return found
+
+
+class RefusedError(Exception):
+    """What cannot be done to this run now, and what helps."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+_NOTHING = TimedText("", 0)
+
+
+def is_held(plan: Plan) -> bool:
+    return _clock(plan).held_ns is not None
+
+
+def is_moved(plan: Plan) -> bool:
+    """Whether events were held or skipped."""
+    return not _clock(plan).is_plain
+
+
+def _clock(plan: Plan) -> RunClock:
+    return run_clock.read(plan.attached.includes)
+
+
+def _may_wait(plan: Plan) -> None:
+    if plan.expectations:
+        what = "its expectations name times, which would be about something else then"
+        raise RefusedError(what, "run it without them")
+    if plan.topology.traces:
+        raise RefusedError("its links follow traces, which do not wait")
+
+
+def _compiled(plan: Plan, number: int, timed: TimedText, more: str, now_ns: int) -> Compilation:
+    """With the text of the action, and what it says of the run's clock at its end."""
+    name = action_texts.name_of(number)
+    text = (timed.text + more).encode("utf-8", errors="surrogatepass")
+    sources = _Extended(plan, name, text)
     source = plan.source.rstrip(b"\n") + f'\ninclude "{name}"\n'.encode()
     try:
-        _check(parse_partial(source, sources, plan.params).file, name, now_ns)
+        text_ns = _clock(plan).text(now_ns)
+        _check(parse_partial(source, sources, plan.params).file, name, text_ns)
         found = compile_source(source, seed=plan.seed, sources=sources, params=plan.params)
         _check_same(plan, found, name, now_ns)
     except TdlError as error:

@@ -116,6 +116,7 @@ class Steering:
         """Goes over to a longer plan. `again` in the answer: it came too late, and nothing was
         changed. RunError."""
         name, base, text = str(request["plan"]), str(request["base"]), str(request["text"])
+        text, at_ns = text[:MOST_TEXT], int(request["at_ns"])
         if not _NAME.fullmatch(name):
             raise RunError("this is not the name of a plan that was left for the run")
         if self._waiting >= MOST_WAITING:
@@ -123,11 +124,11 @@ class Steering:
         self._waiting += 1  # each may take seconds, and the run goes on
         try:
             async with self._busy:
-                return await self._do(name, base, text[:MOST_TEXT])
+                return await self._do(name, base, text, at_ns)
         finally:
             self._waiting -= 1
 
-    async def _do(self, name: str, base: str, text: str) -> dict[str, object]:
+    async def _do(self, name: str, base: str, text: str, at_ns: int) -> dict[str, object]:
         self._running()
         if not self._number or base != self._runner.plan.digest:
             return {"again": "another action came first"}
@@ -146,7 +147,7 @@ class Steering:
             return {"again": why}
         number, self._number, self._is_first = self._number, self._number + 1, False
         own = [event for event in plan.events if action_texts.number_of(event.file) == number]
-        at_ns = min((event.at_ns for event in own), default=schedule.clock.plan_time(asked_ns))
+        at_ns = min((event.at_ns for event in own), default=at_ns)
         told = {"action": number, "text": text, "events": len(own), "planned_ns": at_ns}
         record = {"kind": "do", "target": "", "origin": MANUAL, "asked_ns": asked_ns, **told}
         self._log({**record, "applied_ns": self._runner.elapsed()})

@@ -101,7 +101,7 @@ def test_what_is_done_by_hand_is_what_packets_see_and_what_is_judged(
     assert going_on.returncode == 0, (out, err)
 
     summary = json.loads((tmp_path / "run/summary.json").read_text(encoding="utf-8"))
-    assert summary["verdict"][""] == "VALID", summary["verdict"]
+    assert summary["verdict"]["state"] == "valid", summary["verdict"]
     manual = [one for one in events(tmp_path) if one.get("origin") == "manual"]
     assert [(one["kind"], one["action"]) for one in manual] == [
         ("do", 1), ("set", 1), ("set", 1), ("do", 2), ("crash", 2), ("set", 2), ("set", 2),
@@ -140,7 +140,7 @@ def test_a_client_that_dies_and_the_end_of_the_run_leave_no_half(
             client.wait(lives_seconds)
         client.kill()
         client.communicate()
-    told = []
+    told: list[dict[str, Any]] = []
     while going_on.poll() is None:
         done = tstorm(
             tmp_path, "do", "run", "at +200ms s1--s2 set loss=1%", "s1--s2 set loss=2%", "--json",
@@ -172,6 +172,7 @@ def test_a_replay_does_it_again(tmp_path: Path, going_on: subprocess.Popen[str])
     until = f"{crash['planned_ns'] / 1e9 + 0.5:.3f}s"
     tstorm(tmp_path, "replay", "run", "--out", "again", "--until", until)
     lines = (tmp_path / "again/events.jsonl").read_text(encoding="utf-8").splitlines()
-    (again,) = [one for one in map(json.loads, lines) if one.get("kind") == "crash"]
+    found: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    (again,) = [one for one in found if one.get("kind") == "crash"]
     same = ("target", "planned_ns", "origin", "action", "file", "line", "seq")
     assert [again[name] for name in same] == [crash[name] for name in same]

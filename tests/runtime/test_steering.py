@@ -97,7 +97,7 @@ class Scene:
         with scratch.directory(self.folder, DRAFT) as path:
             for name, data in longer.files.items():
                 (path / name).write_bytes(data)
-            request = {"plan": path.name, "base": moment["base"], "text": text}
+            request = {"plan": path.name, "text": text, **moment}
             return dict(await self.steering.do(request))
 
 
@@ -142,7 +142,8 @@ def test_what_was_asked_for_already_is_not_overtaken(tmp_path: Path) -> None:
 
         async def steer() -> None:
             await until(lambda: scene.runner.staged == 2, "the leave is asked for")
-            moment, plan = scene.steering.moment({"lead_ns": 100 * MS}), scene.runner.plan
+            moment: Mapping[str, Any] = scene.steering.moment({"lead_ns": 100 * MS})
+            plan = scene.runner.plan
             assert moment["at_ns"] > 1500 * MS
             early = {**moment, "at_ns": 1400 * MS}
             answer = await scene.offer(plan, early, "a.1 crash")
@@ -215,7 +216,7 @@ def test_a_plan_of_something_else_is_refused(tmp_path: Path) -> None:
 
         async def steer() -> None:
             moment = scene.steering.moment({"lead_ns": 100 * MS})
-            base = {"base": moment["base"], "text": "x"}
+            base = {**moment, "text": "x"}
             for name in ("../plan", "plan", ".do.1-1.tmp/..", "", "\0"):
                 with pytest.raises(RunError, match="not the name"):
                     await scene.steering.do({"plan": name, **base})

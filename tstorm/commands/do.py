@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _ARGUMENT = "action"
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")
 
 
 @click.command()
@@ -34,7 +36,7 @@ _ARGUMENT = "action"
     type=click.Path(dir_okay=False),
     help="Take the action from FILE; `-` is standard input.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")
+@JSON
 def command(run: str, actions: tuple[str, ...], file: str | None, *, as_json: bool) -> None:
     """Change RUN, a running experiment on this machine in real time: any ACTION of the language.
 
@@ -55,15 +57,22 @@ def command(run: str, actions: tuple[str, ...], file: str | None, *, as_json: bo
       tstorm do runs/a "at +5s server crash 1" "at +20s server join 1"
       tstorm do runs/a -f outage.tdl --json
     """
+    from tstorm.live.steer import do
+
+    text, name = _text(actions, file)
+    carry_out(lambda: do(run, text), name, text, as_json=as_json)
+
+
+def carry_out(act: Callable[[], Done], name: str, text: str, *, as_json: bool) -> None:
+    """Prints what comes of an action of this text, which messages call `name`."""
     from compiler.plan.format import PlanError
     from runtime.errors import RunError
     from tstorm.command_support import errors_shown
-    from tstorm.live.steer import ActionError, do
+    from tstorm.live.steer import ActionError
 
-    text, name = _text(actions, file)
     try:
-        with errors_shown() if not as_json else _nothing():
-            done = do(run, text)
+        with errors_shown() if not as_json else nullcontext():
+            done = act()
     except ActionError as error:
         if as_json:
             found = [_record(one, error.name) for one in error.diagnostics]
@@ -81,12 +90,6 @@ def command(run: str, actions: tuple[str, ...], file: str | None, *, as_json: bo
         return
     _show(done.warnings, done.name, name, text, b"")
     _tell(done)
-
-
-def _nothing() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 def _text(actions: Sequence[str], file: str | None) -> tuple[str, str]:
@@ -152,9 +155,8 @@ def _answer(record: dict[str, Any]) -> None:
 def _tell(done: Done) -> None:
     told = done.told
     count, at = told["events"], units.duration(told["planned_ns"])
-    output.line(
-        f"action {told['action']}: {count} {'event' if count == 1 else 'events'} from {at} on"
-    )
+    events = "" if not count else ", 1 event" if count == 1 else f", {count} events"
+    output.line(f"action {told['action']} from {at} on{events}")
     for event in told["first"]:
         output.line(
             f"  {units.duration(event['at_ns'])} {event['kind']} {event['target']}".rstrip()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from compiler import extension
 from compiler.expand.identity import identities
 from compiler.pipeline import compile_source
 from compiler.plan import action_texts
@@ -42,6 +43,11 @@ class _Action:
 
 def text_of(plan: Plan, folder: Path) -> str:
     """The text, to be put into `folder`. RunError if there is none with the same events."""
+    if extension.is_moved(plan):
+        raise RunError(
+            "planned events of this run were held or skipped: that is not written as a text yet",
+            "`tstorm replay` does all of it again, at the same moments",
+        )
     own = _INCLUDED.sub(b"\n", plan.source).decode("utf-8")
     actions = "".join(_written(plan, one) for one in _actions(plan))
     text, why = own + actions, ""
