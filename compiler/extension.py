@@ -125,24 +125,24 @@ def extend(plan: Plan, number: int, text: str, now_ns: int) -> Compilation:
 
 
 def hold(plan: Plan, number: int, now_ns: int) -> Compilation:
-    """The plan whose events wait from `now_ns` of the run on. RefusedError, else as `extend`."""
+    """The plan whose events wait from `now_ns` of the run on. NotNowError, else as `extend`."""
     clock = _clock(plan)
     _may_wait(plan)
     if clock.held_ns is not None:
-        raise RefusedError("its planned events are held already", "tstorm go lets them go on")
+        raise NotNowError("its planned events are held already", "tstorm go lets them go on")
     return _compiled(plan, number, _NOTHING, f"#: hold {clock.text(now_ns)}\n", now_ns)
 
 
 def go(plan: Plan, number: int, now_ns: int) -> Compilation:
-    """The plan whose events go on. RefusedError, else as `extend`."""
+    """The plan whose events go on. NotNowError, else as `extend`."""
     if _clock(plan).held_ns is None:
-        raise RefusedError("its planned events are not held")
+        raise NotNowError("its planned events are not held")
     return _compiled(plan, number, _NOTHING, f"#: go {now_ns}\n", now_ns)
 
 
 def skip(plan: Plan, number: int, to_ns: int | None, now_ns: int) -> Compilation:
     """The plan whose events up to `to_ns` of the text happen at `now_ns` of the run; None: up to
-    the next one. Held ones are held again after that. RefusedError, else as `extend`."""
+    the next one. Held ones are held again after that. NotNowError, else as `extend`."""
     _may_wait(plan)
     clock = _clock(plan)
     held, text_ns = clock.held_ns is not None, clock.text(now_ns)
@@ -152,19 +152,19 @@ def skip(plan: Plan, number: int, to_ns: int | None, now_ns: int) -> Compilation
         following = (one.at_ns for one in free if one.at_ns > now_ns)
         next_ns = next(following, None)
         if next_ns is None:
-            raise RefusedError("nothing is planned any more")
+            raise NotNowError("nothing is planned any more")
         to_ns = text_ns + next_ns - now_ns
     if to_ns <= text_ns:
-        raise RefusedError(f"{moment(to_ns)} is over: the text is at {moment(text_ns)}")
+        raise NotNowError(f"{moment(to_ns)} is over: the text is at {moment(text_ns)}")
     words = f"{begin}#: skip {text_ns} {to_ns}\n" + (f"#: hold {to_ns}\n" if held else "")
     found = _compiled(plan, number, _NOTHING, words, now_ns)
     joins = [one.target for one in found.events if one.kind == "join" and one.at_ns == now_ns]
     if twice := next((one for one in joins if joins.count(one) > 1), None):
-        raise RefusedError(f"{twice} joins more than once until then", "skip less at a time")
+        raise NotNowError(f"{twice} joins more than once until then", "skip less at a time")
     return found
 
 
-class RefusedError(Exception):
+class NotNowError(Exception):
     """What cannot be done to this run now, and what helps."""
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -193,9 +193,9 @@ def _may_wait(plan: Plan) -> None:
     whole = (0, plan.end_ns)
     if any((one.from_ns, one.to_ns) not in (whole, (0, 0)) for one in plan.expectations):
         what = "its expectations name times, which would be about something else then"
-        raise RefusedError(what, "run it without them")
+        raise NotNowError(what, "run it without them")
     if plan.topology.traces:
-        raise RefusedError("its links follow traces, which do not wait")
+        raise NotNowError("its links follow traces, which do not wait")
 
 
 def _compiled(plan: Plan, number: int, timed: TimedText, more: str, now_ns: int) -> Compilation:

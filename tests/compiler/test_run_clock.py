@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler import extension
-from compiler.extension import RefusedError
+from compiler.extension import NotNowError
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from compiler.run_clock import RunClock
@@ -168,7 +168,7 @@ def test_the_plan_is_what_its_source_gives(plan: Plan) -> None:
 )
 def test_what_cannot_wait_is_refused(text: str, what: str) -> None:
     plan = compile_source(text).plan
-    with pytest.raises(RefusedError, match=what):
+    with pytest.raises(NotNowError, match=what):
         if "not held" in what:
             extension.go(plan, 1, S)
         else:
@@ -176,10 +176,10 @@ def test_what_cannot_wait_is_refused(text: str, what: str) -> None:
 
 
 def test_what_is_over_or_held_already_is_refused(plan: Plan) -> None:
-    with pytest.raises(RefusedError, match="over"):
+    with pytest.raises(NotNowError, match="over"):
         extension.skip(plan, 1, 2 * S, 3 * S)
-    with pytest.raises(RefusedError, match="already"):
+    with pytest.raises(NotNowError, match="already"):
         extension.hold(extension.hold(plan, 1, S).plan, 2, 2 * S)
     over = extension.hold(compile_source(TEXT.replace("at 30s quit\n", "")).plan, 1, 25 * S).plan
-    with pytest.raises(RefusedError, match="nothing is planned"):
+    with pytest.raises(NotNowError, match="nothing is planned"):
         extension.skip(over, 2, None, 26 * S)

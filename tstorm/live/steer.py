@@ -126,7 +126,7 @@ def _offered(
         longer = extend(plan, number, int(moment["at_ns"]))
     except TdlError as error:
         raise ActionError(error.diagnostics, plan, name) from error
-    except extension.RefusedError as error:
+    except extension.NotNowError as error:
         raise RunError(error.message, error.hint) from error
     with scratch.directory(directory, steering.DRAFT) as path:
         for file, data in longer.files.items():
