@@ -13,7 +13,7 @@ from compiler.analysis.effects import Effects, effects
 from compiler.declare.measured_delays import measure
 from compiler.declare.trace_numbers import follow
 from compiler.expand.recorder import Origin, Recorder
-from compiler.pipeline import elaborate
+from compiler.pipeline import carried_out, elaborate
 from compiler.plan.format import SOURCE, PlanError
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
@@ -47,7 +47,8 @@ def _origin(plan: Plan, event: Event) -> Origin:
     file, traces = follow(partial.file, RecordedFiles(plan), sink)
     file, delays = measure(file, RecordedFiles(plan), sink)
     recorded = (traces.planned, delays.planned)
-    _, timeline = elaborate(file, sink, plan.seed, recorder, recorded=recorded)
+    model, timeline = elaborate(file, sink, plan.seed, recorder, recorded=recorded)
+    timeline = carried_out(model, timeline, partial.includes)
     if sink.failed:
         raise _other_release(plan, TdlError(sink.found))
     if timeline.events != plan.events:

@@ -6,7 +6,7 @@ Nothing here looks at the machine: the same text, files and seed give the same b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from compiler.declare.service_files import attach
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
 from compiler.declare.trace_numbers import follow
 from compiler.expand.recorder import Recorder
-from compiler.expand.timeline import Timeline, expand
+from compiler.expand.timeline import Timeline, end_of, expand
 from compiler.expand.world import NeedReplicas
 from compiler.expect.compile_expectations import expect
 from compiler.expect.compile_figures import figures
@@ -28,6 +28,7 @@ from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
 from compiler.plan.types import Event, PlanFile, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
+from compiler.run_clock import read as read_clock
 from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
@@ -105,7 +106,8 @@ def compile_source(
     file, delays = measure(file, sources, sink)
     recorded = (traces.planned, delays.planned)
     model, timeline = elaborate(file, sink, seed, files=attachments.files, recorded=recorded)
-    expectations = expect(model, timeline, sink)
+    carried = carried_out(model, timeline, partial.includes)
+    expectations = expect(model, carried, sink)
     own = figures(model, sink)
     if sink.failed:
         raise TdlError(sink.found)
@@ -115,9 +117,9 @@ def compile_source(
         source=raw,
         seed=model.seed,
         topology=model.topology,
-        events=timeline.events,
-        end_ns=timeline.end_ns,
-        snapshots=bypassed.through(snapshots(model.topology, timeline.events)),
+        events=carried.events,
+        end_ns=carried.end_ns,
+        snapshots=bypassed.through(snapshots(model.topology, carried.events)),
         attached=attachments.contents,
         traces=traces.contents,
         delays=delays.contents,
@@ -130,7 +132,7 @@ def compile_source(
     bypassed.warn(sink)
     warnings.warn_of_plan(model, files, machines, sink)
     empty = tuple(bypassed.empty().values())
-    return Compilation(model, timeline, files, sort(sink.found), partial.includes, empty)
+    return Compilation(model, carried, files, sort(sink.found), partial.includes, empty)
 
 
 def elaborate(
@@ -172,6 +174,16 @@ def elaborate(
             sink.found += attempt.found
             return model, timeline
         raised = needed = exact
+
+
+def carried_out(model: Model, timeline: Timeline, texts: Mapping[str, bytes]) -> Timeline:
+    """As a run does it whose planned events were held or skipped; else as it is."""
+    clock = read_clock(texts)
+    if clock.is_plain:
+        return timeline
+    events = tuple(clock.carried_out(timeline.events))
+    waits = clock.held_ns is not None or bool(model.topology.quit_when)
+    return replace(timeline, events=events, end_ns=end_of(events, waits=waits))
 
 
 def write(

@@ -4,7 +4,8 @@ Without any join for a service, or where something that takes instances away nam
 instances before the first join, all its instances join at 0 s. A join that names one instance
 concerns that instance only: it is absent at first if its join comes before anything else that names
 it. Bridges and links exist from the start, unless the first join or leave that names them (or their
-tag) is a join. Input: layout and steps. Output: `Beginning`.
+tag) is a join. What is done to a running experiment says nothing of its beginning.
+Input: layout and steps. Output: `Beginning`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from compiler.declare.actions import RULES
 from compiler.declare.declared import Declared
 from compiler.declare.steps import StatementStep
 from compiler.declare.topology import Layout
+from compiler.plan.action_texts import number_of
 from tdl import ast
 
 _TAKES = tuple(action for action, rule in RULES.items() if rule.takes)
@@ -32,7 +34,8 @@ class InitialState:
 def find_beginning(
     declared: Declared, layout: Layout, steps: Sequence[StatementStep], failed: bool
 ) -> InitialState:
-    ordered = sorted(steps, key=lambda step: (step.statement.start_ns, step.order))
+    planned = [step for step in steps if not number_of(step.statement.span.file)]
+    ordered = sorted(planned, key=lambda step: (step.statement.start_ns, step.order))
     late = _services_with_joins(declared, layout, ordered, failed)
     absent = _first_is_join(ordered, _TAKES, lambda step: step.chosen.instances)
     joins = [
@@ -65,6 +68,8 @@ def _services_with_joins(
             there |= named - found
     if failed:
         for dynamic in declared.dynamics:
+            if number_of(dynamic.span.file):
+                continue
             if isinstance(dynamic.action, ast.Join) and isinstance(dynamic.selector, ast.Element):
                 service = layout.service_of.get(dynamic.selector.name.text)
                 if dynamic.selector.index is None and service is not None and service not in there:

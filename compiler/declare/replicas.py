@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
+from compiler.plan.action_texts import number_of
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS, MAX_NODES
 from compiler.plan.routes.core import MAX_CELLS
 from tdl import ast
@@ -48,7 +49,8 @@ def _needs(declared: Declared) -> dict[str, int]:
     joined = dict.fromkeys(declared.services, 0)
     need = at_first(declared)
     removed: set[str] = set()
-    for dynamic in sorted(declared.dynamics, key=lambda d: d.start_ns):
+    planned = (one for one in declared.dynamics if not number_of(one.span.file))
+    for dynamic in sorted(planned, key=lambda d: d.start_ns):
         action = dynamic.action
         if rule(action).removes:
             if len(removed) < len(declared.services):

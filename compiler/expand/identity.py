@@ -1,6 +1,7 @@
 """Who a statement is, for its random draws: its canonical text and its place among equal ones.
 
 So a statement draws the same numbers wherever it stands in the file and whatever else is edited.
+What is done to a running experiment draws by the number of the action, whenever that was.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from compiler.declare.steps import Member, StatementStep
 from compiler.draws import statement_key
+from compiler.plan import action_texts
 from tdl.formatter import format_statement
 
 
@@ -33,7 +35,8 @@ def identities(steps: Iterable[StatementStep]) -> dict[int, DrawIdentity]:
         at_once = step.end_ns is None or step.outage
         if not isinstance(action, Member) or (action.count is None and at_once):
             continue  # everything legal, at once: nothing to draw
-        text = format_statement(step.statement)
+        number = action_texts.number_of(step.statement.span.file)
+        text = f"do {number}" if number else format_statement(step.statement)
         ordinal = seen.get(text, 0)
         seen[text] = ordinal + 1
         found[step.order] = DrawIdentity(text, ordinal)

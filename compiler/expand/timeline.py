@@ -72,7 +72,7 @@ def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeli
     waits = bool(model.topology.quit_when)
     drawn = {order: tuple(events) for order, events in walk.drawn.items()}
     return Timeline(
-        events, _end(events, waits), tuple(world.declared), holders, drawn, walk.cut_off
+        events, end_of(events, waits=waits), tuple(world.declared), holders, drawn, walk.cut_off
     )
 
 
@@ -97,8 +97,9 @@ def _begin(walk: Walk) -> None:
         world.bring(node)
 
 
-def _end(events: tuple[Event, ...], waits: bool) -> int:
-    """`waits`: programs end the experiment, so that this is only where it ends without them."""
+def end_of(events: tuple[Event, ...], *, waits: bool) -> int:
+    """`waits`: programs end the experiment, or it is held, so that this is only where it ends
+    without that."""
     if events and events[-1].kind == "quit":
         return events[-1].at_ns
     grace = WAITING_GRACE_NS if waits else GRACE_NS

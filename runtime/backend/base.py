@@ -171,6 +171,9 @@ class RunNetwork(Protocol):
     async def stage(self, change: Change) -> Held:
         """Asks for a later step at its time; `OnEffect` tells. Returns who is held."""
 
+    def follow(self, plan: Plan) -> None:
+        """Later steps are those of this plan, whose topology is the same. RunError."""
+
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         """Ends a hold now. False if the network is gone."""
 

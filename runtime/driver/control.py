@@ -1,7 +1,9 @@
-"""The control socket of a run: `inspect` and `exec` ask here.
+"""The control socket of a run: `inspect`, `exec` and `do` ask here.
 
 One request and one answer per connection, each a line of JSON; the one to `enter` carries a pidfd.
 The socket is in a directory of the user's own with mode 0600; a peer of another user is refused.
+Requests are short, each peer has some seconds, and there are MOST_PEERS at a time: whoever floods,
+lags or talks nonsense is hung up on, and the run goes on.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from runtime.json_schema import parse
 REQUEST_BYTES = 65536
 ANSWER_BYTES = 1 << 28  # longest answer: the state of a run with all its counters
 TIMEOUT_SECONDS = 10.0
+MOST_PEERS = 64  # at a time; those beyond are hung up on
 
 Reply = tuple[Mapping[str, object], int | None]  # the answer and a descriptor to hand over
 Handler = Callable[[Mapping[str, Any]], Awaitable[Reply]]
@@ -50,6 +53,9 @@ class ControlServer:
             connection, _ = self._socket.accept()
         except OSError:
             return  # the peer has gone again
+        if len(self._tasks) >= MOST_PEERS:
+            connection.close()
+            return
         connection.setblocking(False)
         task = asyncio.get_running_loop().create_task(self._serve(connection))
         self._tasks.add(task)
@@ -117,7 +123,7 @@ async def _answer(data: bytes, handler: Handler) -> Reply:
         return await handler(json.loads(data))
     except RunError as error:
         return refusal(error), None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         return refusal(RunError(f"not a request: {error}")), None
 
 

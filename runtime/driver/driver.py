@@ -31,6 +31,7 @@ from runtime.driver.machinewatch import MachineWatch
 from runtime.driver.make_prober import prober
 from runtime.driver.programends import ProgramEnds
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
+from runtime.driver.steering import Steering
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpected, unwritten
 from runtime.expectations import measured_figures
@@ -118,6 +119,14 @@ class Driver:
         self.expected_runs = ExpectedRuns(
             self.plan, self.schedule, self.backend.instances, self.timeline_runner.book
         )
+        self.steering = Steering(
+            Path(config.directory),
+            config.options,
+            self.timeline_runner,
+            lambda: self.backend.network,
+            self._done,
+            self._follow,
+        )
         self.pulse = Pulse(DRIVER, self._stalled)
         step_ns = config.options.faults.get("driver", {}).get("clock_step_ns", 0)
         self.machine = MachineWatch(self.backend.instances, self._elapsed, step_ns)
@@ -198,6 +207,11 @@ class Driver:
         self.events.append(record)
         self.prober.see(record)
 
+    def _follow(self, schedule: Schedule) -> None:
+        """The timeline has become another one."""
+        self.schedule = schedule
+        self.prober.follow(schedule)
+
     def _elapsed(self) -> int:
         return self.timeline_runner.elapsed()
 
@@ -250,6 +264,10 @@ class Driver:
             return status.state(self.config, self.timeline_runner, self.sampler), None
         if request["ask"] == "enter":
             return await self.backend.enter(str(request["instance"]))
+        if request["ask"] == "moment":
+            return self.steering.moment(request), None
+        if request["ask"] == "do":  # to its end, whatever becomes of who has asked
+            return await asyncio.shield(self.steering.do(request)), None
         raise RunError(f"cannot answer {request['ask']!r}")
 
     # -- from start to end ----------------------------------------------------------------------
@@ -353,6 +371,7 @@ class Driver:
             fault = fault or str(network.fault or "")
         if self.stacks is not None:
             self.stacks.finish()
+        await self.steering.finish()
         if self.timeline_runner.quit_early:
             self.facts["quit_early"] = self.timeline_runner.quit_early
         files = (self.log_times, self.timeline_runner.book, self.events, self.samples, self.prober)

@@ -11,10 +11,14 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
+from compiler.plan import action_texts
 from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
@@ -33,10 +37,11 @@ from runtime.driver.quitwhen import QuitCondition
 from runtime.driver.setups import Setups
 from runtime.driver.starts import OnFailure, Starts
 from runtime.errors import RunError, fail
-from runtime.schedule import Schedule, Step, preparations
+from runtime.schedule import Preparation, Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
 FAREWELL_NS = 1_000_000_000
+MANUAL = "manual"  # `origin` of what was done by hand; what is planned has none
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
 
 
@@ -91,6 +96,11 @@ class TimelineRunner:
         self._chains: dict[str, asyncio.Task[None]] = {}
         self._steps_left = len(schedule.steps)
         self._all_applied = asyncio.Event()
+        self.staged = 1  # how many steps the network has been asked for, or is at this moment
+        self.is_ending = False  # the planned end has come: nothing is added any more
+        self._longer = asyncio.Event()
+        self._prepared: Counter[str] = Counter()  # lives that were begun ahead of their step
+        self._preparing: asyncio.Task[None] | None = None
         self.broken = self._starts.broken
 
     @property
@@ -132,6 +142,7 @@ class TimelineRunner:
         self._wait_for_effect(0, staged)
 
     async def _incarnations(self, names: Sequence[str]) -> dict[str, Incarnation]:
+        self._prepared.subtract(name for name in names if self._prepared[name] > 0)
         return {name: await self.instances[name].next_incarnation() for name in names}
 
     def _ordered(self, staged: _Staged) -> _Staged:
@@ -180,7 +191,7 @@ class TimelineRunner:
 
         Raises RunError if the network refuses something or does not apply it.
         """
-        preparing = asyncio.create_task(self._prepare_rejoins())
+        self._preparing = asyncio.create_task(self._prepare_rejoins(preparations(self.schedule)))
         planned = asyncio.create_task(self._to_the_end(network))
         programs = asyncio.create_task(self._programs_over.wait())
         try:
@@ -192,20 +203,67 @@ class TimelineRunner:
             if self._chains:
                 await asyncio.wait(set(self._chains.values()), timeout=OVERDUE_SECONDS)
         finally:
-            for task in (preparing, planned, programs, *self._cuts):
+            for task in (self._preparing, planned, programs, *self._cuts):
                 task.cancel()
             self._starts.stop()
 
     async def _to_the_end(self, network: RunNetwork) -> None:
-        for number, step in enumerate(self.schedule.steps[1:], start=1):
-            await sleep_until(self.t0_ns + step.due_ns - STAGE_AHEAD_NS)
-            await self._stage(network, number, step)
-        await sleep_until(self.t0_ns + self.schedule.end_due_ns)
+        while self.staged < len(self.schedule.steps) or not self.is_ending:
+            if self.staged == len(self.schedule.steps):
+                self.is_ending = await self._is_time(self.schedule.end_due_ns)
+                continue
+            number, step = self.staged, self.schedule.steps[self.staged]
+            if await self._is_time(step.due_ns - STAGE_AHEAD_NS):
+                self.staged += 1
+                await self._stage(network, number, step)
         try:
             await asyncio.wait_for(self._all_applied.wait(), OVERDUE_SECONDS)
         except TimeoutError as error:
             silent = ", ".join(network.waiting_for())
             raise RunError(f"the last changes were not applied by {silent}") from error
+
+    async def _is_time(self, elapsed_ns: int) -> bool:
+        """Waits for a moment since the start; False as soon as the timeline is another one."""
+        self._longer.clear()
+        while (left := self.t0_ns + elapsed_ns - time.monotonic_ns()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._longer.wait(), left / 1e9)
+                return False
+        return True
+
+    def refusal(self, schedule: Schedule, margin_ns: int) -> str:
+        """Why this timeline cannot take the place of the present one: what was asked for already
+        would be another, or there is less than `margin_ns` until the first that is new."""
+        kept = self.schedule.steps[: self.staged]
+        if self.is_over or self.is_ending or schedule.end_due_ns <= self.elapsed():
+            return "the run is ending"
+        if schedule.steps[: self.staged] != kept:
+            return "too late: what is planned about then has been asked for already"
+        old = self.schedule.steps
+        pairs = zip_longest(old, schedule.steps)
+        new = next((after for before, after in pairs if before != after), None)
+        if new is not None and new.due_ns < self.elapsed() + margin_ns:
+            return "too late: the moment has come before the network could be asked"
+        return ""
+
+    def follow(self, plan: Plan, schedule: Schedule) -> None:
+        """From now on this is the timeline. There is no refusal against it."""
+        self._steps_left += len(schedule.steps) - len(self.schedule.steps)
+        self.plan, self.schedule = plan, schedule
+        self._quit_when = QuitCondition(plan, schedule, self.instances)
+        if self._steps_left:
+            self._all_applied.clear()
+        if self._preparing is not None:
+            self._preparing.cancel()
+            later = [one for one in preparations(schedule) if one.step >= self.staged]
+            begun, ahead = Counter(self._prepared), []
+            for one in later:
+                if begun[one.name] > 0:
+                    begun[one.name] -= 1
+                else:
+                    ahead.append(one)
+            self._preparing = asyncio.create_task(self._prepare_rejoins(ahead))
+        self._longer.set()
 
     def look_for_the_end(self) -> None:
         """Something has ended: perhaps the run is to end with it (`quit when`)."""
@@ -228,9 +286,10 @@ class TimelineRunner:
         record = {"kind": "quit", "target": "", "reason": why, "planned_ns": planned_ns}
         self.book.note(record, applied_ns=at_ns)
 
-    async def _prepare_rejoins(self) -> None:
-        for item in preparations(self.schedule):
+    async def _prepare_rejoins(self, items: Sequence[Preparation]) -> None:
+        for item in items:
             await sleep_until(self.t0_ns + item.begin_ns)
+            self._prepared[item.name] += 1
             self.instances[item.name].prepare()
 
     async def _stage(self, network: RunNetwork, number: int, step: Step) -> None:
@@ -414,6 +473,8 @@ class TimelineRunner:
         }
         if event.file:
             record["file"] = event.file
+        if action := action_texts.number_of(event.file):
+            record |= {"origin": MANUAL, "action": action}
         if network is not None:
             record["network_ns"] = network.at_ns
             if network.spread_ns is not None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan
 from runtime.driver.progress import Progress, Reporter, from_record
 from runtime.errors import MachineError, RunError
@@ -20,7 +21,8 @@ from runtime.launch import conclude
 from runtime.launch.run_result import RunResult
 from runtime.options import FAILED, RunOptions
 from runtime.results.summary import programs_failed
-from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.rundir import RunDirectory, plan_in
+from runtime.rundir.runfiles import PLANNED
 from runtime.schedule import Schedule
 
 
@@ -60,7 +62,20 @@ class Session:
 
     def results(self, final: Mapping[str, Any]) -> Mapping[str, Any]:
         """Writes what comes of the run, and returns its summary. RunError (conclude.results)."""
+        if self.directory.has(PLANNED):
+            self._follow()
         return conclude.results(self.directory, self.plan, self.schedule, self.options, final)
+
+    def _follow(self) -> None:
+        """A run that was steered is judged by what was in force. RunError."""
+        try:
+            self.plan = plan_in(self.directory)
+            self.schedule = Schedule(self.plan, self.options)
+            self.directory.update_manifest(plan_digest=self.plan.digest)
+        except (OSError, PlanError) as error:
+            why = f"the plan of the run cannot be read any more: {error}"
+            self.fail(why)
+            raise RunError(why) from error
 
     def result(self, final: Mapping[str, Any], summary: Mapping[str, Any]) -> RunResult:
         """MachineError if the run has been refused what it needs."""

@@ -6,14 +6,13 @@ nodes and MOST_LINKS links are drawn, and MOST_CHANGES changes listed; the plan 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from compiler.plan.packet_class import parse
 from compiler.plan.properties import NUMBERS, LinkState, has_rare
-from compiler.plan.reader import Plan, read_plan
+from compiler.plan.reader import Plan
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.runfiles import PLAN
+from runtime.rundir.rundir import plan_in
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
 # Of the state of a link, in this order; rare ones at the end are left out where all are nothing.
@@ -24,8 +23,7 @@ _RARE = sum(row.rare for row in NUMBERS) + len(_TEXTS)
 
 def read(directory: HeldDirectory) -> Plan:
     """PlanError, OSError."""
-    held = directory.enter(PLAN)
-    return read_plan(Path(f"/proc/self/fd/{held.descriptor}"), lazy=True)
+    return plan_in(directory)
 
 
 def record(plan: Plan, end_ns: int | None, notes: list[str]) -> dict[str, Any]:

@@ -178,19 +178,22 @@ class Prober:
                 self._give_up(error)
 
     async def _carry_out(self) -> None:
-        end_ns = self._schedule.end_due_ns
         window_ns = WINDOW_NS
         if self._virtual:
             window_ns = max(window_ns, VIRTUAL_ROUNDS * min(self._chosen.intervals_ns))
         until_ns = 0
         while not self._stop.is_set():
             from_ns, until_ns = until_ns, until_ns + window_ns
-            await self._ask(from_ns, min(until_ns, end_ns))
+            await self._ask(from_ns, min(until_ns, self._schedule.end_due_ns))
             due_ns = self._t0_ns + until_ns - AHEAD_NS
             with suppress(TimeoutError):
                 left = max(due_ns - time.monotonic_ns(), 0) / 1e9
                 await asyncio.wait_for(self._stop.wait(), left)
             await self._report(LOST_NS)
+
+    def follow(self, schedule: Schedule) -> None:
+        """The run has another end. Which pairs are probed, and how often, stays."""
+        self._schedule = schedule
 
     async def _ask(self, from_ns: int, to_ns: int) -> None:
         assert self._process is not None

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from compiler.plan.reader import Plan
+from compiler.plan.reader import Plan, read_plan
 from runtime.errors import RunError, filesystem_remedy
 from runtime.json_schema import REMEDY, parse
 from runtime.options import RunOptions, RunPlaces
@@ -71,6 +71,12 @@ def default_path(name: str, stamp: str, attempt: int) -> Path:
 
 NOTHING: Mapping[str, object] = {}
 MOST_NAMES = 1000  # of runs that begin in the same second
+
+
+def plan_in(directory: HeldDirectory) -> Plan:
+    """The plan of a run directory, wherever that is by now. PlanError, OSError."""
+    held = directory.enter(PLAN)
+    return read_plan(Path(f"/proc/self/fd/{held.descriptor}"), lazy=True)
 
 
 class RunDirectory(HeldDirectory):

@@ -179,6 +179,21 @@ ACTIONS = (
 
 COMMANDS = (
     Code(
+        "TS0320",
+        "not for a running experiment",
+        "What is done to a running experiment (`tstorm do`) changes what there is: it declares no "
+        "services, links or expectations, and it takes no instances, traces or delays that the "
+        "plan of the run does not have.",
+        "",
+    ),
+    Code(
+        "TS0321",
+        "a time that is over",
+        "What is done to a running experiment (`tstorm do`) happens at a moment that is still to "
+        "come: `at now`, `at +5s`, `from now to +10s`.",
+        "",
+    ),
+    Code(
         "TS0940",
         "program that is not there",
         "A program of `exec=`, `setup=` or `ready=` is not on this machine: in no folder of PATH "

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from compiler.plan.reader import Plan
 from compiler.plan.types import Node
 from runtime.backend.base import (
     Change,
@@ -170,6 +171,9 @@ class FakeNetwork:
         self.bound.append(change.bound)
         self._effect(change.number, change.step.due_ns)
         return {node: frozenset() for node in change.leaving}
+
+    def follow(self, plan: Plan) -> None:
+        """It takes every step as it comes."""
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         self.cuts.append(node)

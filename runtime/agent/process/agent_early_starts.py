@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from runtime.agent.pod.hold import Hold
+from runtime.agent.pod.pod_hold import Hold
 from runtime.agent.pod.reports import Report, Reports
 
 SET_UP, RELEASED = "set_up", "released"  # of orders.WAITS

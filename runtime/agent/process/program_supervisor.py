@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from runtime.agent.pod import hosts_file, podend, podprocesses
 from runtime.agent.pod.ending import PodEnding
-from runtime.agent.pod.hold import ORDERS, Hold
+from runtime.agent.pod.pod_hold import ORDERS, Hold
 from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
 from runtime.agent.pod.reach import reach
 from runtime.agent.pod.reports import Reports

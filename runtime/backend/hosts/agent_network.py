@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from compiler.plan.event_kinds import PROCESS_KINDS
+from compiler.plan.reader import Plan
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.hosts.acknowledged import HostSteps
 from runtime.backend.hosts.agent_state import AgentState, bind_request
@@ -248,6 +249,9 @@ class AgentNetwork:
     def _effect(self, number: int, effect: Effect) -> None:
         self._told.effect(number)
         self._on_effect(number, effect)
+
+    def follow(self, _plan: Plan) -> None:
+        raise RunError("agents take no longer plan while they run")
 
     async def cut(self, node: int, _links: frozenset[int]) -> bool:
         self._told.cut(node)

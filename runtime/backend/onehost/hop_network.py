@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compiler.plan.properties import has_rare
+from compiler.plan.reader import Plan
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.missing import Missing
 from runtime.backend.onehost import captures, staging
@@ -146,6 +147,9 @@ class HopNetwork:
             loop = asyncio.get_running_loop()
             loop.call_at(due, lambda: self._on_effect(change.number, None))
         return {node: frozenset(numbers) for node, numbers in held.items()}
+
+    def follow(self, plan: Plan) -> None:
+        self._plan = plan
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         lines = [f"set {link} up=0" for link in sorted(links)]

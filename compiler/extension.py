@@ -1,0 +1,263 @@
+"""What is done to an experiment while it runs: a longer plan, out of its plan and a text.
+
+The text is TDL whose times may count from the moment of the action (`now`, `+5s`) and may be left
+out (then it is `at now`). With its times written out it becomes one more text that the source
+includes (compiler/plan/action_texts.py), and all of it is compiled as ever: the action sees the
+state that all before it has left, its draws are those of the run's seed and the number of the
+action, and what is planned later sees what the action has changed. What is planned may also be
+held, go on and be skipped (compiler/run_clock.py). Whoever carries the plan out has
+to follow the longer one from the moment on; until then both are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from compiler import run_clock
+from compiler.phrases import moment
+from compiler.pipeline import Compilation, compile_source
+from compiler.plan import action_texts
+from compiler.plan.reader import Plan
+from compiler.run_clock import RunClock
+from compiler.sources import RecordedFiles
+from tdl import ast, quantities, values
+from tdl.diagnostics import Diagnostic, Sink, TdlError
+from tdl.parser import parse_partial
+from tdl.values import ValueProblem
+from tdl.words import MAYBE_NAMES, STATEMENTS
+
+MOST_BYTES = 32768  # of the text of an action
+
+_TIMES = re.compile(r"\s*(?:at|from)\s+(\S+)(?:\s+to\s+(\S+))?")
+_WORD = re.compile(r"\s*(\S*)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """`length` characters at `col` (from 0) have become `text`."""
+
+    col: int
+    length: int
+    text: str
+
+
+class TimedText:
+    """The text of an action with its times written out, and the way back to places in it."""
+
+    def __init__(self, text: str, now_ns: int) -> None:
+        self._edits = [tuple(_edits(line, now_ns)) for line in text.splitlines()]
+        lines = zip(text.splitlines(), self._edits, strict=True)
+        self.text = "".join(f"{_edited(line, edits)}\n" for line, edits in lines)
+
+    def place(self, line: int, col: int) -> tuple[int, int]:
+        """Where it stands in the text as it was given; both count from 1."""
+        at, moved = col - 1, 0
+        for edit in self._edits[line - 1] if line <= len(self._edits) else ():
+            begin = edit.col + moved
+            if at < begin:
+                break
+            moved += len(edit.text) - edit.length
+            if at < begin + len(edit.text):  # within what was written out
+                return line, edit.col + 1
+        return line, at - moved + 1
+
+    def span(self, span: ast.Span) -> ast.Span:
+        line, col = self.place(span.line, span.col)
+        end_line, end_col = self.place(span.end_line, span.end_col)
+        return span.over(line, col, end_line, max(end_col, col + 1))
+
+
+def _edits(line: str, now_ns: int) -> Iterator[_Edit]:
+    found = _WORD.match(line)
+    assert found
+    word = found[1]
+    if word in ("at", "from"):
+        times = _TIMES.match(line)
+        for group in (1, 2) if times else ():
+            written = _written_out(times[group] or "", now_ns) if times else ""
+            if times and written:
+                yield _Edit(times.start(group), len(times[group]), written)
+    elif word and word[0] not in "#}" and (word not in STATEMENTS or word in MAYBE_NAMES):
+        yield _Edit(found.start(1), 0, f"at {quantities.time(now_ns)} ")
+
+
+def _written_out(time: str, now_ns: int) -> str:
+    """'' for one that needs not be, or is none: then the parser says so."""
+    if time == "now":
+        return quantities.time(now_ns)
+    if not time.startswith("+"):
+        return ""
+    try:
+        return quantities.time(now_ns + values.time(time[1:]))
+    except ValueProblem:
+        return ""
+
+
+def _edited(line: str, edits: Iterable[_Edit]) -> str:
+    for edit in sorted(edits, key=lambda one: -one.col):
+        line = line[: edit.col] + edit.text + line[edit.col + edit.length :]
+    return line
+
+
+class _Extended(RecordedFiles):
+    """The files of a plan, and one text more."""
+
+    def __init__(self, plan: Plan, name: str, text: bytes) -> None:
+        super().__init__(plan)
+        self._name, self._text = name, text
+
+    def text(self, path: str) -> bytes:
+        return self._text if path == self._name else super().text(path)
+
+
+def extend(plan: Plan, number: int, text: str, now_ns: int) -> Compilation:
+    """The plan with action `number`, which is carried out at `now_ns` of the run.
+
+    Raises TdlError with what is wrong: places in the action are those of the text as it was given,
+    their file is the action's. PlanError if the action names files that the plan does not have.
+    """
+    clock = _clock(plan)
+    timed = TimedText(text, clock.text(now_ns))
+    held = clock.held_ns is not None
+    return _compiled(plan, number, timed, f"#: now {now_ns}\n" if held else "", now_ns)
+
+
+def hold(plan: Plan, number: int, now_ns: int) -> Compilation:
+    """The plan whose events wait from `now_ns` of the run on. NotNowError, else as `extend`."""
+    clock = _clock(plan)
+    _may_wait(plan)
+    if clock.held_ns is not None:
+        raise NotNowError("its planned events are held already", "tstorm go lets them go on")
+    return _compiled(plan, number, _NOTHING, f"#: hold {clock.text(now_ns)}\n", now_ns)
+
+
+def go(plan: Plan, number: int, now_ns: int) -> Compilation:
+    """The plan whose events go on. NotNowError, else as `extend`."""
+    if _clock(plan).held_ns is None:
+        raise NotNowError("its planned events are not held")
+    return _compiled(plan, number, _NOTHING, f"#: go {now_ns}\n", now_ns)
+
+
+def skip(plan: Plan, number: int, to_ns: int | None, now_ns: int) -> Compilation:
+    """The plan whose events up to `to_ns` of the text happen at `now_ns` of the run; None: up to
+    the next one. Held ones are held again after that. NotNowError, else as `extend`."""
+    _may_wait(plan)
+    clock = _clock(plan)
+    held, text_ns = clock.held_ns is not None, clock.text(now_ns)
+    begin = f"#: go {now_ns}\n" if held else ""
+    if to_ns is None:
+        free = _compiled(plan, number, _NOTHING, begin, now_ns).events if held else plan.events
+        following = (one.at_ns for one in free if one.at_ns > now_ns)
+        next_ns = next(following, None)
+        if next_ns is None:
+            raise NotNowError("nothing is planned any more")
+        to_ns = text_ns + next_ns - now_ns
+    if to_ns <= text_ns:
+        raise NotNowError(f"{moment(to_ns)} is over: the text is at {moment(text_ns)}")
+    words = f"{begin}#: skip {text_ns} {to_ns}\n" + (f"#: hold {to_ns}\n" if held else "")
+    found = _compiled(plan, number, _NOTHING, words, now_ns)
+    joins = [one.target for one in found.events if one.kind == "join" and one.at_ns == now_ns]
+    if twice := next((one for one in joins if joins.count(one) > 1), None):
+        raise NotNowError(f"{twice} joins more than once until then", "skip less at a time")
+    return found
+
+
+class NotNowError(Exception):
+    """What cannot be done to this run now, and what helps."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+_NOTHING = TimedText("", 0)
+
+
+def is_held(plan: Plan) -> bool:
+    return _clock(plan).held_ns is not None
+
+
+def is_moved(plan: Plan) -> bool:
+    """Whether events were held or skipped."""
+    return not _clock(plan).is_plain
+
+
+def _clock(plan: Plan) -> RunClock:
+    return run_clock.read(plan.attached.includes)
+
+
+def _may_wait(plan: Plan) -> None:
+    whole = (0, plan.end_ns)
+    if any((one.from_ns, one.to_ns) not in (whole, (0, 0)) for one in plan.expectations):
+        what = "its expectations name times, which would be about something else then"
+        raise NotNowError(what, "run it without them")
+    if plan.topology.traces:
+        raise NotNowError("its links follow traces, which do not wait")
+
+
+def _compiled(plan: Plan, number: int, timed: TimedText, more: str, now_ns: int) -> Compilation:
+    """With the text of the action, and what it says of the run's clock at its end."""
+    name = action_texts.name_of(number)
+    text = (timed.text + more).encode("utf-8", errors="surrogatepass")
+    sources = _Extended(plan, name, text)
+    source = plan.source.rstrip(b"\n") + f'\ninclude "{name}"\n'.encode()
+    try:
+        text_ns = _clock(plan).text(now_ns)
+        _check(parse_partial(source, sources, plan.params).file, name, text_ns)
+        found = compile_source(source, seed=plan.seed, sources=sources, params=plan.params)
+        _check_same(plan, found, name, now_ns)
+    except TdlError as error:
+        raise TdlError(_placed(error.diagnostics, name, timed)) from None
+    return replace(found, diagnostics=tuple(_placed(found.diagnostics, name, timed)))
+
+
+def _placed(found: Iterable[Diagnostic], name: str, timed: TimedText) -> Iterator[Diagnostic]:
+    for one in found:
+        own = one.span.file == name
+        yield replace(one, span=timed.span(one.span)) if own else one
+
+
+def _check(file: ast.File, name: str, now_ns: int) -> None:
+    """That the action only does something, and nothing in the past."""
+    sink = Sink()
+    for statement in file.statements:
+        span = statement.span
+        if span.file != name:
+            continue
+        if not isinstance(statement, ast.Dynamic):
+            message = "an action changes a running experiment: it declares and expects nothing"
+            sink.error("TS0320", span, message, "write it into the text, and run that")
+        elif statement.start_ns < now_ns:
+            message = f"{moment(statement.start_ns)} is over: it is {moment(now_ns)} now"
+            sink.error("TS0321", span, message, "write `at now`, or `at +5s`: from now on")
+    if sink.failed:
+        raise TdlError(sink.found)
+
+
+def _check_same(plan: Plan, found: Compilation, name: str, now_ns: int) -> None:
+    """That all before it stays as it was, and that nothing of the action is left out."""
+    sink, span = Sink(), ast.Span(1, 1, 1, 2, name)
+    missed = [one for one in found.diagnostics if one.code == "TS0904" and one.span.file == name]
+    for one in missed:
+        sink.error(one.code, one.span, one.message, one.hint)
+    if found.topology != plan.topology:
+        message = "this takes instances, traces or delays that the plan of the run does not have"
+        sink.error("TS0320", span, message, "declare them in the text (`replicas=`), and run that")
+    elif not missed and _until(plan, now_ns) != _until(found.plan, now_ns):
+        message = "with this, what has happened already would have been something else"
+        sink.error("TS0320", span, message, "name what it is about")
+    if sink.failed:
+        raise TdlError(sink.found)
+
+
+def _until(plan: Plan, now_ns: int) -> list[object]:
+    return [event for event in plan.events if event.at_ns < now_ns]
+
+
+def warnings(found: Compilation, number: int) -> list[Diagnostic]:
+    """About this action."""
+    name = action_texts.name_of(number)
+    return [one for one in found.diagnostics if one.span.file == name]

@@ -1,0 +1,214 @@
+"""`do` and `record` on a run that goes on: what packets saw, what it is judged by."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+import pytest
+
+from compiler.plan.reader import read_plan
+from tests.cli.process import DEADLINE_SECONDS, begun, command, environment, tstorm
+from tests.waiting import wait_until
+
+TDL = """\
+seed 4
+service server replicas=2 exec="tprobe serve"
+service client exec="tprobe rtt server.0 --count 2000 --each"
+bridges s1 s2
+link server--s1 latency=1ms
+link client--s2 latency=1ms
+link s1--s2 latency=10ms
+END
+"""
+MS = 1_000_000
+
+pytestmark = pytest.mark.e2e
+
+
+def state(place: Path) -> dict[str, Any]:
+    done = tstorm(place, "inspect", "run", "--format", "json", code=None)
+    found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+    return found
+
+
+def reached(place: Path, at_ns: int) -> bool:
+    return bool(state(place).get("at_ns", -1) >= at_ns)
+
+
+def events(place: Path, kind: str = "") -> list[dict[str, Any]]:
+    lines = (place / "run/events.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines]
+    return [one for one in found if one.get("kind") == kind or not kind]
+
+
+@pytest.fixture
+def going_on(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A run in `tmp_path`/run, with what is planned as the parameter says."""
+    (tmp_path / "exp.tdl").write_text(TDL.replace("END", request.param), encoding="utf-8")
+    with begun(tmp_path, "run", "exp.tdl", "--out", "run") as process:
+
+        def up() -> bool:
+            assert process.poll() is None, process.communicate()
+            return reached(tmp_path, 500 * MS)
+
+        wait_until(up, "the run goes on")
+        yield process
+    tstorm(tmp_path, "destroy", "--all")
+
+
+def round_trips(place: Path) -> list[tuple[int, float]]:
+    """When each began, in the run's time, and its ms."""
+    start = json.loads((place / "run/manifest.json").read_text("utf-8"))["start_monotonic_ns"]
+    log = (place / "run/logs/client.0.log").read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in log if line.startswith("{")]
+    heard = [one for one in found if one.get("rtt_us")]
+    return [(one["t_ns"] - start, one["rtt_us"] / 1000) for one in heard]
+
+
+@pytest.mark.parametrize("going_on", ["at 300s server.0--s1 set loss=0%"], indirect=True)
+def test_what_is_done_by_hand_is_what_packets_see_and_what_is_judged(
+    tmp_path: Path, going_on: subprocess.Popen[str]
+) -> None:
+    done = tstorm(tmp_path, "do", "run", "s1--s2 set latency=60ms", "--json")
+    first = json.loads(done.stdout)["ok"]
+    assert (first["action"], first["events"]) == (1, 2)
+    wait_until(lambda: reached(tmp_path, first["planned_ns"] + 1500 * MS), "it is in force")
+    (tmp_path / "more.tdl").write_text("server.1 crash\nserver.0--s1 set loss=5%\n")
+    done = tstorm(tmp_path, "do", "run", "-f", "more.tdl")
+    assert "on, 3 events" in done.stdout
+    assert "crash server.1" in done.stdout
+    refused = tstorm(tmp_path, "do", "run", "server crsh 1", code=1)
+    assert "action:1:8: error TS0018" in refused.stderr
+    assert "nothing was changed" in refused.stderr
+    refused = tstorm(
+        tmp_path, "do", "run", "s1--s2 set latency=70ms", "server.1 crash", "--json", code=1
+    )
+    answer = json.loads(refused.stdout)
+    assert (answer["diagnostics"][0]["line"], answer["diagnostics"][0]["col"]) == (2, 1)
+    tstorm(tmp_path, "do", "run", "quit")
+    out, err = going_on.communicate(timeout=DEADLINE_SECONDS)
+    assert going_on.returncode == 0, (out, err)
+
+    summary = json.loads((tmp_path / "run/summary.json").read_text(encoding="utf-8"))
+    assert summary["verdict"]["state"] == "valid", summary["verdict"]
+    manual = [one for one in events(tmp_path) if one.get("origin") == "manual"]
+    assert Counter((one["action"], one["kind"]) for one in manual) == {
+        **dict.fromkeys([(1, "do"), (2, "do"), (2, "crash"), (3, "do"), (3, "quit")], 1),
+        **dict.fromkeys([(1, "set"), (2, "set")], 2),
+    }
+    assert not [one for one in manual if one.get("args") == {"delay_ns": 70 * MS}]
+    plan = read_plan(tmp_path / "run/plan")
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["plan_digest"] == plan.digest
+
+    seen = round_trips(tmp_path)
+    before = [ms for at_ns, ms in seen if at_ns < first["planned_ns"] - 200 * MS]
+    after = [ms for at_ns, ms in seen if at_ns > first["planned_ns"]]
+    assert before
+    assert after
+    assert 24 <= min(before) < 124 <= min(after)
+
+    tstorm(tmp_path, "record", "run", "-o", "again.tdl")
+    diff = tstorm(tmp_path, "diff", "run/plan", "again.tdl")
+    assert "the same experiment" in diff.stderr + diff.stdout
+    assert "server.1 crash" in (tmp_path / "again.tdl").read_text(encoding="utf-8")
+    refused = tstorm(tmp_path, "record", "run", "-o", "again.tdl", code=1)
+    assert "is there already" in refused.stderr
+    refused = tstorm(tmp_path, "do", "run", "heal", code=1)
+    assert "has ended (completed)" in refused.stderr
+
+
+@pytest.mark.parametrize("going_on", ["at 12s quit"], indirect=True)
+def test_a_client_that_dies_and_the_end_of_the_run_leave_no_half(
+    tmp_path: Path, going_on: subprocess.Popen[str]
+) -> None:
+    asked = command("do", "run", "server.1 disconnect for 100ms")
+    own = {"cwd": tmp_path, "env": environment(tmp_path)}
+    for lives_seconds in (0.05, 0.4, 0.5, 0.6, 0.7):
+        client = subprocess.Popen(asked, stdout=PIPE, stderr=PIPE, **own)  # type: ignore[call-overload]
+        with suppress(subprocess.TimeoutExpired):
+            client.wait(lives_seconds)
+        client.kill()
+        client.communicate()
+    told: list[dict[str, Any]] = []
+    while going_on.poll() is None:
+        done = tstorm(
+            tmp_path, "do", "run", "at +200ms s1--s2 set loss=1%", "s1--s2 set loss=2%", "--json",
+            code=None,
+        )  # fmt: skip
+        told.append(json.loads(done.stdout) if done.stdout else {"error": done.stderr})
+    out, err = going_on.communicate()
+    assert going_on.returncode == 0, (out, err)
+    manual = [one for one in events(tmp_path) if one.get("origin") == "manual"]
+    taken = {one["action"]: one["events"] for one in manual if one["kind"] == "do"}
+    carried_out = Counter(one["action"] for one in manual if one["kind"] != "do")
+    assert carried_out == taken
+    answered = [one["ok"]["action"] for one in told if "ok" in one]
+    assert {*answered} <= taken.keys()
+    assert len(told[-1].get("error", "")) > 0  # there was nothing left to be done to
+    plan = read_plan(tmp_path / "run/plan")
+    assert len(plan.events) == sum("seq" in one for one in events(tmp_path))
+    assert not list((tmp_path / "run").glob(".do*"))
+
+
+@pytest.mark.parametrize("going_on", ["at 300s quit"], indirect=True)
+def test_a_replay_does_it_again(tmp_path: Path, going_on: subprocess.Popen[str]) -> None:
+    tstorm(tmp_path, "do", "run", "server crash 1", "at +500ms quit", code=1)  # there is a quit
+    tstorm(tmp_path, "do", "run", "server crash 1")
+    wait_until(lambda: events(tmp_path, "crash"), "it is done")
+    going_on.send_signal(signal.SIGINT)
+    going_on.communicate(timeout=DEADLINE_SECONDS)
+    (crash,) = events(tmp_path, "crash")
+    until = f"{crash['planned_ns'] / 1e9 + 0.5:.3f}s"
+    tstorm(tmp_path, "replay", "run", "--out", "again", "--until", until)
+    lines = (tmp_path / "again/events.jsonl").read_text(encoding="utf-8").splitlines()
+    found: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    (again,) = [one for one in found if one.get("kind") == "crash"]
+    same = ("target", "planned_ns", "origin", "action", "file", "line", "seq")
+    assert [again[name] for name in same] == [crash[name] for name in same]
+
+
+HELD = "at 15s s1--s2 set latency=60ms\nat 60s server.1 crash\nat 65s quit"
+
+
+def test_what_is_held_waits_and_packets_do_not(tmp_path: Path) -> None:
+    (tmp_path / "exp.tdl").write_text(TDL.replace("END", HELD), encoding="utf-8")
+    with begun(tmp_path, "run", "exp.tdl", "--out", "run") as process:
+        wait_until(lambda: reached(tmp_path, 1), "the run goes on")
+        assert json.loads(tstorm(tmp_path, "hold", "run", "--json").stdout)["ok"]["action"] == 1
+        assert "held already" in tstorm(tmp_path, "hold", "run", code=1).stderr
+        wait_until(lambda: reached(tmp_path, 15_500 * MS), "the planned moment has passed")
+        assert not events(tmp_path, "set")
+        tstorm(tmp_path, "skip", "run", "--to", "next")
+        wait_until(lambda: events(tmp_path, "set"), "the next event")
+        assert not events(tmp_path, "crash")
+        wait_until(
+            lambda: reached(tmp_path, events(tmp_path, "set")[0]["planned_ns"] + 1500 * MS), ""
+        )
+        tstorm(tmp_path, "go", "run")
+        tstorm(tmp_path, "skip", "run", "--to", "100s")
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+        assert process.returncode == 0, (out, err)
+    summary = json.loads((tmp_path / "run/summary.json").read_text(encoding="utf-8"))
+    assert summary["verdict"]["state"] == "valid", summary["verdict"]
+    changed_ns = events(tmp_path, "set")[0]["planned_ns"]
+    assert changed_ns > 15_500 * MS
+    seen = round_trips(tmp_path)
+    before = [ms for at_ns, ms in seen if at_ns < changed_ns - 200 * MS]
+    after = [ms for at_ns, ms in seen if at_ns > changed_ns]
+    assert len(before) > 30  # programs and packets went on
+    assert 24 <= min(before) < 124 <= min(after)
+    (end,) = [one for one in events(tmp_path, "quit") if "seq" in one]
+    assert events(tmp_path, "crash")[0]["planned_ns"] == end["planned_ns"]  # skipped together
+    assert [one["text"] for one in events(tmp_path, "do")] == [
+        "hold", "skip to next", "go", "skip to 1m40s",
+    ]  # fmt: skip
+    assert "held or skipped" in tstorm(tmp_path, "record", "run", "-o", "a.tdl", code=1).stderr

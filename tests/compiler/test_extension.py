@@ -1,0 +1,150 @@
+"""What is done to a running experiment, as a longer plan (compiler/extension.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.extension import TimedText, extend
+from compiler.origin import explain_event
+from compiler.pipeline import compile_source
+from compiler.plan.reader import Plan
+from tdl.diagnostics import Diagnostic, TdlError
+
+S = 1_000_000_000
+TEXT = """\
+seed 5
+service server replicas=3
+service client
+bridges s1 s2
+link server--s1 latency=1ms
+link client--s2 latency=1ms
+link s1--s2 latency=10ms
+at 4s s1--s2 set latency=11ms
+at 20s server.0 crash
+at 30s quit
+"""
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return compile_source(TEXT).plan
+
+
+def events(plan: Plan, number: int) -> list[tuple[int, str, str]]:
+    """Of an action."""
+    return [(e.at_ns, e.kind, e.target) for e in plan.events if e.file == f"do@{number}"]
+
+
+def refused(plan: Plan, text: str, now_ns: int, number: int = 1) -> tuple[Diagnostic, ...]:
+    with pytest.raises(TdlError) as caught:
+        extend(plan, number, text, now_ns)
+    return caught.value.diagnostics
+
+
+def test_times_count_from_the_moment_and_may_be_left_out() -> None:
+    text = "server crash 1\nat now heal\n  from now to +10s a--b flap 1s\nat +1m30s a leave\n"
+    text += "at 40s a leave\n# a comment\n\nfor i in 0..1 {\n  s.$i crash\n}\nat +soon a leave"
+    assert TimedText(text, 7 * S).text.splitlines() == [
+        "at 7s server crash 1",
+        "at 7s heal",
+        "  from 7s to 17s a--b flap 1s",
+        "at 1m37s a leave",
+        "at 40s a leave",
+        "# a comment",
+        "",
+        "for i in 0..1 {",
+        "  at 7s s.$i crash",
+        "}",
+        "at +soon a leave",
+    ]
+
+
+def test_places_are_those_of_the_text_as_it_was_given() -> None:
+    timed = TimedText("server crash 1\nfrom now to +10s a--b flap 1s", 3661 * S)
+    assert timed.text == "at 1h1m1s server crash 1\nfrom 1h1m1s to 1h1m11s a--b flap 1s\n"
+    for line, given in enumerate(("server crash 1", "from now to +10s a--b flap 1s"), 1):
+        written = timed.text.splitlines()[line - 1]
+        for word in given.split():
+            if word in ("server", "crash", "from", "to", "a--b", "flap"):
+                at = timed.place(line, written.index(word) + 1)
+                assert at == (line, given.index(word) + 1), word
+    assert timed.place(2, timed.text.splitlines()[1].index("1h1m11s") + 3) == (2, 13)  # `+10s`
+
+
+def test_an_action_sees_what_is_there_and_what_is_planned_goes_on(plan: Plan) -> None:
+    longer = extend(plan, 1, "s1--s2 set latency=50ms\nserver.1 crash", 3 * S).plan
+    assert events(longer, 1) == [
+        (3 * S, "set", "s1->s2"),
+        (3 * S, "set", "s2->s1"),
+        (3 * S, "crash", "server.1"),
+    ]
+    link = [link.name for link in longer.topology.links].index("s1->s2")
+    delays = [longer.folded_at(t * S).links[link].delay_ns for t in (2, 3, 4)]
+    assert delays == [10_000_000, 50_000_000, 11_000_000]
+    assert longer.topology == plan.topology
+    again = extend(longer, 2, "server join 1", 6 * S).plan
+    assert events(again, 2) == [(6 * S, "join", "server.1")]
+    assert [e for e in again.events if e.at_ns < 3 * S] == [e for e in plan.events if not e.at_ns]
+
+
+def test_draws_are_those_of_the_number_whenever_it_is() -> None:
+    text = TEXT.replace("at 20s server.0 crash\n", "")
+    plan = compile_source(text).plan
+
+    def crashed(number: int, now_ns: int) -> str:
+        return events(extend(plan, number, "server crash 1", now_ns).plan, number)[0][2]
+
+    drawn = [{crashed(number, t * S) for t in range(1, 19)} for number in range(1, 9)]
+    assert all(len(one) == 1 for one in drawn)
+    assert len(set.union(*drawn)) > 1
+    other = compile_source(text, seed=6).plan
+    first = [crashed(number, S) for number in range(1, 9)]
+    assert first != [
+        events(extend(other, n, "server crash 1", S).plan, n)[0][2] for n in range(1, 9)
+    ]
+
+
+def test_where_its_event_comes_from_is_explained(plan: Plan) -> None:
+    longer = extend(plan, 1, "server crash 1", 3 * S).plan
+    seq = next(e.seq for e in longer.events if e.kind == "crash")
+    story = explain_event(longer, seq)
+    assert story.origin.identity is not None
+    assert story.origin.identity.text == "do 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "col", "end_col"),
+    [
+        ("server crsh 1", "TS0018", 8, 12),
+        ("at now servr crash", "TS0201", 8, 13),
+        ("at +1s server crash 4", "TS0302", 1, 22),
+        ("at 2s server crash 1", "TS0321", 1, 21),
+        ("service other", "TS0320", 1, 14),
+        ("routing hops", "TS0320", 1, 13),
+        ("server join 1", "TS0303", 1, 14),
+        ("at +60s server crash 1", "TS0904", 1, 23),
+        ("quit", "TS0305", 1, 5),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_place(
+    plan: Plan, text: str, code: str, col: int, end_col: int
+) -> None:
+    (found,) = refused(plan, text, 3 * S)
+    assert (found.code, found.span.file) == (code, "do@1")
+    assert (found.span.line, found.span.col, found.span.end_col) == (1, col, end_col)
+
+
+def test_what_a_planned_statement_needs_is_not_taken_from_it(plan: Plan) -> None:
+    (found,) = refused(plan, "server.0 leave", 3 * S)
+    assert (found.span.file, found.span.line) == ("", 9)
+
+
+def test_all_of_it_or_nothing(plan: Plan) -> None:
+    (found,) = refused(plan, "s1--s2 set latency=50ms\nserver.1 crash\nserver.1 crash", 3 * S)
+    assert (found.span.file, found.span.line) == ("do@1", 3)
+
+
+def test_no_more_instances_than_there_are() -> None:
+    grows = compile_source(TEXT.replace("service server replicas=3", "service server")).plan
+    (found,) = refused(grows, "server join 2", 3 * S)
+    assert (found.code, found.span.file) == ("TS0302", "do@1")

@@ -1,0 +1,322 @@
+"""The timeline of a run that goes on becomes another one (runtime/driver/steering.py), with
+instances that only write; and peers of the control socket that mean no good."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.extension import extend
+from compiler.pipeline import compile_source, write
+from compiler.plan import scratch
+from compiler.plan.reader import Plan, read_plan
+from runtime.driver import control
+from runtime.driver.control import ControlServer, answered_by
+from runtime.driver.steering import DRAFT, Steering
+from runtime.driver.timelinerunner import TimelineRunner
+from runtime.errors import RunError
+from runtime.options import RunOptions
+from runtime.schedule import Schedule
+from tests.doubles.backend import FakeInstance, FakeNetwork
+from tests.waiting import until
+
+MS = 1_000_000
+TEXT = """\
+service a img=x replicas=2
+service b img=x
+bridge s
+link a--s latency=1
+link b--s latency=1
+at 1500ms b leave
+at 4s b join
+at 6s quit
+"""
+
+
+class Scene:
+    """A run of TEXT in `folder`, and how it is steered."""
+
+    def __init__(self, folder: Path, text: str = TEXT, **options: Any) -> None:
+        self.folder = folder
+        write(compile_source(text), folder / "plan")
+        plan = read_plan(folder / "plan")
+        self.options = RunOptions(**options)
+        schedule = Schedule(plan, self.options)
+        self.events: list[Mapping[str, Any]] = []
+        self.asked: list[str] = []
+        nodes = [node for node in plan.topology.nodes if node.service >= 0]
+        self.lives = {
+            node.name: FakeInstance(node, 10 * number, self.asked, lag_ns=0)
+            for number, node in enumerate(nodes)
+        }
+        self.runner = TimelineRunner(
+            plan, schedule, self.lives, self.events.append, lambda _text: None
+        )
+        self.network: Any = FakeNetwork(self.runner.on_effect, schedule.clock)
+        self.followed: list[Schedule] = []
+        self.steering = Steering(
+            folder,
+            self.options,
+            self.runner,
+            lambda: self.network,
+            self.events.append,
+            self.followed.append,
+        )
+
+    async def play(self, meanwhile: Callable[[], Any]) -> None:
+        """The whole run, with something beside it that begins at time 0."""
+        await self.runner.stage_start(self.network)
+        carrying = asyncio.create_task(self.runner.carry_out(self.network))
+        await until(lambda: self.of("join"), "time 0")
+        await meanwhile()
+        await carrying
+        await self.steering.finish()
+        for one in self.lives.values():
+            one.close()
+
+    def of(self, kind: str) -> list[Mapping[str, Any]]:
+        return [event for event in self.events if event["kind"] == kind]
+
+    async def do(self, text: str) -> dict[str, Any]:
+        """As often as it takes on a slow machine."""
+        for lead_ns in (150 * MS, 500 * MS, 1000 * MS):
+            moment = self.steering.moment({"lead_ns": lead_ns})
+            answer = await self.offer(read_plan(self.folder / "plan"), moment, text)
+            if "ok" in answer:
+                break
+        return answer
+
+    async def offer(self, plan: Plan, moment: Mapping[str, Any], text: str) -> dict[str, Any]:
+        longer = extend(plan, moment["number"], text, moment["at_ns"])
+        with scratch.directory(self.folder, DRAFT) as path:
+            for name, data in longer.files.items():
+                (path / name).write_bytes(data)
+            request = {"plan": path.name, "text": text, **moment}
+            return dict(await self.steering.do(request))
+
+
+def test_an_action_is_carried_out_like_what_is_planned(tmp_path: Path) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path)
+
+        async def steer() -> None:
+            first = await scene.do("a.1 crash\nat +300ms a.1 join")
+            assert first["ok"]["action"] == 1
+            assert [one["kind"] for one in first["ok"]["first"]] == ["crash", "join"]
+            second = await scene.do("a--s set latency=9ms")
+            assert second["ok"]["action"] == 2
+            assert scene.runner.schedule.total == scene.runner.planned
+
+        await scene.play(steer)
+        (crash,) = scene.of("crash")
+        assert (crash["target"], crash["origin"], crash["action"]) == ("a.1", "manual", 1)
+        assert (crash["file"], crash["line"]) == ("do@1", 1)
+        assert crash["lag_ns"] >= 0
+        joins = [one["target"] for one in scene.of("join")]
+        assert joins == ["a.0", "a.1", "b.0", "a.1", "b.0"]
+        assert [one["action"] for one in scene.of("do")] == [1, 2]
+        assert [one["text"] for one in scene.of("do")][1] == "a--s set latency=9ms"
+        planned = [one for one in scene.events if one.get("seq", -1) >= 0]
+        plan = read_plan(tmp_path / "plan")
+        assert sorted(one["seq"] for one in planned) == [event.seq for event in plan.events]
+        assert all("origin" not in one for one in planned if "do@" not in one.get("file", ""))
+        assert scene.runner.applied == scene.runner.planned == len(plan.events)
+        assert read_plan(tmp_path / "planned").source == TEXT.encode()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "planned"]
+        assert len(scene.followed) == 2
+
+    asyncio.run(whole())
+
+
+def test_what_was_asked_for_already_is_not_overtaken(tmp_path: Path) -> None:
+    """The leave at 1.5 s is at the network from 0.5 s on: an action comes after it."""
+
+    async def whole() -> None:
+        scene = Scene(tmp_path)
+
+        async def steer() -> None:
+            await until(lambda: scene.runner.staged == 2, "the leave is asked for")
+            moment: Mapping[str, Any] = scene.steering.moment({"lead_ns": 100 * MS})
+            plan = scene.runner.plan
+            assert moment["at_ns"] > 1500 * MS
+            early = {**moment, "at_ns": 1400 * MS}
+            answer = await scene.offer(plan, early, "a.1 crash")
+            assert "too late" in answer["again"]
+            assert read_plan(tmp_path / "plan").digest == scene.runner.plan.digest
+            assert not (tmp_path / "planned").exists()
+            assert not scene.followed
+            assert "ok" in await scene.do("a.1 crash")
+            stale = await scene.offer(plan, moment, "a.0 crash")
+            assert stale == {"again": "another action came first"}
+
+        await scene.play(steer)
+        assert [one["target"] for one in scene.of("crash")] == ["a.1"]
+
+    asyncio.run(whole())
+
+
+def test_the_end_comes_earlier_or_later(tmp_path: Path) -> None:
+    async def whole(text: str, action: str, end_ns: int) -> None:
+        folder = tmp_path / str(end_ns)
+        folder.mkdir()
+        scene = Scene(folder, text)
+        before = scene.runner.schedule.end_ns
+
+        async def steer() -> None:
+            assert "ok" in await scene.do(action)
+
+        await scene.play(steer)
+        assert (scene.runner.schedule.end_ns > before) == (end_ns > 0)
+        assert len(scene.of("quit")) == (end_ns == 0)
+
+    asyncio.run(whole(TEXT.replace("at 6s quit\n", "at 30s b leave\n"), "at +100ms quit", 0))
+
+
+@pytest.mark.parametrize("late", ["ending", "over"])
+def test_a_run_that_ends_takes_nothing_more(tmp_path: Path, late: str) -> None:
+    async def whole() -> None:
+        scene = Scene(
+            tmp_path, TEXT.replace("at 6s quit", "").replace("at 4s b join", "at 2s quit")
+        )
+
+        async def steer() -> None:
+            moment = scene.steering.moment({"lead_ns": 100 * MS})
+            plan = scene.runner.plan
+            if late == "ending":
+                await until(lambda: scene.runner.is_ending, "the end")
+            else:
+                scene.runner.end_early("interrupted")
+            with pytest.raises(RunError, match="ending"):
+                await scene.offer(plan, moment, "a.1 crash")
+            with pytest.raises(RunError, match="ending"):
+                scene.steering.moment({"lead_ns": 100 * MS})
+
+        await scene.runner.stage_start(scene.network)
+        carrying = asyncio.create_task(scene.runner.carry_out(scene.network))
+        await until(lambda: scene.of("join"), "time 0")
+        await steer()
+        carrying.cancel()
+        assert read_plan(tmp_path / "plan").source == scene.runner.plan.source
+        assert not scene.of("crash")
+        for one in scene.lives.values():
+            one.close()
+
+    asyncio.run(whole())
+
+
+def test_a_plan_of_something_else_is_refused(tmp_path: Path) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path)
+
+        async def steer() -> None:
+            moment = scene.steering.moment({"lead_ns": 100 * MS})
+            base = {**moment, "text": "x"}
+            for name in ("../plan", "plan", ".do.1-1.tmp/..", "", "\0"):
+                with pytest.raises(RunError, match="not the name"):
+                    await scene.steering.do({"plan": name, **base})
+            with pytest.raises(RunError, match="cannot be used"):
+                await scene.steering.do({"plan": ".do.1-1.tmp", **base})
+            other = compile_source(TEXT.replace("replicas=2", "replicas=3"))
+            for files in (other.files, {**other.files, "timeline.jsonl": b"{}\n" * 7}, {}):
+                with scratch.directory(tmp_path, DRAFT) as path:
+                    for name, data in files.items():
+                        (path / name).write_bytes(data)
+                    with pytest.raises(RunError, match=r"cannot be used|not one of this run"):
+                        await scene.steering.do({"plan": path.name, **base})
+            assert not scene.followed
+
+        await scene.play(steer)
+        assert scene.runner.applied == scene.runner.planned == 6
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("options", [{"time": "virtual"}, {"hosts": 2}, {"backend": "k8s"}])
+def test_other_runs_are_not_steered(tmp_path: Path, options: dict[str, Any]) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path, **options)
+        with pytest.raises(RunError, match="cannot be steered"):
+            scene.steering.moment({"lead_ns": 100 * MS})
+
+    asyncio.run(whole())
+
+
+# --- the socket ---
+
+
+async def _asked(path: Path, data: bytes, *, closing: bool = False) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    try:
+        writer.write(data)
+        if closing:
+            writer.write_eof()
+        return await reader.read()
+    except OSError:  # hung up while we were talking
+        return b""
+    finally:
+        writer.close()
+
+
+def test_hostile_peers_are_hung_up_on_and_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "TIMEOUT_SECONDS", 0.3)
+
+    async def whole() -> None:
+        scene = Scene(tmp_path)
+
+        async def answer(request: Mapping[str, Any]) -> control.Reply:
+            if request["ask"] == "moment":
+                return scene.steering.moment(request), None
+            return await scene.steering.do(request), None
+
+        path = tmp_path / "control"
+        server = ControlServer(path, answered_by(answer))
+        assert path.stat().st_mode & 0o777 == 0o600
+
+        async def steer() -> None:
+            for nonsense in (
+                b"\n",
+                b"{}\n",
+                b"[]\n",
+                b"null\n",
+                b'{"ask": "do"}\n',
+                b'{"ask": "moment", "lead_ns": "soon"}\n',
+                b'{"ask": "moment", "lead_ns": 1e999}\n',
+                b"\xff\xfe\n",
+                b"[" * 60_000 + b"\n",
+                b"x" * 200_000 + b"\n",
+            ):
+                said = await _asked(path, nonsense)
+                assert not said or "error" in json.loads(said), nonsense[:20]
+            assert await _asked(path, b'{"ask": "mo', closing=True) == b""
+            lagging = []
+            for _ in range(3 * control.MOST_PEERS):
+                peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                peer.setblocking(False)
+                try:
+                    peer.connect(str(path))
+                except BlockingIOError:  # the backlog is full: it has the same peers to bear
+                    peer.close()
+                    await asyncio.sleep(0)
+                    continue
+                lagging.append(peer)
+            moment = asyncio.create_task(scene.do("a.1 crash"))
+            assert "ok" in await moment  # the run itself is in nobody's way
+            await until(lambda: not server._tasks, "they are hung up on")
+            for peer in lagging:
+                peer.close()
+            assert "at_ns" in json.loads(await _asked(path, b'{"ask": "moment", "lead_ns": 1}\n'))
+
+        await scene.play(steer)
+        server.close()
+        assert [one["target"] for one in scene.of("crash")] == ["a.1"]
+        assert scene.runner.applied == scene.runner.planned == 7
+
+    asyncio.run(whole())

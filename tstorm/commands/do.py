@@ -1,0 +1,165 @@
+"""`tstorm do RUN ACTION…`: change a running experiment."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tstorm import output, units
+from tstorm.exit_codes import CommandError
+from tstorm.options.shared import run_argument
+
+if TYPE_CHECKING:
+    from tdl.diagnostics import Diagnostic
+    from tstorm.live.steer import Done
+
+STDIN = "-"
+_ARGUMENT = "action"
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")
+
+
+@click.command()
+@run_argument(required=True)
+@click.argument("actions", metavar="[ACTION]...", nargs=-1)
+@click.option(
+    "-f",
+    "--file",
+    "file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Take the action from FILE; `-` is standard input.",
+)
+@JSON
+def command(run: str, actions: tuple[str, ...], file: str | None, *, as_json: bool) -> None:
+    """Change RUN, a running experiment on this machine in real time: any ACTION of the language.
+
+    Without a time ACTION happens now; `now` and `+5s` count from then, other times are those of the
+    experiment. Several, or the lines of a FILE, are one action: all of it is done, or none. It is
+    checked against the network as it is, and what is planned for later sees what it has changed.
+    The answer comes when the run has taken it, some tenths of a second before its first event,
+    and up to 2 s where planned events are close.
+
+    The run's plan and its events have it, with `do@1`, `do@2`, ... for the line's file: the result
+    is judged by what was in force. `tstorm record` writes it as a TDL file, `tstorm replay` does it
+    again. Runs in virtual time, over --hosts and in a cluster are refused.
+
+    \b
+    Examples:
+      tstorm do runs/a "client--s1 set latency=100ms"
+      tstorm do runs/a "from now to +10s s1--s2 flap 500ms"
+      tstorm do runs/a "at +5s server crash 1" "at +20s server join 1"
+      tstorm do runs/a -f outage.tdl --json
+    """
+    from tstorm.live.steer import do
+
+    text, name = _text(actions, file)
+    carry_out(lambda: do(run, text), name, text, as_json=as_json)
+
+
+def carry_out(act: Callable[[], Done], name: str, text: str, *, as_json: bool) -> None:
+    """Prints what comes of an action of this text, which messages call `name`."""
+    from compiler.plan.format import PlanError
+    from runtime.errors import RunError
+    from tstorm.command_support import errors_shown
+    from tstorm.live.steer import ActionError
+
+    try:
+        with errors_shown() if not as_json else nullcontext():
+            done = act()
+    except ActionError as error:
+        if as_json:
+            found = [_record(one, error.name) for one in error.diagnostics]
+            _answer({"error": str(error), "code": found[0]["code"], "diagnostics": found})
+        else:
+            _show(error.diagnostics, error.name, name, text, error.plan.source)
+            click.echo("nothing was changed", err=True)
+        raise CommandError from None
+    except (RunError, PlanError) as error:
+        _answer({"error": str(error)})
+        raise CommandError(code=getattr(error, "exit_code", 1)) from None
+    if as_json:
+        found = [_record(one, done.name) for one in done.warnings]
+        _answer({"ok": dict(done.told), "warnings": found})
+        return
+    _show(done.warnings, done.name, name, text, b"")
+    _tell(done)
+
+
+def _text(actions: Sequence[str], file: str | None) -> tuple[str, str]:
+    """The text of the action, and what messages call it."""
+    from compiler.extension import MOST_BYTES
+
+    if tuple(actions) == (STDIN,):
+        actions, file = (), STDIN
+    if (file is None) == (not actions):
+        raise click.UsageError("give the action, or a file that has it (-f FILE).")
+    name = _ARGUMENT if file is None else "stdin.tdl" if file == STDIN else file
+    try:
+        if file is None:
+            data = "\n".join(actions).encode("utf-8", errors="surrogateescape")
+        elif file == STDIN:
+            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with Path(file).open("rb") as stream:
+                data = stream.read(MOST_BYTES + 1)
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise CommandError(f"error: reading {file}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise CommandError(f"error: {name} is no UTF-8 text") from None
+    if len(data) > MOST_BYTES:
+        raise CommandError(f"error: {name}: an action has at most {MOST_BYTES} bytes")
+    if not text.strip():
+        raise CommandError(f"error: {name}: there is nothing in it")
+    return text, name
+
+
+def _show(found: Sequence[Diagnostic], own: str, name: str, text: str, source: bytes) -> None:
+    """With places in the action as it was given; what is about the plan stands in its source."""
+    from compiler.plan.format import SOURCE
+    from tstorm.loading import show
+
+    def placed(one: Diagnostic) -> Diagnostic:
+        files = {own: "", "": SOURCE}
+        return replace(one, span=replace(one.span, file=files.get(one.span.file, one.span.file)))
+
+    show([placed(one) for one in found], name, text.encode(), includes={SOURCE: source})
+
+
+def _record(one: Diagnostic, own: str) -> dict[str, object]:
+    span = one.span
+    found: dict[str, object] = {
+        "severity": one.severity.value,
+        "code": one.code,
+        "message": one.message,
+        "hint": one.hint,
+        "line": span.line,
+        "col": span.col,
+        "end_line": span.end_line,
+        "end_col": span.end_col,
+    }
+    return found if span.file == own else {**found, "file": span.file or "source.tdl"}
+
+
+def _answer(record: dict[str, Any]) -> None:
+    output.line(json.dumps(record, sort_keys=True))
+
+
+def _tell(done: Done) -> None:
+    told = done.told
+    count, at = told["events"], units.duration(told["planned_ns"])
+    events = "" if not count else ", 1 event" if count == 1 else f", {count} events"
+    output.line(f"action {told['action']} from {at} on{events}")
+    for event in told["first"]:
+        output.line(
+            f"  {units.duration(event['at_ns'])} {event['kind']} {event['target']}".rstrip()
+        )
+    if count > len(told["first"]):
+        output.line(f"  and {count - len(told['first'])} more")

@@ -1,0 +1,153 @@
+"""A run that was steered as a text: its own, and after it what was done by hand.
+
+Actions stand with their times written out. What they have drawn, by the number of the action, is
+written out too, as no other text draws the same. The text is compiled, and is only good if it gives
+the events of the run: the same at the same moments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from compiler import extension
+from compiler.expand.identity import identities
+from compiler.pipeline import compile_source
+from compiler.plan import action_texts
+from compiler.plan.reader import Plan
+from compiler.plan.types import Event
+from compiler.sources import RecordedFiles, SourceFolder
+from runtime.errors import RunError
+from tdl.diagnostics import TdlError
+from tstorm import units
+
+_VERBS = {
+    "bridge_down": "leave",
+    "bridge_up": "join",
+    "link_down": "leave",
+    "link_up": "join",
+}  # of events whose statements have another word
+_UNWRITTEN = ("set", "background")  # no draws make these
+_INCLUDED = re.compile(rb'(\ninclude "do@[0-9]+")+\n\Z')
+_LOOP = re.compile(r"\s*for\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    number: int
+    text: str
+    drawn: frozenset[int]  # lines whose statements draw
+
+
+def text_of(plan: Plan, folder: Path) -> str:
+    """The text, to be put into `folder`. RunError if there is none with the same events."""
+    if extension.is_moved(plan):
+        raise RunError(
+            "planned events of this run were held or skipped: that is not written as a text yet",
+            "`tstorm replay` does all of it again, at the same moments",
+        )
+    own = _INCLUDED.sub(b"\n", plan.source).decode("utf-8")
+    actions = "".join(_written(plan, one) for one in _actions(plan))
+    text, why = own + actions, ""
+    for complete in (_as_it_is, _with_seed, _with_params, _with_joins):
+        text = complete(plan, text)
+        why = difference(plan, text, folder)
+        if not why:
+            return text
+    raise RunError(
+        f"no text gives what was in force: {why}",
+        "write it beside the experiment's own file: what that includes, and its files=, are named"
+        " from there",
+    )
+
+
+def difference(plan: Plan, text: str, folder: Path) -> str:
+    """What is another as a text in this folder; '' if nothing is."""
+    try:
+        made = compile_source(text, sources=SourceFolder(folder)).plan
+    except TdlError as error:
+        one = error.diagnostics[0]
+        return f"line {one.span.line}: {one.message}"
+    if made.topology != plan.topology:
+        return "the network is another"
+    if made.seed != plan.seed:
+        return "the seed is another"
+    known, found = list(map(_essence, plan.events)), list(map(_essence, made.events))
+    if known != found:
+        pairs = zip(known, found, strict=False)
+        first = next((one for one, other in pairs if one != other), (*known, *found)[-1])
+        return f"not so: {units.duration(first[0])} {first[1]} {first[2]}"
+    return "" if made.end_ns == plan.end_ns else "it ends at another time"
+
+
+def _essence(event: Event) -> tuple[int, str, str, Mapping[str, int | str]]:
+    return event.at_ns, event.kind, event.target, event.args
+
+
+def _actions(plan: Plan) -> Iterator[_Action]:
+    found = compile_source(
+        plan.source, seed=plan.seed, sources=RecordedFiles(plan), params=plan.params
+    )
+    draws = identities(found.model.steps)
+    places = {step.statement.span.place for step in found.model.steps if step.order in draws}
+    texts = {action_texts.number_of(name): name for name in plan.attached.includes}
+    for number in sorted(texts.keys() - {0}):
+        name = texts[number]
+        drawn = frozenset(line for file, line in places if file == name)
+        yield _Action(number, plan.attached.includes[name].decode("utf-8"), drawn)
+
+
+def _written(plan: Plan, action: _Action) -> str:
+    lines = action.text.splitlines()
+    if action.drawn and any(map(_LOOP.match, lines)):
+        found = list(_events(plan, action, range(1, len(lines) + 1)))
+    else:
+        found = []
+        for number, line in enumerate(lines, 1):
+            drew = number in action.drawn
+            found += _events(plan, action, (number,)) if drew else [line]
+    return "\n".join([f"# action {action.number}", *found, ""])
+
+
+def _events(plan: Plan, action: _Action, lines: Iterable[int]) -> Iterator[str]:
+    places = {(action_texts.name_of(action.number), line) for line in lines}
+    for event in plan.events:
+        if event.place not in places:
+            continue
+        if event.kind in _UNWRITTEN:
+            raise RunError(
+                f"action {action.number} draws in a loop that also sets properties",
+                "this is not written as a text yet; `tstorm replay` does it again",
+            )
+        verb = _VERBS.get(event.kind, event.kind)
+        yield f"at {units.duration(event.at_ns)} {event.target} {verb}".replace("  ", " ")
+
+
+# --- what the run was told beside its text ---
+
+
+def _as_it_is(_plan: Plan, text: str) -> str:
+    return text
+
+
+def _with_seed(plan: Plan, text: str) -> str:
+    text = re.sub(r"(?m)^[ \t]*seed[ \t]+\S+.*\n?", "", text)
+    return f"seed {plan.seed}\n{text}"
+
+
+def _with_params(plan: Plan, text: str) -> str:
+    for name, value in plan.params.items():
+        line = re.compile(rf"(?m)^([ \t]*param[ \t]+{re.escape(name)}[ \t]*=[ \t]*)\S.*$")
+        said = f'"{value}"'
+        text = line.sub(lambda found: found[1] + said, text)  # noqa: B023
+    return text
+
+
+def _with_joins(plan: Plan, text: str) -> str:
+    """A join by hand says nothing of who is there at first, and one in a text does."""
+    topology = plan.topology
+    joined = {event.target for event in plan.events if event.kind == "join" and not event.line}
+    names = [topology.services[n.service].name for n in topology.nodes if n.name in joined]
+    return "".join(f"at 0s {name} join\n" for name in dict.fromkeys(names)) + text
