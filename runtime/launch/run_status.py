@@ -55,11 +55,17 @@ def _finished(directory: RunDirectory) -> dict[str, Any]:
     }
 
 
-def goes_on(directory: RunDirectory) -> bool:
-    """Whether somebody of this machine still writes into it."""
-    return any(
-        record.is_live and record.directory == str(directory.path) for record in registry.records()
-    )
+def goes_on(directory: RunDirectory) -> bool | None:
+    """Whether its run is known to go on: here, or on another machine. None: it is another user's,
+    and nobody here can see that."""
+    path = str(directory.path)
+    try:
+        registry.find(path)
+    except RunError:
+        if registry.is_elsewhere(path):
+            return True
+        return None if registry.other_owner(path) else False
+    return True
 
 
 def live_runs() -> list[dict[str, str]]:

@@ -89,7 +89,8 @@ def _follow(directory: RunDirectory, merger: Merger, chosen: list[str], form: st
     width = max(map(len, chosen), default=0)
     over = False
     while not over:
-        over = not goes_on(directory)
+        going_on = goes_on(directory)
+        over = not going_on
         found = follower.part(last=over)
         if form == "json":
             for line in found:
@@ -98,6 +99,10 @@ def _follow(directory: RunDirectory, merger: Merger, chosen: list[str], form: st
             _show(found, width)
         sys.stdout.flush()
         time.sleep(0.0 if over else PART_SECONDS)
+    if going_on is None:
+        output.note(
+            "whether this run of another user goes on cannot be seen here: this is all so far"
+        )
 
 
 def _chosen(merger: Merger, asked: Sequence[str]) -> list[str]:

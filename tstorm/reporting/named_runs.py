@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from runtime.errors import RunError
-from runtime.launch import registry
-from runtime.launch.run_status import directory_of
-from runtime.rundir.rundir import RunDirectory
+from runtime.launch.run_status import directory_of, goes_on
 from tstorm.campaign.recognise import is_campaign
 from tstorm.reporting.run_facts import RunFacts, gather
 
@@ -18,16 +16,3 @@ def gathered(run: str) -> RunFacts:
         )
     directory = directory_of(run)
     return gather(directory, live=goes_on(directory))
-
-
-def goes_on(directory: RunDirectory) -> bool | None:
-    """Whether its run is known to go on: here, or on another machine. None: it is another user's,
-    and nobody here can see that."""
-    path = str(directory.path)
-    try:
-        registry.find(path)
-    except RunError:
-        if registry.is_elsewhere(path):
-            return True
-        return None if registry.other_owner(path) else False
-    return True
