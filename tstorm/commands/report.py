@@ -21,9 +21,9 @@ _TABLES = ("paths", "pairs", "links", "probes", "figures", "events")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "md", "json", "csv", "junit"]),
-    help="What to make of it.  [default: by the suffix of -o: .html, .md, .json, .csv or .xml "
-    "(JUnit); else md]",
+    type=click.Choice(["html", "md", "json", "csv", "junit", "openmetrics"]),
+    help="What to make of it.  [default: by the suffix of -o: .html, .md, .json, .csv, .xml "
+    "(JUnit) or .om (OpenMetrics); else md]",
 )
 @click.option(
     "-o",
@@ -53,7 +53,8 @@ def command(
     RUN is a run's directory, or the name of one that goes on; of that the report has what was
     recorded so far. html is the page of the run directory, md a short page of Markdown, json one
     document for programs, junit a file for the test reports of GitHub, GitLab and Jenkins, csv the
-    series as tables: paths (planned beside measured), pairs, links, probes and events.
+    series as tables: paths (planned beside measured), pairs, links, probes and events; openmetrics
+    has the series with their times for Prometheus and what reads the same.
     docs/reports.md describes them. What is written is whole or not there.
 
     \b
@@ -64,6 +65,7 @@ def command(
       tstorm report runs/first -o junit.xml --require valid
       tstorm report runs/first --format csv -o series     # a folder with five tables
       tstorm report runs/first --table probes -o - | head
+      tstorm report runs/first -o first.om                # promtool tsdb create-blocks-from ...
     """
     form = _form(form, target, table)
     if require is not None and form != "junit":

@@ -8,8 +8,17 @@ from pathlib import Path
 from tstorm.reporting.run_facts import RunFacts
 
 HTML, MARKDOWN, JSON, CSV, JUNIT = "html", "md", "json", "csv", "junit"
-FORMATS = (HTML, MARKDOWN, JSON, CSV, JUNIT)
-SUFFIXES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".json": JSON, ".csv": CSV, ".xml": JUNIT}
+OPENMETRICS = "openmetrics"
+FORMATS = (HTML, MARKDOWN, JSON, CSV, JUNIT, OPENMETRICS)
+SUFFIXES = {
+    ".html": HTML,
+    ".htm": HTML,
+    ".md": MARKDOWN,
+    ".json": JSON,
+    ".csv": CSV,
+    ".xml": JUNIT,
+    ".om": OPENMETRICS,
+}
 
 
 def of_target(target: str) -> str:
@@ -37,6 +46,10 @@ def _text(facts: RunFacts, form: str, require: str | None) -> str:
         from tstorm.reporting import document
 
         return to_json(document.document(facts)) + "\n"
+    if form == OPENMETRICS:
+        from tstorm.reporting import openmetrics
+
+        return openmetrics.render(facts)
     from tstorm.reporting import junit
 
     return junit.render(facts, require)

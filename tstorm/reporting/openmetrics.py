@@ -1,0 +1,194 @@
+"""The series of a run as OpenMetrics with times: for Prometheus (`promtool tsdb
+create-blocks-from openmetrics`), and whatever else reads it.
+
+A counter has a sample in each second in which it moved: what it was at the second's last reading.
+So nothing of it is lost, and rates over less than a second are not to be had. Times are the wall
+clock's at the start of the run and what has passed since then by the run's own clock; where the run
+had virtual time, that is what passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from runtime.errors import RunError
+from runtime.json_schema import REMEDY
+from runtime.options import decode
+from runtime.probing import probe_record
+from runtime.rundir.runfiles import SAMPLES
+from runtime.rundir.sample_reader import LINKS, PAIRS, read_samples
+from runtime.schedule import PlanClock
+from tstorm.reporting.run_facts import FINISHED, RunFacts
+
+if TYPE_CHECKING:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+_SECOND = 10**9
+_CAUSES = {"drop_loss": "loss", "drop_queue": "queue", "drop_down": "down", "drop_route": "route"}
+_LABELS = {LINKS: ("link",), PAIRS: ("source", "destination")}
+_BYTES = {  # column: name and what it is
+    LINKS: {
+        "bytes": ("tstorm_link_entered_bytes", "Bytes of packets that entered a link."),
+        "out_bytes": ("tstorm_link_left_bytes", "Bytes of packets that left it at its far end."),
+    },
+    PAIRS: {
+        "offered_bytes": ("tstorm_pair_sent_bytes", "Bytes that one instance sent to another."),
+        "delivered_bytes": ("tstorm_pair_received_bytes", "Bytes of these that arrived."),
+    },
+}
+_DROPPED = {
+    LINKS: ("tstorm_link_dropped_packets", "Packets that a link dropped, by cause."),
+    PAIRS: ("tstorm_pair_dropped_packets", "Packets of a pair that were dropped, by cause."),
+}
+_WAITING = ("tstorm_link_waiting_bytes", "Bytes that wait in a link.")
+Labels = tuple[str, ...]
+Series = dict[Labels, dict[int, Mapping[str, int]]]  # by second: the last reading of each counter
+
+
+def render(facts: RunFacts) -> str:
+    """RunError for what is damaged."""
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.openmetrics.exposition import generate_latest
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Run(facts))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+class _Run:
+    def __init__(self, facts: RunFacts) -> None:
+        self._facts = facts
+        start: object = facts.manifest.get("start_unix_ns")
+        self._start_ns = start if type(start) is int else 0
+        options = decode(facts.manifest["options"], "options")
+        self._clock = PlanClock(options.start_at_ns, options.pace)
+
+    def describe(self) -> list[Metric]:
+        return []  # a registry would have all of it made once more for the names
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._info()
+        for kind, names in ((LINKS, self._link_names()), (PAIRS, self._node_names())):
+            yield from self._counters(kind, self._series(kind, names))
+        yield from self._events()
+        yield from self._probes()
+
+    def _time(self, since_start_ns: int) -> float:
+        return (self._start_ns + since_start_ns) / _SECOND
+
+    def _info(self) -> Metric:
+        from prometheus_client.core import InfoMetricFamily
+
+        facts = self._facts
+        outcome = str(facts.summary.get("outcome", "")) if facts.state == FINISHED else facts.state
+        values = {
+            "run": str(facts.manifest["run_id"]),
+            "experiment": str(facts.manifest["experiment"]),
+            "plan": str(facts.manifest["plan_digest"]),
+            "seed": str(facts.manifest["seed"]),
+            "outcome": outcome,
+            "verdict": str(facts.verdict.get("state", "")),
+        }
+        return InfoMetricFamily("tstorm_run", "The run, and what came of it.", values)
+
+    def _link_names(self) -> list[str]:
+        return [link.name for link in self._facts.plan.topology.links]
+
+    def _node_names(self) -> list[str]:
+        return [node.name for node in self._facts.plan.topology.nodes]
+
+    def _series(self, kind: str, names: Sequence[str]) -> Series:
+        found: Series = {}
+        for sample in read_samples(self._facts.directory):
+            second = sample.until_ns // _SECOND
+            for key, row in sample.rows(kind):
+                numbers = key if isinstance(key, tuple) else (key,)
+                if not all(0 <= number < len(names) for number in numbers):
+                    message = f"{SAMPLES} has a row that is none of this plan: {numbers}"
+                    raise RunError(message, REMEDY)
+                labels = tuple(names[number] for number in numbers)
+                found.setdefault(labels, {})[second] = {**row, "": sample.until_ns}
+        return found
+
+    def _counters(self, kind: str, series: Series) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        labels = _LABELS[kind]
+        for column, (name, text) in _BYTES[kind].items():
+            family = CounterMetricFamily(name, text, labels=labels, unit="bytes")
+            self._add(family, series, {column: ()})
+            yield family
+        name, text = _DROPPED[kind]
+        family = CounterMetricFamily(name, text, labels=(*labels, "cause"), unit="packets")
+        self._add(family, series, {column: (cause,) for column, cause in _CAUSES.items()})
+        yield family
+        if kind == LINKS:
+            name, text = _WAITING
+            gauge = GaugeMetricFamily(name, text, labels=labels, unit="bytes")
+            self._add(gauge, series, {"backlog_bytes": ()})
+            yield gauge
+
+    def _add(
+        self,
+        family: CounterMetricFamily | GaugeMetricFamily,
+        series: Series,
+        columns: Mapping[str, Labels],
+    ) -> None:
+        """Samples of one series follow each other; those of a value that stays are left out."""
+        for labels, seconds in sorted(series.items()):
+            for column, more in columns.items():
+                before = None
+                for _, row in sorted(seconds.items()):
+                    value = row.get(column)
+                    if value is not None and value != before:
+                        before = value
+                        at = self._time(row[""])
+                        family.add_metric((*labels, *more), value, timestamp=at)
+
+    def _events(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily
+
+        text = "Events that were carried out, by kind."
+        family = CounterMetricFamily("tstorm_events", text, labels=("kind",))
+        times: dict[str, list[int]] = {}
+        for event in self._facts.events():
+            if "seq" in event and event.get("applied_ns") is not None:
+                times.setdefault(str(event["kind"]), []).append(event["applied_ns"])
+        for kind, found in sorted(times.items()):
+            for number, at_ns in enumerate(sorted(found), 1):
+                family.add_metric((kind,), number, timestamp=self._time(at_ns))
+        yield family
+
+    def _probes(self) -> Iterator[Metric]:
+        """The last one of each second that came back, and how many did not."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        found = probe_record.read(self._facts.directory)
+        if found is None:
+            return
+        delays: dict[Labels, dict[int, tuple[int, int]]] = {}
+        lost: dict[Labels, dict[int, tuple[int, int]]] = {}
+        counts: dict[Labels, int] = {}
+        for pair, sent_ns, delay_ns in found.probes:
+            labels = tuple(found.header.pairs[pair])
+            since_ns = self._clock.due(sent_ns)
+            second = since_ns // _SECOND
+            if delay_ns is not None:
+                delays.setdefault(labels, {})[second] = (since_ns, delay_ns)
+            else:
+                counts[labels] = counts.get(labels, 0) + 1
+                lost.setdefault(labels, {})[second] = (since_ns, counts[labels])
+        measure = found.header.measure
+        text = f"Delay ({measure}) of the last probe of each second that was not lost."
+        ends = _LABELS[PAIRS]
+        gauge = GaugeMetricFamily("tstorm_probe_delay_seconds", text, labels=ends, unit="seconds")
+        for labels, seconds in sorted(delays.items()):
+            for _, (at_ns, delay_ns) in sorted(seconds.items()):
+                gauge.add_metric(labels, delay_ns / _SECOND, timestamp=self._time(at_ns))
+        counter = CounterMetricFamily("tstorm_probes_lost", "Probes that were lost.", labels=ends)
+        for labels, seconds in sorted(lost.items()):
+            for _, (at_ns, number) in sorted(seconds.items()):
+                counter.add_metric(labels, number, timestamp=self._time(at_ns))
+        yield from (gauge, counter)
