@@ -12,6 +12,7 @@ send in one round trip without queues: the lower bound.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from compiler.plan.necks import LEAST_QUEUE_BYTES, MOST_QUEUE_BYTES
@@ -56,7 +57,9 @@ def derive(terms: PathTerms) -> DerivedPath:
     return _derived(terms)
 
 
+@lru_cache(256)
 def _derived(terms: PathTerms) -> DerivedPath:
+    """Of both directions at once, each of which asks, and so does what checks the path."""
     wmax = terms.wmax_bytes or _window(terms)
     return DerivedPath(wmax, tuple(_row(terms, wmax, n) for n in _flow_counts(terms)))
 

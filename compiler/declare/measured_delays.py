@@ -7,8 +7,9 @@ that have no delay or jitter, where the file has none, either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from compiler.declare.named_files import ReadOnce, told
 from compiler.declare.topology import delay_and_jitter
 from compiler.plan.delay_tables import DelayTable
 from compiler.plan.format import MAX_ATTACHED_BYTES, MAX_DELAYS
@@ -26,19 +27,30 @@ class Delays:
     contents: tuple[bytes, ...]  # each once
 
 
-@dataclass(slots=True)
 class _Reader:
-    sources: Sources
-    sink: Sink
-    known: dict[str, DelayTable | None] = field(default_factory=dict)  # by name
+    def __init__(self, sources: Sources, sink: Sink) -> None:
+        self._sources, self._sink = sources, sink
+        self.files: ReadOnce[ast.DelayFile, DelayTable] = ReadOnce(self._read)
 
-    def read(self, wanted: ast.DelayFile) -> ast.DelayFile:
-        if wanted.source not in self.known:
-            self.known[wanted.source] = self.sources.delays(wanted, self.sink)
-            if len(self.known) == MAX_DELAYS + 1:
-                message = f"more than {MAX_DELAYS:,} files of delays"
-                self.sink.error("TS0180", wanted.span, message, "name fewer")
-        found = self.known[wanted.source]
+    def _read(self, wanted: ast.DelayFile) -> DelayTable | None:
+        if len(self.files.known) == MAX_DELAYS:
+            message = f"more than {MAX_DELAYS:,} files of delays"
+            self._sink.error("TS0180", wanted.span, message, "name fewer")
+        return self._sources.delays(wanted, self._sink)
+
+    def link(self, statement: ast.LinkStatement) -> ast.LinkStatement:
+        if not isinstance(statement.distribution, ast.DelayFile):
+            return statement
+        delays = self._named(statement.distribution)
+        if delays.distribution:
+            _check(statement, delays, self._sink)
+        return replace(statement, distribution=delays)
+
+    def change(self, one: ast.Assignment, _begin_ns: int) -> ast.Assignment:
+        return one if one.delays is None else replace(one, delays=self._named(one.delays))
+
+    def _named(self, wanted: ast.DelayFile) -> ast.DelayFile:
+        found = self.files.find(wanted)
         if found is None:
             return wanted
         return ast.DelayFile(
@@ -46,7 +58,7 @@ class _Reader:
         )
 
     def result(self) -> Delays:
-        tables = {name: table for name, table in self.known.items() if table is not None}
+        tables = {name: table for name, table in self.files.known.items() if table is not None}
         planned = tuple(PlannedDelays(name, table.digest) for name, table in tables.items())
         contents = {table.digest: table.data for table in tables.values()}
         assert sum(map(len, contents.values())) < MAX_ATTACHED_BYTES
@@ -55,28 +67,9 @@ class _Reader:
 
 def measure(file: ast.File, sources: Sources, sink: Sink) -> tuple[ast.File, Delays]:
     reader = _Reader(sources, sink)
-    statements = tuple(_measured(statement, reader) for statement in file.statements)
+    statements = told(file, reader.link, reader.change)
     found = reader.result()
-    return replace(file, statements=statements) if reader.known else file, found
-
-
-def _measured(statement: ast.Statement, reader: _Reader) -> ast.Statement:
-    if isinstance(statement, ast.LinkStatement):
-        if not isinstance(statement.distribution, ast.DelayFile):
-            return statement
-        delays = reader.read(statement.distribution)
-        if delays.distribution:
-            _check(statement, delays, reader.sink)
-        return replace(statement, distribution=delays)
-    if isinstance(statement, ast.Dynamic) and isinstance(statement.action, ast.Set):
-        action = statement.action
-        if any(one.delays for one in action.assignments):
-            changes = tuple(
-                one if one.delays is None else replace(one, delays=reader.read(one.delays))
-                for one in action.assignments
-            )
-            return replace(statement, action=replace(action, assignments=changes))
-    return statement
+    return replace(file, statements=statements) if reader.files.known else file, found
 
 
 def _check(link: ast.LinkStatement, delays: ast.DelayFile, sink: Sink) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from compiler.declare.named_files import ReadOnce, told
 from compiler.declare.topology import FIELDS
 from compiler.plan import traces
 from compiler.plan.format import MAX_ATTACHED_BYTES, MAX_TRACES
@@ -30,16 +31,33 @@ class Traces:
     contents: tuple[bytes, ...]  # each once
 
 
-@dataclass(slots=True)
 class _Reader:
-    sources: Sources
-    sink: Sink
-    known: dict[str, tuple[traces.Trace, str] | None] = field(default_factory=dict)  # by name
-    contents: dict[str, bytes] = field(default_factory=dict)  # by digest
-    planned: dict[PlannedTrace, int] = field(default_factory=dict)  # their numbers
+    def __init__(self, sources: Sources, sink: Sink) -> None:
+        self._sources, self._sink = sources, sink
+        self._files: ReadOnce[ast.TraceFile, tuple[traces.Trace, str]] = ReadOnce(self._read)
+        self.contents: dict[str, bytes] = {}  # by digest
+        self.planned: dict[PlannedTrace, int] = {}  # their numbers
 
-    def numbered(self, wanted: ast.TraceFile | None, begin_ns: int) -> ast.TraceFile | None:
-        found = None if wanted is None else self._read(wanted)
+    def link(self, statement: ast.LinkStatement) -> ast.LinkStatement:
+        if not (statement.trace_up or statement.trace_down):
+            return statement
+        up = self._numbered(statement.trace_up, 0)
+        down = self._numbered(statement.trace_down, 0)
+        found = replace(statement, trace_up=up, trace_down=down)
+        for trace, field_name in _twice(found):
+            word = WORDS[field_name]
+            message = f"{trace.source!r} has the {word} of this link, and so has the statement"
+            self._sink.error("TS0174", trace.span, message, f"leave {word}= or the trace out")
+            break
+        return found
+
+    def change(self, one: ast.Assignment, begin_ns: int) -> ast.Assignment:
+        if one.trace is None:
+            return one
+        return replace(one, trace=self._numbered(one.trace, begin_ns))
+
+    def _numbered(self, wanted: ast.TraceFile | None, begin_ns: int) -> ast.TraceFile | None:
+        found = None if wanted is None else self._files.find(wanted)
         if wanted is None or found is None:
             return wanted
         trace, digest = found
@@ -50,19 +68,20 @@ class _Reader:
         number = self.planned.setdefault(planned, len(self.planned) + 1)
         if number == MAX_TRACES + 1:
             hint = "name fewer files, or fewer instants"
-            self.sink.error("TS0176", wanted.span, f"more than {MAX_TRACES:,} traces", hint)
+            self._sink.error("TS0176", wanted.span, f"more than {MAX_TRACES:,} traces", hint)
         return replace(wanted, number=number, means=means)
 
     def _read(self, wanted: ast.TraceFile) -> tuple[traces.Trace, str] | None:
-        if wanted.source not in self.known:
-            found = self.sources.trace(wanted, self.sink)
-            self.known[wanted.source] = None if found is None else (found, self._keep(found))
-            if sum(map(len, self.contents.values())) > MAX_ATTACHED_BYTES:
-                most = MAX_ATTACHED_BYTES >> 20
-                message = f"all traces together have more than {most} MiB in the plan"
-                self.sink.error("TS0176", wanted.span, message, "cut what no run reaches")
-                self.contents.clear()
-        return self.known[wanted.source]
+        found = self._sources.trace(wanted, self._sink)
+        if found is None:
+            return None
+        kept = found, self._keep(found)
+        if sum(map(len, self.contents.values())) > MAX_ATTACHED_BYTES:
+            most = MAX_ATTACHED_BYTES >> 20
+            message = f"all traces together have more than {most} MiB in the plan"
+            self._sink.error("TS0176", wanted.span, message, "cut what no run reaches")
+            self.contents.clear()
+        return kept
 
     def _keep(self, found: traces.Trace) -> str:
         data = traces.encode(found)
@@ -78,37 +97,15 @@ class _Reader:
             hint = "give its last row a rate"
         else:
             return True
-        self.sink.error("TS0175", wanted.span, f"{wanted.source!r} {why}", hint)
+        self._sink.error("TS0175", wanted.span, f"{wanted.source!r} {why}", hint)
         return False
 
 
 def follow(file: ast.File, sources: Sources, sink: Sink) -> tuple[ast.File, Traces]:
     reader = _Reader(sources, sink)
-    statements = tuple(_followed(statement, reader) for statement in file.statements)
+    statements = told(file, reader.link, reader.change)
     found = Traces(tuple(reader.planned), tuple(reader.contents.values()))
     return replace(file, statements=statements) if found.planned else file, found
-
-
-def _followed(statement: ast.Statement, reader: _Reader) -> ast.Statement:
-    if isinstance(statement, ast.LinkStatement) and (statement.trace_up or statement.trace_down):
-        up = reader.numbered(statement.trace_up, 0)
-        down = reader.numbered(statement.trace_down, 0)
-        found = replace(statement, trace_up=up, trace_down=down)
-        for trace, field_name in _twice(found):
-            word = WORDS[field_name]
-            message = f"{trace.source!r} has the {word} of this link, and so has the statement"
-            reader.sink.error("TS0174", trace.span, message, f"leave {word}= or the trace out")
-            break
-        return found
-    if isinstance(statement, ast.Dynamic) and isinstance(statement.action, ast.Set):
-        action = statement.action
-        if any(one.trace for one in action.assignments):
-            changes = tuple(
-                replace(one, trace=reader.numbered(one.trace, statement.start_ns))
-                for one in action.assignments
-            )
-            return replace(statement, action=replace(action, assignments=changes))
-    return statement
 
 
 def _twice(link: ast.LinkStatement) -> Iterator[tuple[ast.TraceFile, str]]:

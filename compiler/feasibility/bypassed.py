@@ -46,13 +46,12 @@ class Bypassed:
         core_links = [d for d in links if core.is_core_link(self._topology, d)]
         self._links = {self._places.link_number(d): d for d in core_links}
         self.unused = dict(self._links)
-        self._groups: list[list[tuple[int, ...]]] = [[] for _ in core.rows]  # as next hops
-        self._ends_of = [  # of each row where its choices lead; 0 is none
-            [row, *(core.row_of[self._topology.links[link].dst] for link in out)]
-            for row, out in enumerate(core.out)
-        ]
-        self._into = self._next_hops()
-        self._hops = {hop: self._places.link_number(d) for d in core_links for hop in self._both(d)}
+        self._ahead = [core.row_of[link.dst] for link in self._topology.links]
+        self._into: dict[int, list[tuple[int, int]]] = defaultdict(list)  # (row, link) before a row
+        for row, out in enumerate(core.out):
+            for link in out:
+                self._into[self._ahead[link]].append((row, link))
+        self._hops = {hop: self._places.link_number(d) for d in core_links for hop in (d, d + 1)}
         self._work, self._states, self._looked = WORK, 0, 0
 
     def through(
@@ -60,8 +59,7 @@ class Bypassed:
     ) -> Iterator[tuple[Epoch, RouteDelta]]:
         for epoch, delta in snapshots:
             self._states += 1
-            for row, equal in delta.groups:
-                self._groups[row].append(equal)
+            self._core.add_groups(delta.groups)
             if self.unused and self._work > 0:
                 for cell, value in zip(delta.cells, delta.values, strict=True):
                     self._table[cell] = value
@@ -74,24 +72,10 @@ class Bypassed:
                     self.unused.clear()
             yield epoch, delta
 
-    def _both(self, direction: int) -> Iterator[tuple[int, int]]:
-        """A link as a next hop: (row, choice) at either end."""
-        for link in (direction, direction + 1):
-            row = self._core.row_of[self._topology.links[link].src]
-            yield row, self._core.out[row].index(link) + 1
-
-    def _next_hops(self) -> dict[int, list[tuple[int, int]]]:
-        """Of each row the next hops (row, choice) that lead to it."""
-        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for row, ends in enumerate(self._ends_of):
-            for choice, end in enumerate(ends[1:], start=1):
-                found[end].append((row, choice))
-        return found
-
     def _begin(self) -> bool:
         """All ways of the state at 0 s, each from where instances are to where another way goes on.
         False: it is too much, and nothing is known."""
-        table, width, ends_of = self._table, self._width, self._ends_of
+        table, width, ahead = self._table, self._width, self._ahead
         core, hops = self._core, self._hops
         for column in range(width):
             seen = {core.row_of[core.columns[column]]}
@@ -102,10 +86,10 @@ class Bypassed:
                     if row in seen or not (value := table[row * width + column]):
                         continue
                     seen.add(row)
-                    for choice in self._choices(row, value):
-                        if (row, choice) in hops:
-                            self._meet((row, choice))
-                        todo.append(ends_of[row][choice])
+                    for link in core.leads(row, value):
+                        if link in hops:
+                            self._meet(link)
+                        todo.append(ahead[link])
             self._work -= len(seen)
             if self._work <= 0 and column + 1 < width:
                 return False
@@ -114,7 +98,7 @@ class Bypassed:
 
     def _go_on(self, cells: Iterable[int]) -> None:
         """What has become the way of somebody leads over a next hop that has changed."""
-        table, width, ends_of, hops = self._table, self._width, self._ends_of, self._hops
+        table, width, ahead, hops = self._table, self._width, self._ahead, self._hops
         for cell in cells:
             start, column = divmod(cell, width)
             root = self._core.row_of[self._core.columns[column]]
@@ -125,30 +109,24 @@ class Bypassed:
                     continue
                 seen.add(row)
                 self._work -= 1
-                for choice in self._choices(row, value):
-                    if (row, choice) in hops:
-                        found.append((row, choice))
-                    todo.append(ends_of[row][choice])
+                for link in self._core.leads(row, value):
+                    if link in hops:
+                        found.append(link)
+                    todo.append(ahead[link])
             if found and self._passed(start, column):
-                for hop in found:
-                    self._meet(hop)
+                for link in found:
+                    self._meet(link)
 
-    def _meet(self, hop: tuple[int, int]) -> None:
+    def _meet(self, link: int) -> None:
         """Somebody's packets take it."""
-        link = self._hops.get(hop, -1)
-        if link in self.unused:
-            for one in self._both(self.unused.pop(link)):
+        declared = self._hops.get(link, -1)
+        if declared in self.unused:
+            first = self.unused.pop(declared)
+            for one in (first, first + 1):
                 self._hops.pop(one, None)
 
-    def _choices(self, row: int, value: int) -> tuple[int, ...]:
-        """The next hops that a cell, which is not 0, stands for."""
-        own = len(self._core.out[row])
-        return (value,) if value <= own else self._groups[row][value - own - 1]
-
-    def _chosen(self, hop: tuple[int, int], column: int) -> bool:
-        row, choice = hop
-        value = self._table[row * self._width + column]
-        return value == choice or (value > 0 and choice in self._choices(row, value))
+    def _chosen(self, row: int, link: int, column: int) -> bool:
+        return link in self._core.leads(row, self._table[row * self._width + column])
 
     def _passed(self, row: int, column: int) -> bool:
         """Whether a place of instances is on a way that leads to the row."""
@@ -157,7 +135,7 @@ class Bypassed:
             row = before.pop()
             if row in self._sources:
                 return True
-            before += [hop[0] for hop in self._into[row] if self._chosen(hop, column)]
+            before += [one for one, link in self._into[row] if self._chosen(one, link, column)]
             self._work -= 1
         return False
 
@@ -166,8 +144,8 @@ class Bypassed:
         core = self._core
         root = core.row_of[core.columns[column]]
         while row != root and (value := table[row * self._width + column]):
-            link = core.out[row][self._choices(row, value)[0] - 1]
-            row = core.row_of[self._topology.links[link].dst]
+            link = core.leads(row, value)[0]
+            row = self._ahead[link]
             yield link, row
 
     def empty(self) -> dict[int, str]:
@@ -198,7 +176,7 @@ class Bypassed:
 
     def warn(self, sink: Sink) -> None:
         routing = self._model.declared.routing
-        if routing and routing.metric == "ecmp" and not any(self._groups):
+        if routing and routing.metric == "ecmp" and not any(self._core.groups):
             sink.warning(
                 "TS0960",
                 routing.span,

@@ -11,6 +11,8 @@ import json
 import os
 from pathlib import Path
 
+from tests.runs.layout import executables
+
 PING = """\
 PING h1 (10.0.0.2) 56(84) bytes of data.
 64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=210 ms
@@ -76,12 +78,7 @@ def lay_out(folder: Path, reports: dict[str, dict[str, object]], names: tuple[st
     """The hosts file. `reports`: by flows and seconds, `2 12`."""
     programs = folder / "programs"
     programs.mkdir()
-    for name, text in (
-        ("iperf3", _IPERF3),
-        ("ping", f"#!/bin/sh\ncat <<'END'\n{PING}END\n"),
-    ):
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
+    executables(programs, {"iperf3": _IPERF3, "ping": f"#!/bin/sh\ncat <<'END'\n{PING}END\n"})
     os.mkfifo(programs / "nothing")
     put(programs, reports)
     command = json.dumps(["env", f"PATH={programs}:/usr/bin:/bin"])

@@ -10,6 +10,7 @@ import pytest
 
 from compiler.pipeline import compile_source
 from tests.cli.process import ROOT, tstorm
+from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -42,9 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = EXPERIMENT.format(root=ROOT, python=sys.executable) + KNOWN
     for name, data in (("exp.tdl", text), ("hosts.toml", HOSTS)):
         (folder / name).write_text(data)
-    for name in ("there.py", "once.py"):
-        (folder / name).write_text((PROGRAMS / name).read_text())
-        (folder / name).chmod(0o755)
+    executables(folder, {name: (PROGRAMS / name).read_text() for name in ("there.py", "once.py")})
     tstorm(folder, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
     return folder / "run/instances/a.0"
 

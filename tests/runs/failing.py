@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.runs.layout import executables
+
 # Way: what the timeline does to the instance, or its link, at 2 s.
 WAYS = {
     "kill": "srv.0 kill",
@@ -97,9 +99,7 @@ def lay_out(place: Path) -> None:
     """The experiment, as exp.tdl, and its programs."""
     events = "\n".join(f"at 2s {event}" for event in WAYS.values())
     (place / "exp.tdl").write_text(_EXPERIMENT.format(events=events))
-    for name, text in (("server.py", _SERVER), ("client.py", _CLIENT)):
-        (place / name).write_text(text)
-        (place / name).chmod(0o755)
+    executables(place, {"server.py": _SERVER, "client.py": _CLIENT})
 
 
 def check(run: Path, *, exact: bool) -> None:

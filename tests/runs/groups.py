@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.runs.layout import executables
+
 NETWORK = """\
 service tx exec="./send.py"
 service rx replicas=4 exec="./listen.py"
@@ -86,9 +88,7 @@ HEARD = {
 
 def lay_out(folder: Path) -> None:
     (folder / "exp.tdl").write_text(NETWORK)
-    for name, text in (("send.py", SEND), ("listen.py", LISTEN)):
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
+    executables(folder, {"send.py": SEND, "listen.py": LISTEN})
 
 
 def heard(run: Path) -> dict[str, list[tuple[str, int]]]:

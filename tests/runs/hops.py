@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.runs.layout import executables
+
 NETWORK = """\
 service near exec="{program}"
 service far exec="sleep 100"
@@ -49,8 +51,7 @@ time.sleep(100)
 
 def lay_out(folder: Path, text: str = NETWORK, program: str = TRACE) -> None:
     (folder / "exp.tdl").write_text(text.format(program="./program"))
-    (folder / "program").write_text(program)
-    (folder / "program").chmod(0o755)
+    executables(folder, {"program": program})
 
 
 def traced(run: Path) -> list[list[list[Any] | None]]:

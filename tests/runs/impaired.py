@@ -10,6 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from tests.runs.layout import executables
+
 SENT = 4000
 DEVIATIONS = 5
 LINKS = {
@@ -49,9 +51,7 @@ while True:
 def lay_out(place: Path, kind: str) -> None:
     """The experiment, as exp.tdl, and its programs."""
     (place / "exp.tdl").write_text(_EXPERIMENT.format(link=LINKS[kind]))
-    for name, text in (("send.py", _SEND), ("receive.py", _RECEIVE)):
-        (place / name).write_text(text)
-        (place / name).chmod(0o755)
+    executables(place, {"send.py": _SEND, "receive.py": _RECEIVE})
 
 
 def check(run: Path, kind: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.process import tstorm
 from tests.pktd.mahimahi import MS, departures
+from tests.runs.layout import executables
 from tests.runtime.support import DEADLINE_SECONDS, User
 
 pytestmark = pytest.mark.e2e
@@ -48,9 +49,7 @@ LINES = [*range(2, 201, 2), *(ms for ms in range(301, 501) for _ in "12")][:500]
 def lay_out(folder: Path) -> None:
     (folder / "exp.tdl").write_text(EXPERIMENT)
     (folder / "cell.trace").write_text("".join(f"{ms}\n" for ms in LINES))
-    for name, text in (("send.py", SEND), ("receive.py", RECEIVE)):
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
+    executables(folder, {"send.py": SEND, "receive.py": RECEIVE})
 
 
 def test_packets_come_when_the_trace_lets_them(user: User) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.process import tstorm
+from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -70,9 +71,7 @@ time.sleep(100)
 
 def _lay_out(folder: Path, queue: str, ecn: int) -> None:
     (folder / "exp.tdl").write_text(EXPERIMENT.format(queue=queue, ecn=ecn))
-    for name, text in (("send.py", SEND), ("receive.py", RECEIVE)):
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
+    executables(folder, {"send.py": SEND, "receive.py": RECEIVE})
 
 
 def _found(run: Path) -> tuple[float, float, dict[str, Any]]:

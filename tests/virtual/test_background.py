@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.process import tstorm
 from tests.runs.delivered import Delivered
+from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -82,9 +83,7 @@ def test_flows_of_others_give_way(tmp_path: Path) -> None:
 
 def test_a_full_queue_delays_by_its_capacity(tmp_path: Path) -> None:
     (tmp_path / "exp.tdl").write_text(EXPERIMENT)
-    for name, text in (("send.py", SEND), ("receive.py", RECEIVE)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    executables(tmp_path, {"send.py": SEND, "receive.py": RECEIVE})
     tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
     found = json.loads((tmp_path / "run/logs/receiver.0.log").read_text())
     # 125 KB at 10 Mb/s are 100 ms, at the 2 Mb/s that are left they would be 500 ms.

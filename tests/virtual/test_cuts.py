@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.process import tstorm
+from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -69,9 +70,7 @@ while True:
 
 def test_some_packets_are_cut_while_the_links_stay_and_a_link_refuses_all(tmp_path: Path) -> None:
     (tmp_path / "exp.tdl").write_text(EXPERIMENT)
-    for name, text in (("send.py", SEND), ("receive.py", RECEIVE)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    executables(tmp_path, {"send.py": SEND, "receive.py": RECEIVE})
     done = tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--out", "first")
     assert "not probed: what links do to only=icmp;udp:7002, only=udp:7001" in done.stderr
     came: dict[int, set[int]] = {7001: set(), 7002: set()}

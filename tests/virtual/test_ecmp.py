@@ -13,6 +13,7 @@ from compiler.plan.paths.flows import UDP, FlowTuple
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, read_plan
 from tests.cli.process import tstorm
+from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -75,8 +76,7 @@ def counted(run: Path, plan: Plan) -> dict[str, int]:
 
 def test_flows_take_the_links_of_the_plan(tmp_path: Path) -> None:
     (tmp_path / "exp.tdl").write_text(EXPERIMENT)
-    (tmp_path / "send.py").write_text(SEND)
-    (tmp_path / "send.py").chmod(0o755)
+    executables(tmp_path, {"send.py": SEND})
     options = ("--time", "virtual", "--quiet", "--no-probes")
     tstorm(tmp_path, "run", "exp.tdl", *options, "--out", "run")
     plan = read_plan(tmp_path / "run/plan")

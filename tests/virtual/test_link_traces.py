@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.process import tstorm
 from tests.pktd.mahimahi import MS, departures
+from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -56,9 +57,7 @@ link rx--s latency=2ms
 def run(folder: Path, text: str, name: str, *options: str, every: str = "1.8") -> Path:
     """`every`: ms between two packets, on average."""
     (folder / "exp.tdl").write_text(NETWORK.replace("1.8", every) + text)
-    for program, source in (("send.py", SEND), ("receive.py", RECEIVE)):
-        (folder / program).write_text(source)
-        (folder / program).chmod(0o755)
+    executables(folder, {"send.py": SEND, "receive.py": RECEIVE})
     words = ("--time", "virtual", "--quiet", "--out", name, *options)
     tstorm(folder, "run", "exp.tdl", *words)
     return folder / name

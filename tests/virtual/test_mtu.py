@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.process import tstorm
+from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -74,9 +75,7 @@ while True:
 
 def test_path_mtu_discovery_works(tmp_path: Path) -> None:
     (tmp_path / "exp.tdl").write_text(EXPERIMENT)
-    for name, text in (("send.py", SEND), ("receive.py", RECEIVE)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    executables(tmp_path, {"send.py": SEND, "receive.py": RECEIVE})
     tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
     [*_, said] = (tmp_path / "run/logs/sender.0.log").read_text().splitlines()
     found = json.loads(said)

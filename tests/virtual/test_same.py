@@ -15,6 +15,7 @@ from runtime.driver import driver
 from runtime.rundir.pcapng import read_packets
 from tests.cli.process import tstorm
 from tests.pktd.reference_digest import digest
+from tests.runs.layout import executables
 
 TDL = """\
 service server img=x exec="tprobe serve"
@@ -45,9 +46,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in `r`, and what it was carried out from: one for all tests, which replay it."""
     place = tmp_path_factory.mktemp("recorded")
     (place / "x.tdl").write_text(TDL)
-    for name, script in (("client", CLIENT), ("reader", READER)):
-        (place / name).write_text(script)
-        (place / name).chmod(0o755)
+    executables(place, {"client": CLIENT, "reader": READER})
     _say(place)
     tstorm(place, "run", "x.tdl", "--time", "virtual", "--packets", "--quiet", "--out", "r")
     return place

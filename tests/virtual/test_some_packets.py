@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.process import tstorm
+from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -71,9 +72,7 @@ while True:
 
 def test_some_packets_are_cut_delayed_and_refused_and_the_rest_pass(tmp_path: Path) -> None:
     (tmp_path / "exp.tdl").write_text(EXPERIMENT)
-    for name, text in (("send.py", SEND), ("receive.py", RECEIVE)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+    executables(tmp_path, {"send.py": SEND, "receive.py": RECEIVE})
     done = tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--out", "first")
     assert "not probed: what links do to only=" in done.stderr
     lines = (tmp_path / "first/logs/far.0.log").read_text().splitlines()

@@ -240,8 +240,7 @@ static void close_run(struct transit *t, struct link *link, struct piece *origin
     }
     piece->first = (uint16_t)run->first;
     piece->count = (uint16_t)run->count;
-    piece->hops = origin->hops;
-    piece->aged = origin->aged;
+    piece_come_as(piece, origin);
     piece->served_ns = run->last_ns;
     uint64_t through = max_u64(run->last_ns, at_ns);
     piece->span_ns = (uint32_t)min_u64(through - min_u64(run->first_ns, through), UINT32_MAX);
@@ -399,8 +398,7 @@ struct piece *link_single(struct transit *t, struct link *link, const struct pie
     }
     piece->first = (uint16_t)(damages ? 0 : segment);
     piece->count = 1;
-    piece->hops = origin->hops;
-    piece->aged = origin->aged;
+    piece_come_as(piece, origin);
     if (fate & IMPAIR_STRAY) {
         bool alone = link->impair.is.reorder_ns == 0;
         piece->order = alone ? PIECE_ALONE : PIECE_LATER;

@@ -144,8 +144,7 @@ static struct piece *copied(struct engine *e, const struct piece *piece, const u
         made->first = piece->first;
         made->count = piece->count;
         made->span_ns = piece->span_ns;
-        made->hops = piece->hops;
-        made->aged = piece->aged;
+        piece_come_as(made, piece);
     } else {
         counter_add(&e->transit.drop_nobuf, piece->count);
         if (list) {

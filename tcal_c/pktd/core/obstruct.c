@@ -81,8 +81,7 @@ static void offer_fragments(struct engine *e, struct link *link, const struct fr
             return;
         }
         if (piece) {
-            piece->hops = origin->hops;
-            piece->aged = origin->aged;
+            piece_come_as(piece, origin);
             frame_send_as(piece->frame, whole);
             link_offer(&e->transit, link, piece, at_ns);
         }

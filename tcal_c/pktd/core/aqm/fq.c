@@ -105,16 +105,18 @@ static struct piece *sent(struct fq_list *list, struct fq_flow *flow, struct pie
     return piece;
 }
 
-struct piece *fq_take(struct aqm *aqm, uint64_t at_ns) {
+/* `managed`: by the flow's CoDel. */
+static struct piece *next_piece(struct aqm *aqm, bool managed, uint64_t at_ns) {
     bool fresh;
     for (struct fq_flow *flow; (flow = next_flow(aqm, &fresh));) {
-        struct piece *piece = codel_take(aqm, &flow->codel, &flow->fifo, at_ns);
+        struct piece *piece = managed ? codel_take(aqm, &flow->codel, &flow->fifo, at_ns)
+                                      : aqm_take_of(aqm, &flow->fifo);
         if (piece) {
             return sent(fresh ? &aqm->fresh : &aqm->old, flow, piece);
         }
         /* A new flow that is empty waits a round, so that it cannot be new again at once and starve
          * the others. */
-        flow->listed = fresh && aqm->old.head;
+        flow->listed = managed && fresh && aqm->old.head;
         if (flow->listed) {
             append(&aqm->old, flow);
         }
@@ -122,14 +124,10 @@ struct piece *fq_take(struct aqm *aqm, uint64_t at_ns) {
     return NULL;
 }
 
+struct piece *fq_take(struct aqm *aqm, uint64_t at_ns) {
+    return next_piece(aqm, true, at_ns);
+}
+
 struct piece *fq_remove(struct aqm *aqm) {
-    bool fresh;
-    for (struct fq_flow *flow; (flow = next_flow(aqm, &fresh));) {
-        struct piece *piece = aqm_take_of(aqm, &flow->fifo);
-        if (piece) {
-            return sent(fresh ? &aqm->fresh : &aqm->old, flow, piece);
-        }
-        flow->listed = false;
-    }
-    return NULL;
+    return next_piece(aqm, false, 0);
 }

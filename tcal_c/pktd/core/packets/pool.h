@@ -81,6 +81,12 @@ void pool_piece_release(struct pool *pool, struct piece *piece);
 /* What was cut of the piece's frame loses what bridges have taken from its TTL. */
 void piece_age(const struct piece *piece, struct packet_piece *cut);
 
+/* Of a piece that is made of another one: it has passed the same links. */
+static inline void piece_come_as(struct piece *piece, const struct piece *origin) {
+    piece->hops = origin->hops;
+    piece->aged = origin->aged;
+}
+
 static inline const uint8_t *frame_content(const struct frame *frame) {
     return frame->data + VNET_BYTES;
 }
