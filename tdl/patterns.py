@@ -24,9 +24,7 @@ _RANGE = rf"\[{_BOUND}\.\.{_BOUND}\]"
 _PART = rf"[A-Za-z0-9_.%/]|-(?=[A-Za-z0-9_$])|{_VARIABLE}"
 _LABEL = rf":(?=[^\s:;\#=]+?{SPACE}(?:--|—|–|->))"  # of a link: fast:a--s1
 # A word with a variable or a range in it: pg.$i, ${rate}Mb, b[0..49], fast$i:a--s1.
-_MIXED = (
-    rf"(?P<MIXED>\+?(?:{_PART})*(?:{_VARIABLE}|{_RANGE})(?:{_PART}|{_RANGE})*(?:{_LABEL})?)"
-)
+_MIXED = rf"(?P<MIXED>\+?(?:{_PART})*(?:{_VARIABLE}|{_RANGE})(?:{_PART}|{_RANGE})*(?:{_LABEL})?)"
 _WORDS = rf"""
     (?P<NAME>{_NAME})
     (?:(?P<KEY>{SPACE}[+-]?=)|(?P<INSTANCE>\.[0-9]+(?![A-Za-z0-9_.]))|(?P<LABEL>{_LABEL}))?

@@ -296,9 +296,7 @@ def test_the_network_is_that_of_the_moment(browser: Browser, two: Path) -> None:
     assert len(set(seen)) == 3, "before, while and after a client was cut off"
 
 
-def test_links_between_the_same_two_lie_beside_each_other(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_links_between_the_same_two_lie_beside_each_other(browser: Browser, tmp_path: Path) -> None:
     """Else one of them could not be pointed at; an outage of both directions has one name."""
     data = data_of(make(tmp_path / "run", Shape()))
     network = data["network"]
@@ -332,7 +330,9 @@ def test_links_between_the_same_two_lie_beside_each_other(
     assert {f"{which}:{name}" for which in ("fibre", "radio") for name in (there, back)} <= {*seen}
     browser.run("thunderstorm.view.move(35e9, true)")
     browser.settle()
-    assert text(browser, ".said").startswith(f"fibre:{there.replace('->', '--')} down from 32.000 s")
+    assert text(browser, ".said").startswith(
+        f"fibre:{there.replace('->', '--')} down from 32.000 s"
+    )
 
 
 def test_everything_can_be_had_as_csv(browser: Browser, two: Path) -> None:

@@ -58,9 +58,7 @@ def build(
     return Topology(declared, tuple(nodes), tuple(found), "agent:1", routing)
 
 
-def _link(
-    nodes: list[Node], src: int, dst: int, state: LinkState, seed: int, called: str
-) -> Link:
+def _link(nodes: list[Node], src: int, dst: int, state: LinkState, seed: int, called: str) -> Link:
     name = direction_name(nodes[src].name, nodes[dst].name, called)
     return Link(name, src, dst, seed, (), state)
 
