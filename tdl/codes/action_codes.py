@@ -21,7 +21,7 @@ ACTIONS = (
     Code(
         "TS0202",
         "unknown link",
-        "There is no link between these two.",
+        "There is no link between these two, or none of them is called so.",
         "bridges s1 s2 s3\nlink s1--s2\nat 5s s1--s3 leave",
     ),
     Code(

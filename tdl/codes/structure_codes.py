@@ -10,7 +10,8 @@ DECLARATIONS = (
     Code(
         "TS0101",
         "declared twice",
-        "A name belongs to one service or bridge of the experiment.",
+        "A name belongs to one service, bridge, bottleneck or link of the experiment, and what a "
+        "link is called is no tag, either.",
         "bridge s1\nbridge s1",
     ),
     Code(
@@ -56,10 +57,9 @@ DECLARATIONS = (
     Code(
         "TS0108",
         "second link between the same two elements",
-        "Two elements have at most one link, because packets between them take one way at a time: "
-        "give it the rate of all of them. A second way, over a bridge, is used while the first is "
-        "down. A link of a service is a link of each of its instances: `a--s1` and `a.0--s1` are "
-        "two for `a.0`.",
+        "Several links between the same two elements are told apart by `name=`, which each of them "
+        "needs. A link of a service is a link of each of its instances: `a--s1` and `a.0--s1` are "
+        "two for `a.0`. Beside a `path` there is no link between its ends.",
         "bridges s1 s2\nlink s1--s2\nlink s2--s1",
     ),
     Code(

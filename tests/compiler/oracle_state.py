@@ -36,6 +36,9 @@ class Direction(tuple[str, str]):
     def __hash__(self) -> int:
         return hash((*self, self.called))
 
+    def __repr__(self) -> str:
+        return self.name
+
     @property
     def back(self) -> Direction:
         return Direction(self[1], self[0], self.called)

@@ -95,8 +95,10 @@ def _check_target(found: Origin) -> None:
     if picks and event.kind not in ("join", "link_up", "link_down"):
         assert event.target in taken
     if picks and event.kind.startswith("link_"):
-        ends = event.target.split("->")
-        assert {event.target, "--".join(ends), "--".join(reversed(ends))} & taken
+        called, colon, ends = event.target.rpartition(":")
+        both = ends.split("->")
+        names = ("--".join(way) for way in (both, both[::-1]))
+        assert {event.target, *(f"{called}{colon}{name}" for name in names)} & taken
 
 
 def test_a_churn_tells_moment_target_and_replacement() -> None:

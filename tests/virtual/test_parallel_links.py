@@ -85,6 +85,19 @@ def test_samples_and_captures_have_each_link_by_its_name(done: Path) -> None:
     assert down == ["fast:a.0->s1", "fast:s1->a.0"]
 
 
+def test_over_hosts_a_path_takes_the_link_that_is_up(tmp_path: Path) -> None:
+    (tmp_path / "exp.tdl").write_text(EXPERIMENT)
+    options = ("--time", "virtual", "--quiet", "--hosts", "2", "--until", "8s", "--out", "run")
+    tstorm(tmp_path, "run", "exp.tdl", *options)
+    verdict = json.loads((tmp_path / "run/summary.json").read_text())["verdict"]
+    assert verdict["state"] == "valid", verdict
+    measured = trips(tmp_path / "run")
+    for begin, end, wanted in ((0.1, 4.9, 6), (5.1, 7.8, 44)):
+        there = [rtt for at, rtt in measured if begin < at < end]
+        assert len(there) > 100
+        assert wanted <= min(there) <= max(there) < wanted + 0.2
+
+
 FLOWS = 60
 SHARED = """\
 routing ecmp

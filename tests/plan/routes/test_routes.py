@@ -23,6 +23,7 @@ from tests.plan.networks import (
     PLAIN,
     SECOND,
     RandomTimeline,
+    Wire,
     build,
     contents,
     listing,
@@ -250,7 +251,7 @@ def test_of_links_between_two_the_faster_is_taken_then_the_first_by_name(
 ) -> None:
     """Between bridges, and at an instance; whatever the order of declaration."""
     quick, slow = PLAIN._replace(delay_ns=MS), PLAIN._replace(delay_ns=9 * MS)
-    links = [
+    links: list[Wire] = [
         *(("a", "p", state, state, name) for name, state in (("b1", quick), ("a1", slow))),
         *(("p", "q", quick, slow, name) for name in ("y", "x", "Z")),
         ("z", "q", PLAIN, PLAIN),
