@@ -23,16 +23,18 @@ from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import MANUAL, STAGE_AHEAD_NS, TimelineRunner
 from runtime.errors import RunError, unwritten
 from runtime.options import K8S, VIRTUAL, RunOptions
-from runtime.rundir.runfiles import PLAN, PLANNED
+from runtime.rundir.runfiles import LONGER_PLAN, PLAN, PLANNED
 from runtime.schedule import Schedule
 
 GRID_NS = 1_000_000  # moments of actions are whole ms of plan time
 MARGIN_NS = 50_000_000  # from when the network is asked for a step to its moment
 _SLACK_NS = 200_000_000  # more than it takes to find out that an action comes too late
-LEAST_LEAD_NS, MOST_LEAD_NS = 100_000_000, 60_000_000_000
+LEAST_LEAD_NS, MOST_LEAD_NS = (
+    100_000_000,
+    8_000_000_000,
+)  # less than who asks waits: not heard, not done
 MOST_WAITING = 8
 MOST_TEXT = 32768  # of an action in a record
-DRAFT = "do"  # stem of the folders with longer plans (compiler/plan/scratch.py)
 _NAME = re.compile(r"\.do\.[0-9]{1,10}-[0-9]{1,10}\.tmp")
 
 Follow = Callable[[Schedule], None]
@@ -183,10 +185,13 @@ class Steering:
         RunError."""
         plan, planned = self._directory / PLAN, self._directory / PLANNED
         try:
-            if self._is_first:
+            swapped = outdir.exchange(path, plan)  # what it was is removed by who has left this
+            if swapped and self._is_first:
+                path.rename(planned)
+            elif self._is_first:
                 plan.rename(planned)
                 path.rename(plan)
-            elif not outdir.exchange(path, plan):  # who has left it removes what it is now
+            elif not swapped:
                 raise RunError("two folders cannot be swapped here, which a second action takes")
         except OSError as error:
             raise unwritten(error) from error
@@ -205,4 +210,4 @@ class Steering:
     async def finish(self) -> None:
         """No action after this; what those have left who asked is removed."""
         async with self._busy:
-            scratch.sweep(self._directory, DRAFT)
+            scratch.sweep(self._directory, LONGER_PLAN)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from compiler.plan import scratch
 from runtime.backend.local import environment, ownership
 from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.launch.registry import RunRecord
 from runtime.rundir import discard
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import INSTANCES, MANIFEST, PLAN
+from runtime.rundir.runfiles import INSTANCES, LONGER_PLAN, MANIFEST, PLAN
 from runtime.system import control_groups, procs
 from runtime.system.procs import Process
 
@@ -166,6 +167,7 @@ def _close_directory(record: RunRecord) -> str:
             directory.close_manifest(KILLED, **_discard(directory, manifest))
         directory.remove_drafts()
         directory.enter(PLAN).remove_drafts()
+        scratch.sweep(directory.path, LONGER_PLAN)
     except (FileNotFoundError, NotADirectoryError):
         return ""  # it was removed: nothing to close
     except OSError as error:

@@ -16,6 +16,8 @@ def details(record: Mapping[str, Any]) -> str:
     """Of a line of events.jsonl, in words, what its kind and target do not say."""
     if record.get("kind") == "stall":
         return f"{seconds(record['stalled_ns'])} s"
+    if record.get("kind") == "do":
+        return str(record.get("text", ""))
     if record.get("kind") == "overdue":
         return f"killed: not ended in {seconds(record['grace_ns'])} s"
     if record.get("kind") == "exit":

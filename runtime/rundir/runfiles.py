@@ -38,6 +38,7 @@ FORMAT, VERSION = "thunderstorm-run", 1
 MANIFEST, SUMMARY, REPORT, DRIVER_LOG = "manifest.json", "summary.json", "report.html", "driver.log"
 PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
 PLANNED = "planned"  # of a run that was steered: the plan that it began with
+LONGER_PLAN = "do"  # stem of the folders with plans that are offered (compiler/plan/scratch.py)
 AGENTS, COORDINATOR_LOG = "agents", "coordinator.log"  # of a run on a cluster that has failed
 PACKETS, GAI, FILES, PROGRAMS = "packets", "gai.conf", "files", "programs"
 PRIVATE = ".fs"  # in INSTANCES: what instances changed in file systems of their own

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compiler import extension
 from compiler.extension import extend
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
@@ -61,9 +62,28 @@ MADE = (
 )
 
 
-def steered(plan: Plan, seed: int, most: int = 12) -> tuple[Plan, int]:
+def apart(plan: Plan, now_ns: int) -> int:
+    """A moment at which nothing else happens."""
+    taken = {event.at_ns for event in plan.events}
+    while now_ns in taken:
+        now_ns += MS
+    return now_ns
+
+
+def moved(plan: Plan, number: int, now_ns: int, draw: random.Random) -> Plan:
+    now_ns = apart(plan, now_ns)
+    what = draw.choice(("hold", "go", "skip", "next"))
+    if what == "hold":
+        return extension.hold(plan, number, now_ns).plan
+    if what == "go":
+        return extension.go(plan, number, now_ns).plan
+    to_ns = None if what == "next" else now_ns + draw.randrange(500, 8000) * MS
+    return extension.skip(plan, number, to_ns, now_ns).plan
+
+
+def steered(plan: Plan, seed: int, most: int = 12, *, moves: bool = False) -> tuple[Plan, int]:
     """With random actions at random moments, those that the state permits; and how many these
-    were."""
+    were. `moves`: also with events that are held and skipped, which go on in the end."""
     draw = random.Random(seed)
     now_ns = number = 0
     for _ in range(3 * most):
@@ -72,16 +92,24 @@ def steered(plan: Plan, seed: int, most: int = 12) -> tuple[Plan, int]:
             break
         text = "\n".join(draw.sample(MADE, draw.choice((1, 1, 2))))
         try:
-            plan = extend(plan, number + 1, text, now_ns).plan
-        except TdlError:
+            if moves and draw.random() < 0.5:
+                plan = moved(plan, number + 1, now_ns, draw)
+            else:
+                plan = extend(plan, number + 1, text, now_ns).plan
+        except (TdlError, extension.NotNowError):
             continue
         number += 1
+    if extension.is_held(plan):
+        plan, number = extension.go(plan, number + 1, now_ns + S).plan, number + 1
     return plan, number
 
 
+@pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("seed", range(24))
-def test_random_actions_give_the_same_events_as_a_text(seed: int, tmp_path: Path) -> None:
-    plan, number = steered(compile_source(PLANNED, seed=seed).plan, seed)
+def test_random_actions_give_the_same_events_as_a_text(
+    seed: int, tmp_path: Path, *, moves: bool
+) -> None:
+    plan, number = steered(compile_source(PLANNED, seed=seed).plan, seed, moves=moves)
     assert number >= 3
     text = recording.text_of(plan, tmp_path)
     made = compile_source(text, sources=SourceFolder(tmp_path)).plan

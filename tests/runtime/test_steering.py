@@ -18,10 +18,11 @@ from compiler.plan import scratch
 from compiler.plan.reader import Plan, read_plan
 from runtime.driver import control
 from runtime.driver.control import ControlServer, answered_by
-from runtime.driver.steering import DRAFT, Steering
+from runtime.driver.steering import Steering
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import RunError
 from runtime.options import RunOptions
+from runtime.rundir.runfiles import LONGER_PLAN
 from runtime.schedule import Schedule
 from tests.doubles.backend import FakeInstance, FakeNetwork
 from tests.waiting import until
@@ -94,7 +95,7 @@ class Scene:
 
     async def offer(self, plan: Plan, moment: Mapping[str, Any], text: str) -> dict[str, Any]:
         longer = extend(plan, moment["number"], text, moment["at_ns"])
-        with scratch.directory(self.folder, DRAFT) as path:
+        with scratch.directory(self.folder, LONGER_PLAN) as path:
             for name, data in longer.files.items():
                 (path / name).write_bytes(data)
             request = {"plan": path.name, "text": text, **moment}
@@ -224,7 +225,7 @@ def test_a_plan_of_something_else_is_refused(tmp_path: Path) -> None:
                 await scene.steering.do({"plan": ".do.1-1.tmp", **base})
             other = compile_source(TEXT.replace("replicas=2", "replicas=3"))
             for files in (other.files, {**other.files, "timeline.jsonl": b"{}\n" * 7}, {}):
-                with scratch.directory(tmp_path, DRAFT) as path:
+                with scratch.directory(tmp_path, LONGER_PLAN) as path:
                     for name, data in files.items():
                         (path / name).write_bytes(data)
                     with pytest.raises(RunError, match=r"cannot be used|not one of this run"):

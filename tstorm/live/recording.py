@@ -1,7 +1,8 @@
 """A run that was steered as a text: its own, and after it what was done by hand.
 
 Actions stand with their times written out. What they have drawn, by the number of the action, is
-written out too, as no other text draws the same. The text is compiled, and is only good if it gives
+written out too, as no other text draws the same. Of a run in which planned events were held or
+skipped every event is a statement of its own. The text is compiled, and is only good if it gives
 the events of the run: the same at the same moments.
 """
 
@@ -22,6 +23,7 @@ from compiler.sources import RecordedFiles, SourceFolder
 from runtime.errors import RunError
 from tdl.diagnostics import TdlError
 from tstorm import units
+from tstorm.shrink import script
 
 _VERBS = {
     "bridge_down": "leave",
@@ -30,6 +32,17 @@ _VERBS = {
     "link_up": "join",
 }  # of events whose statements have another word
 _UNWRITTEN = ("set", "background")  # no draws make these
+_WORDS = {
+    "rate_bps": "rate",
+    "delay_ns": "latency",
+    "jitter_ns": "jitter",
+    "loss_ppb": "loss",
+    "queue_bytes": "queue",
+    "distribution": "dist",
+    "duplicate_ppb": "duplicate",
+    "corrupt_ppb": "corrupt",
+    "reject_ppb": "reject",
+}  # of fields of links that `set` can write by themselves
 _INCLUDED = re.compile(rb'(\ninclude "do@[0-9]+")+\n\Z')
 _LOOP = re.compile(r"\s*for\b")
 
@@ -43,14 +56,16 @@ class _Action:
 
 def text_of(plan: Plan, folder: Path) -> str:
     """The text, to be put into `folder`. RunError if there is none with the same events."""
-    if extension.is_moved(plan):
-        raise RunError(
-            "planned events of this run were held or skipped: that is not written as a text yet",
-            "`tstorm replay` does all of it again, at the same moments",
-        )
     own = _INCLUDED.sub(b"\n", plan.source).decode("utf-8")
+    if extension.is_moved(plan):
+        return _checked(plan, _event_by_event(plan, own), folder)
     actions = "".join(_written(plan, one) for one in _actions(plan))
-    text, why = own + actions, ""
+    return _checked(plan, own + actions, folder)
+
+
+def _checked(plan: Plan, text: str, folder: Path) -> str:
+    """With what else it takes to give the events of the plan. RunError."""
+    why = ""
     for complete in (_as_it_is, _with_seed, _with_params, _with_joins):
         text = complete(plan, text)
         why = difference(plan, text, folder)
@@ -123,6 +138,38 @@ def _events(plan: Plan, action: _Action, lines: Iterable[int]) -> Iterator[str]:
             )
         verb = _VERBS.get(event.kind, event.kind)
         yield f"at {units.duration(event.at_ns)} {event.target} {verb}".replace("  ", " ")
+
+
+# --- of a run in which planned events were held or skipped ---
+
+
+def _event_by_event(plan: Plan, own: str) -> str:
+    """Statements have other times then, and some more than one: each event is one."""
+    found = script.read(own.encode("utf-8"), RecordedFiles(plan), plan.params)
+    end_ns = plan.events[-1].at_ns if plan.events[-1].kind == "quit" else plan.end_ns
+    lines = [_statement(one) for one in plan.events if one.line and one.kind != "quit"]
+    if found.quit is None and plan.events[-1].kind == "quit":
+        lines.append(f"at {units.duration(end_ns)} quit")
+    kept = found.keeping((), None if found.quit is None else end_ns)
+    return "\n".join([kept.rstrip("\n"), "# as it was carried out, event by event", *lines, ""])
+
+
+def _statement(event: Event) -> str:
+    verb = _VERBS.get(event.kind, event.kind)
+    if event.kind == "background":
+        verb += " " + units.shown("rate_bps", event.args["rate_bps"])
+    elif event.kind == "set":
+        verb += "".join(f" {_assigned(name, value)}" for name, value in event.args.items())
+    return f"at {units.duration(event.at_ns)} {event.target} {verb}"
+
+
+def _assigned(field: str, value: int | str) -> str:
+    if field not in _WORDS:
+        raise RunError(
+            f"what was held or skipped sets {units.word(field)}, which is not written as text yet",
+            "`tstorm replay` does all of it again, at the same moments",
+        )
+    return f"{_WORDS[field]}={units.shown(field, value)}"
 
 
 # --- what the run was told beside its text ---

@@ -23,7 +23,7 @@ from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.options import decode
 from runtime.rundir import rundir
-from runtime.rundir.runfiles import PLAN
+from runtime.rundir.runfiles import LONGER_PLAN, PLAN
 from tdl import quantities
 from tdl.diagnostics import Diagnostic, TdlError
 
@@ -128,7 +128,7 @@ def _offered(
         raise ActionError(error.diagnostics, plan, name) from error
     except extension.NotNowError as error:
         raise RunError(error.message, error.hint) from error
-    with scratch.directory(directory, steering.DRAFT) as path:
+    with scratch.directory(directory, LONGER_PLAN) as path:
         for file, data in longer.files.items():
             (path / file).write_bytes(data)
         request = {"ask": "do", "plan": path.name, "text": text, **moment}
