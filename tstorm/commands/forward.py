@@ -53,7 +53,7 @@ def command(run: str, target: tuple[str, int], local: int | None) -> None:
 
     instance, port = target
     with errors_shown():
-        from runtime.launch import forward
+        from runtime.launch import portforward
 
         def opened(address: str) -> None:
             click.echo(address)
@@ -61,5 +61,5 @@ def command(run: str, target: tuple[str, int], local: int | None) -> None:
                 f"{address} is {instance}:{port}, past the emulated network; Ctrl-C ends it"
             )
 
-        forward.forward(run, instance, port, local, opened, output.note)
+        portforward.forward(run, instance, port, local, opened, output.note)
         output.note("the run has ended")
