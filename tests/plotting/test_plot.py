@@ -70,7 +70,7 @@ def test_a_link_is_called_as_events_call_it(name: str, direction: str) -> None:
 
 def test_a_link_that_there_is_not_is_refused_with_one_that_there_is() -> None:
     text = "service a\nbridge s\nlink a--s name=slow\nlink a--s name=fast\n"
-    with pytest.raises(click.BadParameter, match="no link 'fsat:a--s'.*fast:a.0--s"):
+    with pytest.raises(click.BadParameter, match=r"no link 'fsat:a--s'.*fast:a\.0--s"):
         link_of(compile_source(text).topology, "fsat:a--s")
 
 
