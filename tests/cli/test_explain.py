@@ -45,6 +45,34 @@ def path(*more: str, source: str = "a.tdl") -> dict[str, Any]:
     return told("--from", "c", "--to", "d.0", *more, source=source)
 
 
+PARALLEL = """\
+service a
+service b
+bridge s
+link a--s name=fast latency=1ms
+link a--s name=slow latency=9ms
+link b--s
+at 5s fast leave
+at 9s quit
+"""
+
+
+def test_links_between_the_same_two_have_their_names(folder: Path) -> None:
+    (folder / "p.tdl").write_text(PARALLEL, encoding="utf-8")
+    ends = ("--from", "a", "--to", "b", "--at")
+    for at, link in (("4s", "fast"), ("6s", "slow")):
+        found = told(*ends, at, source="p.tdl")
+        assert found["there"]["hops"][0]["link"] == f"{link}:a.0->s"
+        assert found["back"]["hops"][1]["link"] == f"{link}:s->a.0"
+        rows = json.loads(tstorm("paths", "p.tdl", "--at", at, "--format", "json").stdout)
+        assert [row["links"] for row in rows] == [
+            [f"{link}:a.0->s", "s->b.0"],
+            ["b.0->s", f"{link}:s->a.0"],
+        ]
+    event = tstorm("explain", "p.tdl", "--event", "2")
+    assert "fast:a.0->s state=up -> down" in event.stdout
+
+
 # --- paths ---------------------------------------------------------------------------------------
 
 

@@ -7,10 +7,13 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from compiler.pipeline import compile_source
 from tests.cli.support import TWO_SERVICES, status, tstorm
 from tests.reporting import support
+from tstorm.plotting.link_names import link_of
 
 pytest.importorskip("matplotlib")
 
@@ -47,6 +50,28 @@ def test_a_run_has_what_was_measured(tmp_path: Path) -> None:
     result = tstorm("plot", run, "--link", "a--s1", "-o", str(tmp_path / "l.svg"))
     assert status(result) == 0, result.output
     assert len(ET.parse(tmp_path / "l.svg").findall(".//*[@id='axes_3']")) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "direction"),
+    [
+        ("fast", "fast:a.0->s"),
+        ("fast:s--a", "fast:s->a.0"),
+        ("slow:a.0->s", "slow:a.0->s"),
+        ("a--s", "slow:a.0->s"),
+        ("b->s", "b.0->s"),
+    ],
+)
+def test_a_link_is_called_as_events_call_it(name: str, direction: str) -> None:
+    text = "service a\nservice b\nbridge s\nlink a--s name=slow\nlink a--s name=fast\nlink b--s\n"
+    topology = compile_source(text).topology
+    assert topology.links[link_of(topology, name)].name == direction
+
+
+def test_a_link_that_there_is_not_is_refused_with_one_that_there_is() -> None:
+    text = "service a\nbridge s\nlink a--s name=slow\nlink a--s name=fast\n"
+    with pytest.raises(click.BadParameter, match=r"no link 'fsat:a--s'.*fast:a\.0--s"):
+        link_of(compile_source(text).topology, "fsat:a--s")
 
 
 def test_names_are_never_read_as_formulas(source: str, tmp_path: Path) -> None:

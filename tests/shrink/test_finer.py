@@ -25,11 +25,12 @@ service other img=x
 bridges s dc[0..5] tags=bridge
 link server--s latency=1ms
 link other--s latency=1ms
-link s--dc0 latency=1ms tags=first
+link s--dc0 name=first latency=1ms tags=near
 link s--dc1 latency=1ms tags=second
 for i in 2..5 {
     link s--dc$i latency=1ms
 }
+link s--dc0 name=beside latency=9ms
 """
 TAIL = "at 60s quit\n"
 Happening = tuple[int, str, str]
@@ -81,7 +82,12 @@ def left(statements: str, *needed: tuple[str, str, str]) -> str:
         ("from 5s to 6s tags=bridge leave", ("5", "bridge_down", "dc4"),
          "from 5s to 6s dc4 leave"),
         ("at 5s dc[1..5] leave", ("5", "bridge_down", "dc4"), "at 5s dc4 leave"),
-        ("at 5s tags=first;second leave", ("5", "link_down", "s->dc1"), "at 5s tags=second leave"),
+        ("at 5s tags=near;second leave", ("5", "link_down", "s->dc1"), "at 5s tags=second leave"),
+        ("at 5s tags=near;second leave", ("5", "link_down", "first:s->dc0"),
+         "at 5s tags=near leave"),
+        ("at 5s dc0--s set loss=1%", ("5", "set", "beside:dc0->s"),
+         "at 5s beside:dc0--s set loss=1%"),
+        ("at 5s first;beside leave", ("5", "link_down", "beside:s->dc0"), "at 5s beside leave"),
         ("at 5s tags=bridge leave", ("5", "bridge_down", "dc4"), "at 5s dc4 leave"),
         ("at 5s crash server", ("5", "crash", "server.2"), "at 5s server.2 crash"),
         ("at 5s s--server set latency=9ms loss=1%", ("5", "set", "s->server.3"),
@@ -90,8 +96,8 @@ def left(statements: str, *needed: tuple[str, str, str]) -> str:
          "from 5s to 5.01s server.4 disconnect"),
         ("at 5s server disconnect for 5s", ("5", "disconnect", "server.4"),
          "at 5s server.4 disconnect for 5s"),
-        ("from 10s to 50s s--dc0 flap 1s", ("24", "link_down", "s->dc0"),
-         "from 24s to 24.4s s--dc0 flap 1s"),
+        ("from 10s to 50s first flap 1s", ("24", "link_down", "first:s->dc0"),
+         "from 24s to 24.4s first flap 1s"),
     ],
 )  # fmt: skip
 def test_one_of_many(statement: str, needed: tuple[str, str, str], result: str) -> None:
