@@ -17,6 +17,7 @@ from compiler import extension
 from compiler.expand.identity import identities
 from compiler.pipeline import compile_source
 from compiler.plan import action_texts
+from compiler.plan.properties import BY_FIELD, COMPOSED
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
 from compiler.sources import RecordedFiles, SourceFolder
@@ -32,17 +33,10 @@ _VERBS = {
     "link_up": "join",
 }  # of events whose statements have another word
 _UNWRITTEN = ("set", "background")  # no draws make these
-_WORDS = {
-    "rate_bps": "rate",
-    "delay_ns": "latency",
-    "jitter_ns": "jitter",
-    "loss_ppb": "loss",
-    "queue_bytes": "queue",
-    "distribution": "dist",
-    "duplicate_ppb": "duplicate",
-    "corrupt_ppb": "corrupt",
-    "reject_ppb": "reject",
-}  # of fields of links that `set` can write by themselves
+# What `set` can write by itself, one property at a time.
+_ALONE = {row.field for row in COMPOSED} | {
+    *("queue_bytes", "distribution", "duplicate_ppb", "corrupt_ppb", "reject_ppb")
+}
 _INCLUDED = re.compile(rb'(\ninclude "do@[0-9]+")+\n\Z')
 _LOOP = re.compile(r"\s*for\b")
 
@@ -164,12 +158,13 @@ def _statement(event: Event) -> str:
 
 
 def _assigned(field: str, value: int | str) -> str:
-    if field not in _WORDS:
+    if field not in _ALONE:
         raise RunError(
             f"what was held or skipped sets {units.word(field)}, which is not written as text yet",
             "`tstorm replay` does all of it again, at the same moments",
         )
-    return f"{_WORDS[field]}={units.shown(field, value)}"
+    word = "latency" if field == "delay_ns" else BY_FIELD[field].word
+    return f"{word}={units.shown(field, value)}"
 
 
 # --- what the run was told beside its text ---
