@@ -161,7 +161,7 @@ def test_the_plan_is_what_its_source_gives(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (TEXT + "expect valid\n", "expectations name times"),
+        (TEXT + "expect rtt client server < 1s from 9s to 12s\n", "expectations name times"),
         (TEXT, "not held"),
         (TEXT + "at 10s server.1 restart\nat 11s server.1 restart\n", "joins more than once"),
     ],
@@ -173,6 +173,11 @@ def test_what_cannot_wait_is_refused(text: str, what: str) -> None:
             extension.go(plan, 1, S)
         else:
             extension.skip(plan, 1, 15 * S, S)
+
+
+def test_expectations_of_the_whole_run_wait_with_it() -> None:
+    plan = compile_source(TEXT + "expect valid\nexpect rtt client server < 1s\n").plan
+    assert extension.skip(plan, 1, 15 * S, S).plan.end_ns < plan.end_ns
 
 
 def test_what_is_over_or_held_already_is_refused(plan: Plan) -> None:
