@@ -147,3 +147,9 @@ def test_a_text_that_is_not_the_same_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "more.tdl").write_text("at 41s server.0 crash\n", encoding="utf-8")
     with pytest.raises(RunError, match=r"40s crash server\.0"):
         recording.text_of(longer, tmp_path)
+
+
+def test_what_is_skipped_together_with_the_end_is_there(tmp_path: Path) -> None:
+    plan = extension.skip(compile_source(PLANNED).plan, 1, 100 * S, S).plan
+    assert plan.end_ns == S
+    assert recording.text_of(plan, tmp_path).endswith("at 1s quit\n")

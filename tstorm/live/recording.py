@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from compiler import extension
@@ -140,16 +140,17 @@ def _events(plan: Plan, action: _Action, lines: Iterable[int]) -> Iterator[str]:
 def _event_by_event(plan: Plan, own: str) -> str:
     """Statements have other times then, and some more than one: each event is one."""
     found = script.read(own.encode("utf-8"), RecordedFiles(plan), plan.params)
-    end_ns = plan.events[-1].at_ns if plan.events[-1].kind == "quit" else plan.end_ns
-    lines = [_statement(one) for one in plan.events if one.line and one.kind != "quit"]
-    if found.quit is None and plan.events[-1].kind == "quit":
-        lines.append(f"at {units.duration(end_ns)} quit")
-    kept = found.keeping((), None if found.quit is None else end_ns)
+    if found.quit is not None:  # it comes after what happens at the same moment
+        found = replace(found, events=(*found.events, found.quit), quit=None)
+    lines = [_statement(one) for one in plan.events if one.line]
+    kept = found.keeping(())
     return "\n".join([kept.rstrip("\n"), "# as it was carried out, event by event", *lines, ""])
 
 
 def _statement(event: Event) -> str:
     verb = _VERBS.get(event.kind, event.kind)
+    if event.kind == "quit":
+        return f"at {units.duration(event.at_ns)} quit"
     if event.kind == "background":
         verb += " " + units.shown("rate_bps", event.args["rate_bps"])
     elif event.kind == "set":
