@@ -25,6 +25,7 @@ from compiler.sources import RecordedFiles
 from tdl import ast, quantities, values
 from tdl.diagnostics import Diagnostic, Sink, TdlError
 from tdl.parser import parse_partial
+from tdl.patterns import STRING
 from tdl.values import ValueProblem
 from tdl.words import MAYBE_NAMES, STATEMENTS
 
@@ -32,6 +33,9 @@ MOST_BYTES = 32768  # of the text of an action
 
 _TIMES = re.compile(r"\s*(?:at|from)\s+(\S+)(?:\s+to\s+(\S+))?")
 _WORD = re.compile(r"\s*(\S*)")
+_LOOP = re.compile(r"\s*for\b[^#{]*\{")  # and what it repeats, where that stands on its line
+_NO_CODE = re.compile(rf"(?:{STRING})|#.*")  # in which a `\` continues nothing
+_DIRECTIVE = "#:"  # how the run's clock is told (compiler/run_clock.py): no comment of an action
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,14 @@ class TimedText:
     """The text of an action with its times written out, and the way back to places in it."""
 
     def __init__(self, text: str, now_ns: int) -> None:
-        self._edits = [tuple(_edits(line, now_ns)) for line in text.splitlines()]
-        lines = zip(text.splitlines(), self._edits, strict=True)
-        self.text = "".join(f"{_edited(line, edits)}\n" for line, edits in lines)
+        lines = action_texts.lines_of(text)
+        self._edits: list[tuple[_Edit, ...]] = []
+        begins = True  # a statement, and goes on with none
+        for line in lines:
+            self._edits.append(tuple(_edits(line, now_ns)) if begins else ())
+            begins = not _NO_CODE.sub("", line).rstrip(" \t").endswith("\\")
+        edited = zip(lines, self._edits, strict=True)
+        self.text = "".join(f"{_edited(line, edits)}\n" for line, edits in edited)
 
     def place(self, line: int, col: int) -> tuple[int, int]:
         """Where it stands in the text as it was given; both count from 1."""
@@ -69,12 +78,18 @@ class TimedText:
         return span.over(line, col, end_line, max(end_col, col + 1))
 
 
-def _edits(line: str, now_ns: int) -> Iterator[_Edit]:
-    found = _WORD.match(line)
+def _edits(line: str, now_ns: int, begin: int = 0) -> Iterator[_Edit]:
+    """Of the statement that begins there in the line."""
+    found = _WORD.match(line, begin)
     assert found
     word = found[1]
-    if word in ("at", "from"):
-        times = _TIMES.match(line)
+    loop = _LOOP.match(line, begin)
+    if loop is not None:
+        yield from _edits(line, now_ns, loop.end())
+    elif line.startswith(_DIRECTIVE):
+        yield _Edit(1, 0, " ")
+    elif word in ("at", "from"):
+        times = _TIMES.match(line, begin)
         for group in (1, 2) if times else ():
             written = _written_out(times[group] or "", now_ns) if times else ""
             if times and written:

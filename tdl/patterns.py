@@ -9,10 +9,10 @@ import re
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
 SPACE = r"[ \t\u00a0]*"
-_STRING = r"\"(?:[^\"\\\r\n]|\\[^\r\n])*\"|'(?:[^'\\\r\n]|\\[^\r\n])*'"
+STRING = r"\"(?:[^\"\\\r\n]|\\[^\r\n])*\"|'(?:[^'\\\r\n]|\\[^\r\n])*'"
 _CURLY_STRING = r"“[^“”\r\n]*”|‘[^‘’\r\n]*’"
 _SHARED = rf"""
-    (?P<STRING>{_STRING}|{_CURLY_STRING})
+    (?P<STRING>{STRING}|{_CURLY_STRING})
   | (?P<COMMENT>\#[^\r\n]*)
   | (?P<CONTINUE>\\[ \t]*(?:\r\n?|\n|\Z))
   | (?P<NEWLINE>\r\n?|\n)
@@ -61,7 +61,7 @@ TEXT = re.compile(
 )
 ENV = re.compile(
     rf"""{SPACE}(?:
-    (?P<ENVITEM>[A-Za-z_][A-Za-z0-9_]*:(?:{_STRING}|{_CURLY_STRING}|[^\s;\#"'“”‘’]*))
+    (?P<ENVITEM>[A-Za-z_][A-Za-z0-9_]*:(?:{STRING}|{_CURLY_STRING}|[^\s;\#"'“”‘’]*))
   | (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
   | {_SHARED}
   | (?P<WORD>[^\s;\#"'“”‘’\[\]\\]+))""",
@@ -70,7 +70,7 @@ ENV = re.compile(
 # Of these lists; a quoted value may follow a colon.
 LIST = re.compile(
     rf"""{SPACE}(?:
-    (?P<ENVITEM>[^\s:;\#\"'“”‘’\[\]\\]+:(?:{_STRING}|{_CURLY_STRING}))
+    (?P<ENVITEM>[^\s:;\#\"'“”‘’\[\]\\]+:(?:{STRING}|{_CURLY_STRING}))
   | (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
   | {_SHARED}
   | (?P<WORD>[^\s;\#\"'“”‘’\[\]\\]+))""",

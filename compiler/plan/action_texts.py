@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+_LINE_END = re.compile(r"\r\n?|\n")  # as the language has it
 _NAME = re.compile(r"do@([1-9][0-9]{0,8})")
 
 
@@ -20,3 +21,10 @@ def number_of(file: str) -> int:
     """Of the action whose text this is; 0: of none."""
     found = _NAME.fullmatch(file)
     return int(found[1]) if found else 0
+
+
+def lines_of(text: str) -> list[str]:
+    """Of an action's text: what the language takes for lines, and nothing else that may look like
+    their end."""
+    found = _LINE_END.split(text)
+    return found if found[-1] else found[:-1]

@@ -142,13 +142,16 @@ class Steering:
                 f"{name} is never there in the plan of this run, so nothing was made for it",
                 "write a join of it into the experiment, however late",
             )
+        own = [event for event in plan.events if action_texts.number_of(event.file) == self._number]
+        if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
+            message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
+            raise RunError(message, "nothing was changed")
         await asyncio.to_thread(self._put_in_place, path)
         if why := self._adopt(plan, schedule):  # from here on, or not at all
             await asyncio.to_thread(self._take_back, path)
             self._running()
             return {"again": why}
         number, self._number, self._is_first = self._number, self._number + 1, False
-        own = [event for event in plan.events if action_texts.number_of(event.file) == number]
         at_ns = min((event.at_ns for event in own), default=at_ns)
         told = {"action": number, "text": text, "events": len(own), "planned_ns": at_ns}
         record = {"kind": "do", "target": "", "origin": MANUAL, "asked_ns": asked_ns, **told}

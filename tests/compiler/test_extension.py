@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.extension import TimedText, extend
+from compiler.extension import TimedText, extend, is_held, is_moved
 from compiler.origin import explain_event
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
@@ -39,6 +39,33 @@ def refused(plan: Plan, text: str, now_ns: int, number: int = 1) -> tuple[Diagno
     with pytest.raises(TdlError) as caught:
         extend(plan, number, text, now_ns)
     return caught.value.diagnostics
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("a leave # x\x0cb leave", "at 7s a leave # x\x0cb leave\n"),
+        ("a leave # x\u2028b leave", "at 7s a leave # x\u2028b leave\n"),
+        ("a leave # x \\\nb leave\r\n", "at 7s a leave # x \\\nat 7s b leave\n"),
+        ("a leave\rb leave", "at 7s a leave\nat 7s b leave\n"),
+        ("a set \\\n  loss=1%\nb leave", "at 7s a set \\\n  loss=1%\nat 7s b leave\n"),
+        ("for i in 0..1 { s.$i leave }", "for i in 0..1 { at 7s s.$i leave }\n"),
+        ("for i in 0..1 { at +1s s.$i leave }", "for i in 0..1 { at 8s s.$i leave }\n"),
+    ],
+)
+def test_a_line_is_what_the_language_takes_for_one(given: str, written: str) -> None:
+    """What is a comment there is none of the action's statements."""
+    assert TimedText(given, 7 * S).text == written
+
+
+def test_a_comment_does_not_hold_the_run(plan: Plan) -> None:
+    """Words for the run's clock are the driver's own."""
+    text = f"s1--s2 leave\n#: hold {9 * S}\n#: now 1\n#: skip 1 {20 * S}"
+    found = extend(plan, 1, text, 5 * S).plan
+    assert not is_held(found)
+    assert not is_moved(found)
+    assert found.end_ns == plan.end_ns
+    assert events(found, 1)[0] == (5 * S, "link_down", "s1->s2")
 
 
 def test_times_count_from_the_moment_and_may_be_left_out() -> None:

@@ -179,6 +179,21 @@ def test_the_end_comes_earlier_or_later(tmp_path: Path) -> None:
     asyncio.run(whole(TEXT.replace("at 6s quit\n", "at 30s b leave\n"), "at +100ms quit", 0))
 
 
+def test_what_would_come_after_until_is_refused(tmp_path: Path) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path, until_ns=3_000 * MS)
+
+        async def steer() -> None:
+            with pytest.raises(RunError, match=r"5 s is after the run's end \(--until\)"):
+                await scene.do("a.1 leave\nat 5s a.1 join")
+            assert not scene.followed
+
+        await scene.play(steer)
+        assert not scene.of("do")
+
+    asyncio.run(whole())
+
+
 @pytest.mark.parametrize("late", ["ending", "over"])
 def test_a_run_that_ends_takes_nothing_more(tmp_path: Path, late: str) -> None:
     async def whole() -> None:

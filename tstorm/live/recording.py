@@ -9,7 +9,7 @@ the events of the run: the same at the same moments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,6 +38,7 @@ _ALONE = {row.field for row in COMPOSED} | {
     *("queue_bytes", "distribution", "duplicate_ppb", "corrupt_ppb", "reject_ppb")
 }
 _INCLUDED = re.compile(rb'(\ninclude "do@[0-9]+")+\n\Z')
+_WRONG_LINE = "line"
 _LOOP = re.compile(r"\s*for\b")
 
 
@@ -65,11 +66,13 @@ def _checked(plan: Plan, text: str, folder: Path) -> str:
         why = difference(plan, text, folder)
         if not why:
             return text
-    raise RunError(
-        f"no text gives what was in force: {why}",
+    beside = (
         "write it beside the experiment's own file: what that includes, and its files=, are named"
-        " from there",
+        " from there"
     )
+    replay = "`tstorm replay` does all of it again, at the same moments"
+    hint = beside if why.startswith(_WRONG_LINE) else replay
+    raise RunError(f"no text gives what was in force: {why}", hint)
 
 
 def difference(plan: Plan, text: str, folder: Path) -> str:
@@ -78,21 +81,29 @@ def difference(plan: Plan, text: str, folder: Path) -> str:
         made = compile_source(text, sources=SourceFolder(folder)).plan
     except TdlError as error:
         one = error.diagnostics[0]
-        return f"line {one.span.line}: {one.message}"
+        return f"{_WRONG_LINE} {one.span.line}: {one.message}"
     if made.topology != plan.topology:
         return "the network is another"
     if made.seed != plan.seed:
         return "the seed is another"
     known, found = list(map(_essence, plan.events)), list(map(_essence, made.events))
+    missing, more = set(known) - set(found), set(found) - set(known)
+    if missing:
+        return f"it lacks {_moment(min(missing))}"
+    if more:
+        return f"it has {_moment(min(more))} besides"
     if known != found:
-        pairs = zip(known, found, strict=False)
-        first = next((one for one, other in pairs if one != other), (*known, *found)[-1])
-        return f"not so: {units.duration(first[0])} {first[1]} {first[2]}"
+        return "events of one moment come in another order"
     return "" if made.end_ns == plan.end_ns else "it ends at another time"
 
 
-def _essence(event: Event) -> tuple[int, str, str, Mapping[str, int | str]]:
-    return event.at_ns, event.kind, event.target, event.args
+def _essence(event: Event) -> tuple[int, str, str, str]:
+    return event.at_ns, event.kind, event.target, repr(sorted(event.args.items()))
+
+
+def _moment(essence: tuple[int, str, str, str]) -> str:
+    at_ns, kind, target, _ = essence
+    return f"{units.duration(at_ns)} {kind} {target}"
 
 
 def _actions(plan: Plan) -> Iterator[_Action]:
@@ -109,7 +120,7 @@ def _actions(plan: Plan) -> Iterator[_Action]:
 
 
 def _written(plan: Plan, action: _Action) -> str:
-    lines = action.text.splitlines()
+    lines = action_texts.lines_of(action.text)
     if action.drawn and any(map(_LOOP.match, lines)):
         found = list(_events(plan, action, range(1, len(lines) + 1)))
     else:

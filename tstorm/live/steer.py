@@ -16,6 +16,7 @@ from typing import Any
 from compiler import extension
 from compiler.pipeline import Compilation
 from compiler.plan import action_texts, scratch
+from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan, read_plan
 from runtime.driver import steering
 from runtime.driver.control import ask
@@ -29,10 +30,11 @@ from tdl.diagnostics import Diagnostic, TdlError
 
 Extend = Callable[[Plan, int, int], Compilation]  # number and moment of the action
 
-_TRIES = 8
+_TRIES = 12
 _FIRST_LEAD_NS = 100_000_000
 _SLACK_NS = 100_000_000
 _PAUSE_SECONDS = 0.02
+_OVERTAKEN = "another action came first"
 
 
 class ActionError(Exception):
@@ -95,20 +97,33 @@ def _steered(run: str, text: str, extend: Extend) -> Done:
     options = rundir.recorded(str(directory)).manifest()["options"]
     steering.check(decode(options, "options"))
     lead_ns, why = _FIRST_LEAD_NS, ""
-    for _ in range(_TRIES):
+    for left in reversed(range(_TRIES)):
         began_ns = time.monotonic_ns()
-        moment, _ = ask(socket, {"ask": "moment", "lead_ns": lead_ns})
-        plan = read_plan(directory / PLAN, lazy=True)
-        if plan.digest == moment["base"]:
-            answer = _offered(directory, socket, plan, moment, (text, extend))
-            if isinstance(answer, Done):
-                return answer
-            why = answer
-            lead_ns = (time.monotonic_ns() - began_ns) * 3 // 2 + _SLACK_NS
-        else:  # another action is about to be carried out
-            why = "another action came first"
+        try:
+            answer = _tried(directory, socket, lead_ns, (text, extend))
+        except PlanError:  # it was replaced while it was read
+            if not left:
+                raise
+            answer = None
+        if isinstance(answer, Done):
+            return answer
+        why = _OVERTAKEN if answer is None else answer
+        if answer is None:
             time.sleep(_PAUSE_SECONDS)
+        else:
+            lead_ns = (time.monotonic_ns() - began_ns) * 3 // 2 + _SLACK_NS
     raise RunError(f"the run has not taken it: {why}", "nothing was changed: try again")
+
+
+def _tried(
+    directory: Path, socket: Path, lead_ns: int, action: tuple[str, Extend]
+) -> Done | str | None:
+    """Why it came too late, if it did; None: another action is about to be carried out."""
+    moment, _ = ask(socket, {"ask": "moment", "lead_ns": lead_ns})
+    plan = read_plan(directory / PLAN, lazy=True)
+    if plan.digest != moment["base"]:
+        return None
+    return _offered(directory, socket, plan, moment, action)
 
 
 def _offered(
