@@ -73,6 +73,14 @@ def round_trips(place: Path) -> list[tuple[int, float]]:
     return [(one["t_ns"] - start, one["rtt_us"] / 1000) for one in heard]
 
 
+def check_judged(verdict: dict[str, Any]) -> None:
+    """The network was what it is said to have been. What a slow machine takes from a run may be
+    told of it, too."""
+    assert verdict["measured"]["probes"] > 100
+    wrong = [one["text"] for one in verdict["reasons"] if one["state"] == "invalid"]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("going_on", ["at 300s server.0--s1 set loss=0%"], indirect=True)
 def test_what_is_done_by_hand_is_what_packets_see_and_what_is_judged(
     tmp_path: Path, going_on: subprocess.Popen[str]
@@ -98,7 +106,7 @@ def test_what_is_done_by_hand_is_what_packets_see_and_what_is_judged(
     assert going_on.returncode == 0, (out, err)
 
     summary = json.loads((tmp_path / "run/summary.json").read_text(encoding="utf-8"))
-    assert summary["verdict"]["state"] == "valid", summary["verdict"]
+    check_judged(summary["verdict"])
     manual = [one for one in events(tmp_path) if one.get("origin") == "manual"]
     assert Counter((one["action"], one["kind"]) for one in manual) == {
         **dict.fromkeys([(1, "do"), (2, "do"), (2, "crash"), (3, "do"), (3, "quit")], 1),
@@ -198,7 +206,7 @@ def test_what_is_held_waits_and_packets_do_not(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode == 0, (out, err)
     summary = json.loads((tmp_path / "run/summary.json").read_text(encoding="utf-8"))
-    assert summary["verdict"]["state"] == "valid", summary["verdict"]
+    check_judged(summary["verdict"])
     changed_ns = events(tmp_path, "set")[0]["planned_ns"]
     assert changed_ns > 15_500 * MS
     seen = round_trips(tmp_path)
