@@ -131,10 +131,13 @@ def extend(plan: Plan, number: int, text: str, now_ns: int) -> Compilation:
     """The plan with action `number`, which is carried out at `now_ns` of the run.
 
     Raises TdlError with what is wrong: places in the action are those of the text as it was given,
-    their file is the action's. PlanError if the action names files that the plan does not have.
+    their file is the action's. NotNowError for a text without a statement. PlanError if the action
+    names files that the plan does not have.
     """
     clock = _clock(plan)
     timed = TimedText(text, clock.text(now_ns))
+    if not any(_NO_CODE.sub("", line).strip() for line in action_texts.lines_of(text)):
+        raise NotNowError("this action does nothing", "write a statement, such as `a--b leave`")
     held = clock.held_ns is not None
     return _compiled(plan, number, timed, f"#: now {now_ns}\n" if held else "", now_ns)
 

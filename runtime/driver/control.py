@@ -136,6 +136,15 @@ def refusal(error: RunError) -> dict[str, object]:
     return {"error": error.message, "remedy": error.remedy}
 
 
+def unanswered(path: Path, error: OSError) -> RunError:
+    """Why a run says nothing on its socket."""
+    if isinstance(error, FileNotFoundError):
+        return RunError(
+            "the run does not listen: it is getting ready, or about to end", "try again"
+        )
+    return RunError(f"the run does not answer on {path}: {error.strerror or error}")
+
+
 def ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], int | None]:
     """The client's side: the answer and the descriptor that came with it.
 
@@ -157,8 +166,7 @@ def ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], int 
                 if len(data) > ANSWER_BYTES:
                     raise RunError(f"the run's answer on {path} has no end")
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise RunError(f"the run does not answer on {path}: {reason}") from error
+        raise unanswered(path, error) from error
     if not data.endswith(b"\n"):
         raise RunError(f"the run hung up on {path}", "it runs as another user, or is ending")
     answer = parse(data, f"the run's answer on {path}")

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from runtime.driver.control import TIMEOUT_SECONDS
+from runtime.driver import control
 from runtime.errors import RunError
 from runtime.launch import stops
 from runtime.system import terminal
@@ -40,7 +40,7 @@ def exec_argv(
     }
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(TIMEOUT_SECONDS)
+            connection.settimeout(control.TIMEOUT_SECONDS)
             connection.connect(str(path))
             connection.sendall(encode(request))
             with stops.noted() as signals:
@@ -54,8 +54,7 @@ def exec_argv(
         assert error.__cause__ is not None
         raise error.__cause__ from None
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise RunError(f"the run does not answer on {path}: {reason}") from error
+        raise control.unanswered(path, error) from error
 
 
 class _Relay:

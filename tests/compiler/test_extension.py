@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.extension import TimedText, extend, is_held, is_moved
+from compiler.extension import NotNowError, TimedText, extend, is_held, is_moved
 from compiler.origin import explain_event
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
@@ -56,6 +56,12 @@ def refused(plan: Plan, text: str, now_ns: int, number: int = 1) -> tuple[Diagno
 def test_a_line_is_what_the_language_takes_for_one(given: str, written: str) -> None:
     """What is a comment there is none of the action's statements."""
     assert TimedText(given, 7 * S).text == written
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "# nothing\n  # at all"])
+def test_an_action_does_something(plan: Plan, text: str) -> None:
+    with pytest.raises(NotNowError, match="does nothing"):
+        extend(plan, 1, text, 5 * S)
 
 
 def test_a_comment_does_not_hold_the_run(plan: Plan) -> None:

@@ -336,3 +336,11 @@ def test_hostile_peers_are_hung_up_on_and_change_nothing(
         assert scene.runner.applied == scene.runner.planned == 7
 
     asyncio.run(whole())
+
+
+def test_a_run_that_does_not_listen_is_getting_ready_or_about_to_end(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="getting ready, or about to end"):
+        control.ask(tmp_path / "socket", {"ask": "state"})
+    (tmp_path / "socket").touch()
+    with pytest.raises(RunError, match=r"does not answer on .*/socket: Connection refused"):
+        control.ask(tmp_path / "socket", {"ask": "state"})
