@@ -89,13 +89,21 @@ def run_example(tmp_path: Path) -> Runner:
             try:
                 status = process.wait(DEADLINE_SECONDS)
             except subprocess.TimeoutExpired:
+                waiting = processes()
                 os.kill(process.pid, signal.SIGINT)
                 process.wait(DEADLINE_SECONDS)
-                pytest.fail(f"not over after {DEADLINE_SECONDS} s: {ends_of(directory)}")
+                seen = f"{ends_of(directory)}\n{waiting}"
+                pytest.fail(f"{process.pid} is not over after {DEADLINE_SECONDS} s: {seen}")
         assert status == 0, said.read_text()[-3000:]
         return Finished(directory, said.read_text())
 
     return run
+
+
+def processes() -> str:
+    """All of the machine, and in which call of the kernel each waits."""
+    asked = ["ps", "-eo", "pid,ppid,stat,wchan:24,etimes,args", "--forest"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout[-8000:]
 
 
 def ends_of(directory: Path) -> str:
