@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from compiler.declare.steps import StatementStep
     from compiler.expand.recorder import Draw, DrawnSample, Moment, Origin
     from compiler.origin import EventStory
+    from tdl import ast
     from tstorm.notes import Statements
 
 SHOWN_DRAWS = 20
@@ -219,7 +220,11 @@ def record(story: EventStory, statements: Statements) -> dict[str, Any]:
 def _span(origin: Origin) -> dict[str, int] | None:
     if origin.step is None:
         return None
-    span = origin.step.statement.span
+    return span_record(origin.step.statement.span)
+
+
+def span_record(span: ast.Span) -> dict[str, int]:
+    """For JSON."""
     return {
         "line": span.line,
         "col": span.col,

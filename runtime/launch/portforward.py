@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 from runtime.driver.control import ask
@@ -133,7 +133,7 @@ class Forwarder:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with self._free:
-            with suppress(OSError), _closed(writer):
+            with suppress(OSError), closing(writer):
                 if not _is_of_us(
                     writer.get_extra_info("peername"), writer.get_extra_info("sockname")
                 ):
@@ -143,7 +143,7 @@ class Forwarder:
                 if inside is None:
                     return
                 from_inside, to_inside = await asyncio.open_connection(sock=inside)
-                with _closed(to_inside):
+                with closing(to_inside):
                     await asyncio.gather(_pump(reader, to_inside), _pump(from_inside, writer))
 
     async def _connected(self) -> socket.socket | None:
@@ -178,14 +178,6 @@ class Forwarder:
         if text != self._said:
             self._said = text
             self._say(text)
-
-
-@contextmanager
-def _closed(writer: asyncio.StreamWriter) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        writer.close()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

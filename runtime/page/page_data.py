@@ -33,6 +33,7 @@ from runtime.page.page_events import Happened
 from runtime.results import failed
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.rundir import plan_in
 from runtime.rundir.runfiles import EVENTS, PROBES, SAMPLES
 from runtime.schedule import PlanClock
 
@@ -129,7 +130,7 @@ class _Gathering:
 
     def _network(self) -> dict[str, Any] | None:
         with self._unless_damaged("the network is not shown"):
-            plan = page_network.read(self.directory)
+            plan = plan_in(self.directory)
             drawn = page_network.record(plan, self.happened.early_ns, self.notes)
             self.plan = plan
             return drawn

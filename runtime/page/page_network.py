@@ -11,19 +11,12 @@ from typing import Any
 from compiler.plan.packet_class import parse
 from compiler.plan.properties import NUMBERS, LinkState, has_rare
 from compiler.plan.reader import Plan
-from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.rundir import plan_in
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
 # Of the state of a link, in this order; rare ones at the end are left out where all are nothing.
 _TEXTS = ("aqm", "only", "neck")
 FIELDS = ("up", *(row.field for row in NUMBERS), *_TEXTS)
 _RARE = sum(row.rare for row in NUMBERS) + len(_TEXTS)
-
-
-def read(directory: HeldDirectory) -> Plan:
-    """PlanError, OSError."""
-    return plan_in(directory)
 
 
 def record(plan: Plan, end_ns: int | None, notes: list[str]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from runtime.errors import RunError
 from runtime.results.loglines import (
     LINE_BYTES,
     MAX_BYTES,
@@ -19,10 +18,12 @@ from runtime.results.loglines import (
     events_of,
     in_order,
     lines_of,
+    logs_of,
 )
+from runtime.rundir.eventlog import but_header
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import GrowingLines
-from runtime.rundir.runfiles import EVENTS, HEADER, LOG_TIMES, LOGS
+from runtime.rundir.runfiles import EVENTS, LOG_TIMES
 
 
 class Follower:
@@ -33,10 +34,7 @@ class Follower:
 
     def __init__(self, run: HeldDirectory, instances: Sequence[str], known: Sequence[str]) -> None:
         self._run = run
-        try:
-            self._logs = run.enter(LOGS)
-        except OSError as error:
-            raise RunError(f"cannot read {run / LOGS}: {error.strerror}") from error
+        self._logs = logs_of(run)
         self._known = frozenset(known)
         self._grown = {name: Growth() for name in instances}
         self._read = dict.fromkeys(instances, 0)  # bytes
@@ -50,8 +48,7 @@ class Follower:
             for name, size in row["bytes"].items():
                 if name in self._grown:
                     self._grown[name].add(size, row["from_ns"], row["elapsed_ns"])
-        events = list(self._events.more()) if self._run.has(EVENTS) else []
-        records = (record for record in events if record.get("kind") != HEADER)
+        records = list(but_header(self._events.more())) if self._run.has(EVENTS) else []
         logs = [iter(self._lines(name, last=last)) for name in self._grown]
         return in_order(logs, events_of(records, self._grown.keys(), self._known))
 

@@ -54,15 +54,20 @@ class LogRecord(NamedTuple):  # of a large log there are millions, and this is t
         return begin <= high_ns and end >= low_ns
 
 
+def logs_of(run: HeldDirectory) -> HeldDirectory:
+    """Where they are. RunError."""
+    try:
+        return run.enter(LOGS)
+    except OSError as error:
+        raise RunError(f"cannot read {run / LOGS}: {error.strerror}") from error
+
+
 class Merger:
     """Reads a run directory, which may be anybody's. RunError."""
 
     def __init__(self, run: HeldDirectory) -> None:
         self._run = run
-        try:
-            self._logs = run.enter(LOGS)
-        except OSError as error:
-            raise RunError(f"cannot read {run / LOGS}: {error.strerror}") from error
+        self._logs = logs_of(run)
         self._grown = _growth(run)
 
     def instances(self) -> list[str]:

@@ -5,7 +5,7 @@ Something can happen before time 0 is fixed (an agent is lost); it waits until t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from runtime.rundir.held_directory import HeldDirectory
@@ -61,4 +61,9 @@ def how_ended(record: Mapping[str, Any]) -> str:
 
 def read_events(directory: HeldDirectory) -> Iterator[dict[str, Any]]:
     """Every whole record but the header. RunError, also if the file is missing."""
-    return (record for record in read_lines(directory, EVENTS) if record.get("kind") != HEADER)
+    return but_header(read_lines(directory, EVENTS))
+
+
+def but_header(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Of the lines of a file of events those that are some."""
+    return (record for record in records if record.get("kind") != HEADER)

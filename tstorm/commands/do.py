@@ -134,16 +134,15 @@ def _show(found: Sequence[Diagnostic], own: str, name: str, text: str, source: b
 
 
 def _record(one: Diagnostic, own: str) -> dict[str, object]:
+    from tstorm.eventtext import span_record
+
     span = one.span
     found: dict[str, object] = {
         "severity": one.severity.value,
         "code": one.code,
         "message": one.message,
         "hint": one.hint,
-        "line": span.line,
-        "col": span.col,
-        "end_line": span.end_line,
-        "end_col": span.end_col,
+        **span_record(span),
     }
     return found if span.file == own else {**found, "file": span.file or "source.tdl"}
 

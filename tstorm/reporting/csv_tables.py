@@ -20,7 +20,7 @@ from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import MEASURED_FIGURES, PLANNED_FIGURES, PROBE_COUNTS, SAMPLES
 from runtime.rundir.sample_reader import LINKS, PAIRS, SampleReader
 from tstorm.output import to_json, visible
-from tstorm.reporting.run_facts import RunFacts
+from tstorm.reporting.run_facts import RunFacts, named
 
 Row = Sequence[object]
 
@@ -98,10 +98,8 @@ def _counters(
         at_ns = line.get("at_ns")
         known = at_ns if type(at_ns) is int else None
         for _, row in reader.rows(line, kind):
-            numbers = [row[key] for key in keys]
-            if not all(0 <= at < len(names) for at in numbers):
-                raise RunError(f"{SAMPLES} has a row that is none of this plan: {numbers}", REMEDY)
-            yield (known, *(names[at] for at in numbers), *(row.get(name) for name in values))
+            ends = named([row[key] for key in keys], names)
+            yield (known, *ends, *(row.get(name) for name in values))
         if reader.misshapen:
             raise RunError(f"{SAMPLES} has a row that is not as wide as its columns", REMEDY)
 

@@ -9,17 +9,14 @@ had virtual time, that is what passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from runtime.errors import RunError
-from runtime.json_schema import REMEDY
 from runtime.options import decode
 from runtime.probing import probe_record
-from runtime.rundir.runfiles import SAMPLES
 from runtime.rundir.sample_reader import LINKS, PAIRS, read_samples
 from runtime.schedule import PlanClock
-from tstorm.reporting.run_facts import FINISHED, RunFacts
+from tstorm.reporting.run_facts import FINISHED, RunFacts, named
 
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -70,8 +67,8 @@ class _Run:
 
     def collect(self) -> Iterator[Metric]:
         yield self._info()
-        for kind, names in ((LINKS, self._link_names()), (PAIRS, self._node_names())):
-            yield from self._counters(kind, self._series(kind, names))
+        for kind, series in self._series().items():
+            yield from self._counters(kind, series)
         yield from self._events()
         yield from self._probes()
 
@@ -93,23 +90,20 @@ class _Run:
         }
         return InfoMetricFamily("tstorm_run", "The run, and what came of it.", values)
 
-    def _link_names(self) -> list[str]:
-        return [link.name for link in self._facts.plan.topology.links]
-
-    def _node_names(self) -> list[str]:
-        return [node.name for node in self._facts.plan.topology.nodes]
-
-    def _series(self, kind: str, names: Sequence[str]) -> Series:
-        found: Series = {}
+    def _series(self) -> dict[str, Series]:
+        """Of links and of pairs."""
+        topology = self._facts.plan.topology
+        names = {
+            LINKS: [link.name for link in topology.links],
+            PAIRS: [node.name for node in topology.nodes],
+        }
+        found: dict[str, Series] = {kind: {} for kind in names}
         for sample in read_samples(self._facts.directory):
             second = sample.until_ns // _SECOND
-            for key, row in sample.rows(kind):
-                numbers = key if isinstance(key, tuple) else (key,)
-                if not all(0 <= number < len(names) for number in numbers):
-                    message = f"{SAMPLES} has a row that is none of this plan: {numbers}"
-                    raise RunError(message, REMEDY)
-                labels = tuple(names[number] for number in numbers)
-                found.setdefault(labels, {})[second] = {**row, "": sample.until_ns}
+            for kind, series in found.items():
+                for key, row in sample.rows(kind):
+                    labels = named(key if isinstance(key, tuple) else (key,), names[kind])
+                    series.setdefault(labels, {})[second] = {**row, "": sample.until_ns}
         return found
 
     def _counters(self, kind: str, series: Series) -> Iterator[Metric]:

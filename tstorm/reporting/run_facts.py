@@ -25,7 +25,7 @@ from runtime.results import failed
 from runtime.results.summary import summarise
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import EVENTS, PLAN, SUMMARY, check_summary
+from runtime.rundir.runfiles import EVENTS, PLAN, SAMPLES, SUMMARY, check_summary
 
 FINISHED, RUNNING, UNFINISHED, UNSEEN = "finished", "running", "unfinished", "unseen"
 PASSED, EXPECTATION_FAILED, NOT_MEASURED = "passed", "failed", "not_measured"
@@ -73,6 +73,13 @@ class RunFacts:
     def events(self) -> Iterator[dict[str, Any]]:
         """In order of completion. RunError for a damaged line."""
         return read_events(self.directory) if self.directory.has(EVENTS) else iter(())
+
+
+def named(numbers: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
+    """What the numbers of a row of SAMPLES stand for. RunError if it is none of this plan."""
+    if not all(0 <= at < len(names) for at in numbers):
+        raise RunError(f"{SAMPLES} has a row that is none of this plan: {list(numbers)}", REMEDY)
+    return tuple(names[at] for at in numbers)
 
 
 def gather(directory: RunDirectory, *, live: bool | None) -> RunFacts:
