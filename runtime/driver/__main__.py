@@ -8,7 +8,6 @@ ends the run's PID 1 and with it everything in the run.
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import socket
 import sys
@@ -20,6 +19,7 @@ from runtime.driver.driver_config import from_record
 from runtime.driver.driver_messages import DriverEnd
 from runtime.options import REAL
 from runtime.system import rt_lock, rt_throttle
+from runtime.system.loop_signals import on_signals
 
 PATIENCE_NS = 2_000_000
 
@@ -30,8 +30,7 @@ async def main_async(connection: socket.socket) -> int:
     if record is None:
         return 1  # given up before it started
     channel.watch()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
+    on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), channel.stop.set)
     make = partial(local_backend.LocalBackend, local_backend.settings(record["local"]))
     config = from_record(record["driver"])
     if config.options.time == REAL:

@@ -154,3 +154,35 @@ def test_who_is_not_preferred_needs_no_rest() -> None:
 def test_the_class_of_this_thread_is_seen() -> None:
     policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
     assert rt_throttle.is_preferred() == (policy in (os.SCHED_FIFO, os.SCHED_RR))
+
+
+BUSY = """
+import asyncio, os, signal, sys
+from runtime.system.loop_signals import on_signals
+
+alarms = 0
+
+def alarm(_number, _frame):
+    global alarms
+    alarms += 1
+
+async def main():
+    stop = asyncio.Event()
+    on_signals((signal.SIGTERM,), stop.set)
+    signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+    while alarms < 3000:  # far more than a socket of bytes has room for
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    await asyncio.wait_for(stop.wait(), 60)
+
+asyncio.run(main())
+"""
+
+
+def test_alarms_while_the_loop_is_busy_lose_no_signal_and_warn_of_nothing() -> None:
+    """A warning of each would be given inside the signal's handler, and can hang there."""
+    argv = [sys.executable, "-c", BUSY]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

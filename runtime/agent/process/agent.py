@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from runtime.agent.clock import SystemClock
@@ -28,6 +29,7 @@ from runtime.judge.ownmachine import OwnMachine
 from runtime.options import REAL
 from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server
+from runtime.system.loop_signals import on_signals
 
 ENDED, FAILED, LOST, WITHOUT_DATAPATH = 0, 1, 4, 5  # exit status; 2 is for wrong options
 LOST_SECONDS = 10.0  # one that was there and has said nothing for so long is lost
@@ -133,8 +135,7 @@ class Agent:
         loop = asyncio.get_running_loop()
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._end, ENDED)
+        on_signals((signal.SIGTERM, signal.SIGINT), partial(self._end, ENDED))
         await self.datapath.connect(self.options.datapath_fd)
         await self.server.listen(*self.options.listen)
         watch = loop.create_task(self._watch())
