@@ -121,7 +121,7 @@ MANY = st.lists(
     st.tuples(st.sampled_from("abcd"), st.sampled_from(["s1", "s2", "s3", "a", "b"])),
     min_size=1,
     max_size=7,
-    unique_by=lambda pair: frozenset(pair),
+    unique_by=frozenset,
 ).filter(lambda pairs: all(one != other for one, other in pairs))
 
 
