@@ -161,8 +161,7 @@ def called_after_ends(
 ) -> str:
     """What it is called besides."""
     _, _, called = types.named_direction(link.name)
-    src, dst = (nodes[types.owner_of(nodes, end)].name for end in (link.src, link.dst))
-    if link.name != types.direction_name(src, dst, called):
+    if link.name != types.direction_name(*types.end_names(nodes, link), called):
         place.fail(f"link {index} must be called after its ends")
     return called
 

@@ -63,6 +63,7 @@ class Outline:
     """What topology.json says about the shape of the network, and its records one by one.
 
     members  service -> its instances, by node index
+    owners   node of a further interface -> that of its instance
     ends     link -> the node that it leads to
     network, nodes, links, core  as in Topology and Plan
     """
@@ -88,6 +89,8 @@ class Outline:
         self.ends: list[int] = self._column(links, "dst", int)
         self._instances = instances
         self.core = self._core(instances + self._interfaces())
+        further = range(instances, self.core.endpoints)
+        self.owners = {node: self.nodes[node].owner for node in further}
 
     def _counted(self, value: Any, name: str, counts: Mapping[str, int]) -> list[Any]:
         found = self._place.items(value)

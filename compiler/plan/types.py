@@ -107,6 +107,12 @@ def owner_of(nodes: Sequence[Node], node: int) -> int:
     return node if nodes[node].owner < 0 else nodes[node].owner
 
 
+def end_names(nodes: Sequence[Node], link: Link) -> tuple[str, str]:
+    """Of the elements at its ends, as events name them: an instance, whichever interface."""
+    src, dst = (nodes[owner_of(nodes, end)].name for end in (link.src, link.dst))
+    return src, dst
+
+
 def interfaces(nodes: Sequence[Node]) -> dict[int, list[int]]:
     """The further interfaces of instances that have any, by node."""
     found: dict[int, list[int]] = {}
