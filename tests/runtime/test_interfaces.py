@@ -49,40 +49,52 @@ def test_what_leaves_by_an_interface_takes_its_link(tmp_path: Path) -> None:
 
 
 TCP = """\
-import socket, sys, time
+import pathlib, socket, sys, time
 
 def new():
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+
+def ask():
+    began = time.monotonic()
+    made.sendall(b"x")
+    assert made.recv(1) == b"x"
+    time.sleep(0.01)
+    return time.monotonic() - began > 0.04
 
 if sys.argv[1:]:
     made = new()
     while made.connect_ex((sys.argv[1], 5555)):  # nobody listens yet
         time.sleep(0.02)
         made = new()
-    end = time.monotonic() + 2
-    while time.monotonic() < end:
-        made.sendall(b"x")
-        assert made.recv(1) == b"x"
-        time.sleep(0.02)
-    print("whole", flush=True)
+    for _ in range(20):
+        ask()
+    pathlib.Path("begun").touch()
+    slow = 0
+    while slow < 5:
+        slow = slow + 1 if ask() else 0
+    print("goes on", flush=True)
 else:
     made = new()
     made.bind(("", 5555))
     made.listen()
-    connection, _ = made.accept()
-    while said := connection.recv(1):
-        connection.sendall(said)
+    while True:  # the first one is that of ready=
+        connection, _ = made.accept()
+        while said := connection.recv(1):
+            connection.sendall(said)
 """
 ENDPOINTS = (
     "ip mptcp limits set subflow 1; ip mptcp endpoint add $TSTORM_IPV4 dev eth0 subflow; "
-    "ip mptcp endpoint add 10.77.0.3 dev eth1 subflow"
+    "ip mptcp endpoint add 10.77.0.3 dev eth1 subflow backup"
 )
 MPTCP = f"""\
 network ipv4
-service client interfaces files=tcp.py setup="sh -c '{ENDPOINTS}'" exec="python3 tcp.py server.0"
-service server files=tcp.py setup="ip mptcp limits set subflow 1" exec="python3 tcp.py"
-{NETWORK}at 700ms client--fast leave
-at 4s quit
+start when ready
+service client interfaces files=tcp.py setup="sh -c '{ENDPOINTS}'" \\
+    ready="test -e begun" ready-timeout=10s exec="python3 tcp.py server.0"
+service server files=tcp.py setup="ip mptcp limits set subflow 1" ready=tcp:5555 \\
+    exec="python3 tcp.py" expect=any
+{NETWORK}at 300ms client--fast leave
+at 20s quit
 quit when client exits
 """
 
@@ -98,7 +110,7 @@ def test_a_connection_of_mptcp_outlives_the_link_that_it_began_on(tmp_path: Path
     (tmp_path / "exp.tdl").write_text(MPTCP)
     (tmp_path / "tcp.py").write_text(TCP)
     tstorm(tmp_path, "run", "exp.tdl", "--quiet", "--out", "run")
-    assert "whole" in (tmp_path / "run/logs/client.0.log").read_text()
+    assert "goes on" in (tmp_path / "run/logs/client.0.log").read_text()
 
 
 @pytest.mark.parametrize("options", [("--hosts", "2"), ("--hosts", "2", "--datapath", "kernel")])
