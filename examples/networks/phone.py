@@ -56,8 +56,10 @@ def use(server, names):
             network = None
         if network is not before:
             before = network
-            said = "nobody answers" if network is None else f"over {network.name}: {took * 1000:.0f} ms"
-            print(said, flush=True)
+            if network is None:
+                print("nobody answers", flush=True)
+            else:
+                print(f"over {network.name}: {took * 1000:.0f} ms", flush=True)
         time.sleep(EVERY_S)
 
 

@@ -200,9 +200,12 @@ def test_a_plan_with_other_interfaces_is_none(
 def test_an_interface_is_the_end_of_one_link() -> None:
     topology = _compiled().topology
     links = [
-        replace(link, **{"src": 0} if link.name == "phone.0->cell" else {})
+        replace(link, src=0)
+        if link.name == "phone.0->cell"
+        else replace(link, dst=0)
+        if link.name == "cell->phone.0"
+        else link
         for link in topology.links
     ]
-    links = [replace(link, **{"dst": 0} if link.name == "cell->phone.0" else {}) for link in links]
     with pytest.raises(PlanError, match=r"phone\.0 is an interface, and not the end of one link"):
         check(replace(topology, links=tuple(links)))
