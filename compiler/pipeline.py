@@ -65,7 +65,7 @@ class Compilation:
 
     @property
     def topology(self) -> Topology:
-        return self.model.topology
+        return self.model.planned
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -116,10 +116,10 @@ def compile_source(
     contents = PlanContents(
         source=raw,
         seed=model.seed,
-        topology=model.topology,
+        topology=model.planned,
         events=carried.events,
         end_ns=carried.end_ns,
-        snapshots=bypassed.through(snapshots(model.topology, carried.events)),
+        snapshots=bypassed.through(snapshots(model.planned, carried.events)),
         attached=attachments.contents,
         traces=traces.contents,
         delays=delays.contents,

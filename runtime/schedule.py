@@ -98,7 +98,7 @@ class Schedule:
         whole = options.start_at_ns == 0
         self.folded = 0 if whole else epochs[self.first].last_seq
         nodes = zip(plan.topology.nodes, self.start.nodes, strict=True)
-        there = (node.name for node, state in nodes if node.service >= 0 and state != DOWN)
+        there = (node.name for node, state in nodes if node.is_instance and state != DOWN)
         self.present = frozenset(there if self.folded else ())
         self.held = held(plan.events[: self.folded])
         self.steps = tuple(self._steps(plan, whole))

@@ -178,6 +178,7 @@ class ServiceStatement:
     keep: bool | None = None
     # Options of the public dialect, accepted and carried: supervisor, share, reuse, network.
     options: tuple[tuple[Name, str], ...] = ()
+    interfaces: Name | None = None  # the word, where each link is an interface of its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,10 @@ def _service(node: ast.ServiceStatement) -> list[str]:
         words.append("cpu=" + quantities.cpu(node.cpu_millis))
     if node.mem_bytes is not None:
         words.append("mem=" + quantities.size(node.mem_bytes))
-    return words + _running(node) + _options(node.options)
+    words += _running(node)
+    if node.interfaces is not None:
+        words.append(node.interfaces.text)
+    return words + _options(node.options)
 
 
 def _running(node: ast.ServiceStatement) -> list[str]:

@@ -33,6 +33,7 @@ from tdl.patterns import (
     TEXT,
 )
 from tdl.words import (
+    INTERFACES,
     LINK_PROPERTIES,
     LIST_PROPERTIES,
     MAX_NAME,
@@ -183,6 +184,8 @@ class _Scanner:
             kind = "WHEN"
         elif word in RESERVED:
             kind = RESERVED[word]
+        elif word == INTERFACES and len(tokens) > 1 and tokens[0].type == "SERVICE":
+            kind = "FLAG"
         elif len(word) > MAX_NAME:
             span = self._span(start - self.line_start + 1, len(word))
             self._error("TS0006", span, f"a name has at most {MAX_NAME} characters")

@@ -22,6 +22,7 @@ from tdl.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
     HOPS,
+    INTERFACES,
     LINK_ALIASES,
     LINK_PROPERTIES,
     LINK_WORDS,
@@ -115,8 +116,10 @@ class StaticActions(RunningActions):
         return (ast.Bridges(tuple(names), self.whole_span, self._tags(found)),)
 
     def service(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
-        flags = ("supervisor", "share", "reuse")
+        options = ("supervisor", "share", "reuse")
+        flags = (*options, INTERFACES)
         found = self.collect(properties, "service", SERVICE_PROPERTIES, SERVICE_ALIASES, flags)
+        own = found.get(INTERFACES)
         get = found.get
         image, line, command, replicas = get("img"), get("exec"), get("command"), get("replicas")
         cpu, mem, env, program = get("cpu"), get("mem"), get("env"), get("entrypoint")
@@ -134,7 +137,8 @@ class StaticActions(RunningActions):
                 ports=self._ports(found.get("port")),
                 cpu_millis=None if cpu is None else self._cpu(cpu),
                 mem_bytes=None if mem is None else self._size(mem),
-                options=self._options(found, (*flags, "network")),
+                options=self._options(found, (*options, "network")),
+                interfaces=None if own is None else ast.Name(INTERFACES, own.name_span),
                 **self.running(found),
             ),
         )

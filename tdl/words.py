@@ -70,12 +70,14 @@ ACTIONS = {
     "quit": "SOLO",
 }
 
-FLAGS = ("symmetric", "supervisor", "share", "reuse")
+INTERFACES = "interfaces"  # a flag where it stands behind the name of a service, elsewhere a name
+_ALWAYS_FLAGS = ("symmetric", "supervisor", "share", "reuse")
+FLAGS = (*_ALWAYS_FLAGS, INTERFACES)
 
 # Words that are never names.
 RESERVED = {
     **ACTIONS,
-    **dict.fromkeys(FLAGS, "FLAG"),
+    **dict.fromkeys(_ALWAYS_FLAGS, "FLAG"),
     "at": "AT",
     "from": "FROM",
     "to": "TO",

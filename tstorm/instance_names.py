@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def one_instance(services: Sequence[Service], nodes: Sequence[Node], name: str, option: str) -> int:
-    """The node that `name` stands for: an instance, or a service that has just one.
+    """The node that `name` stands for: an instance, a further interface of one, or a service that
+    has just one.
 
     Anything else is a wrong use of `option`, with what was probably meant.
     """
@@ -26,6 +27,9 @@ def one_instance(services: Sequence[Service], nodes: Sequence[Node], name: str, 
         first += service.replicas
     for index in range(first):
         if nodes[index].name == name:
+            return index
+    for index in range(first, len(nodes)):
+        if nodes[index].name == name and nodes[index].service >= 0:
             return index
     if any(node.name == name for node in nodes[first:]):
         message = f"'{name}' is a bridge; paths lead from instance to instance."

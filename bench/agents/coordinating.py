@@ -58,7 +58,7 @@ async def coordinate(plan: Plan, key: bytes, ports: Sequence[int]) -> Record:
     nodes = FakeHosts(agents, planned(plan.topology, len(ports)), key)
     network = AgentNetwork(context, nodes)
     record["ready_s"] = await _seconds(network.start())
-    instances = plan.core.instances
+    instances = plan.core.endpoints
     record["start_s"] = await _seconds(network.begin({node: node for node in range(instances)}))
     sent, received = transferred()
     record["sent_mb"], record["received_mb"] = round(sent / 1e6, 1), round(received / 1e6, 1)

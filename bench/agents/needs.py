@@ -37,7 +37,7 @@ class Cost:
 
 def measure(size: int, hosts: int, steps: int = STEPS) -> Cost:
     plan = compile_source(scale_free(size, steps).encode(), filename="n.tdl", seed=None).plan
-    own = range(0, plan.core.instances, hosts)
+    own = range(0, plan.core.endpoints, hosts)
     needs = PathUpdates(plan, Schedule(plan, RunOptions()), own)
     begin = time.process_time()
     paths = sum(len(part) for part in needs.begin())

@@ -69,7 +69,7 @@ def check(plan: Plan, *, sources: int, every: int) -> Agreement:
         if links != _by_name(state):
             found.differ(f"at {at_ns} ns: the states of links differ")
         oracle = Oracle(topology, links)
-        chosen = [draws.below(state.core.instances) for _ in range(sources)]
+        chosen = [draws.below(state.core.endpoints) for _ in range(sources)]
         for row in collapse.rows(state, chosen):
             _compare(found, oracle, state, row.source, _figures(row))
             found.sources += 1

@@ -56,21 +56,21 @@ def whole(state: NetworkState) -> Graph:
 def bridges(state: NetworkState) -> Graph:
     """Bridges only, numbered from 0. Every instance must be behind one (BenchError)."""
     core = state.core
-    if any(core.access_out[node] == NO_LINK for node in range(core.instances)):
+    if any(core.access_out[node] == NO_LINK for node in range(core.endpoints)):
         raise BenchError("an instance has several links: the bridges are not the whole core")
-    return _graph(state, core.instances)
+    return _graph(state, core.endpoints)
 
 
 def access(state: NetworkState) -> Access:
     """For the graph of `bridges`. Every access link must be up (BenchError)."""
     core, links = state.core, state.links
-    instances = range(core.instances)
+    instances = range(core.endpoints)
     ups = [links[core.access_out[node]] for node in instances]
     downs = [links[core.access_in[node]] for node in instances]
     if not all(link.up for link in (*ups, *downs)):
         raise BenchError("an access link is down")
     return Access(
-        [core.anchor[node] - core.instances for node in instances],
+        [core.anchor[node] - core.endpoints for node in instances],
         [(x.delay_ns, x.jitter_ns, x.loss_ppb, x.rate_bps) for x in ups],
         [(x.delay_ns, x.jitter_ns, x.loss_ppb, x.rate_bps) for x in downs],
     )

@@ -111,13 +111,13 @@ def _own_rows(plan: Plan, state: NetworkState) -> Iterator[RouteRow]:
         links=state.links,
         table=routes.table,
     )
-    yield from Collapse(plan.topology).rows(made, range(routes.core.instances))
+    yield from Collapse(plan.topology).rows(made, range(routes.core.endpoints))
 
 
 def _library_figures(state: NetworkState, tool: str, way: str, count: int) -> Iterator[Figures]:
     from bench.routing import peers
 
-    instances = state.core.instances
+    instances = state.core.endpoints
     if way == "whole":
         graph, wanted = whole(state), evenly(range(instances), count)
     else:
@@ -207,10 +207,10 @@ def recompute(plan: Plan, tool: str, way: str, count: int) -> Record:
         state = plan.state_at(plan.epochs[number].at_ns)
         core = state.core
         if way == "whole":
-            graph, sources = whole(state), list(range(core.instances))
+            graph, sources = whole(state), list(range(core.endpoints))
         else:
             graph = bridges(state)
-            sources = [node - core.instances for node in core.columns]
+            sources = [node - core.endpoints for node in core.columns]
         for _ in watch.times(trees(graph, sources)):
             pass
     made = watch.record()

@@ -55,7 +55,7 @@ def effects(plan: Plan, event: Event) -> Effects:
     index = next(e.index for e in plan.epochs if e.first_seq <= event.seq < e.last_seq)
     before, after = _target(plan, event)
     epoch = plan.epochs[index]
-    count = plan.core.instances
+    count = plan.core.endpoints
     return Effects(
         before,
         after,
@@ -102,7 +102,7 @@ def _paths(plan: Plan, index: int) -> Mapping[str, Pairs]:
     if index == 0:
         return _first_paths(plan)
     found = {kind: array("Q") for kind in KINDS}
-    count = plan.core.instances
+    count = plan.core.endpoints
     contrast = Contrast(side_at(plan, index - 1), side_at(plan, index))
     for column in sorted(contrast.start()):
         masks = {src * count + dst: mask for src, dst, mask in contrast.column(column)}
@@ -125,7 +125,7 @@ def _pairs(plan: Plan, count: int, first: Sequence[tuple[int, int]]) -> Pairs:
 def _first_paths(plan: Plan) -> Mapping[str, Pairs]:
     """Before epoch 0 there is nothing: whatever path there is in it is gained."""
     count, first = 0, list[tuple[int, int]]()
-    everyone = range(plan.core.instances)
+    everyone = range(plan.core.endpoints)
     for row in Collapse(plan.topology).rows(plan.state_at(0), everyone):
         count += len(row.hops) - row.hops.count(0)
         if len(first) < EXAMPLES:

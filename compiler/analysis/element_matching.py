@@ -43,7 +43,7 @@ class Matching:
         self.irregular: list[int] = []
         self.common: list[int] = []  # all that both have
         self._shares = any(a.core.groups) or any(b.core.groups)
-        for i in range(a.core.instances):
+        for i in range(a.core.endpoints):
             self._sort_in(i)
 
     def _through(self, nodes: Iterable[int], positions: list[int]) -> list[int]:
@@ -53,7 +53,7 @@ class Matching:
 
     def _sort_in(self, i: int) -> None:
         a, b, j = self._a.core, self._b.core, self.node_b[i]
-        if not 0 <= j < b.instances:
+        if not 0 <= j < b.endpoints:
             return
         self.common.append(i)
         alike = self.node_b[a.anchor[i]] == b.anchor[j]

@@ -48,7 +48,7 @@ class _Comparison:
 
     def __init__(self, contrast: Contrast) -> None:
         self.contrast = contrast
-        self._instances = contrast.a.core.instances
+        self._instances = contrast.a.core.endpoints
         self._open: dict[int, tuple[int, int]] = {}  # pair -> what differs, since when
         self._closed: dict[tuple[int, int, int], array[int]] = {}  # (from, to, what) -> pairs
         self._odd: set[int] = set()  # irregular pairs that differ
@@ -122,7 +122,7 @@ def compare(a: Plan, b: Plan) -> NetworkDifference:
         columns = contrast.update(there or nothing, other or nothing)
         comparison.compare(columns, at_ns)
     groups = comparison.end(end_ns)
-    return NetworkDifference(len(contrast.match.common), contrast.a.core.instances, end_ns, groups)
+    return NetworkDifference(len(contrast.match.common), contrast.a.core.endpoints, end_ns, groups)
 
 
 def _merged(a: Plan, b: Plan) -> Iterator[tuple[int, Happening | None, Happening | None]]:

@@ -48,8 +48,8 @@ class NetworkSide:
         for link, (row, k) in self.place.items():
             self._into[self.row_at[link]].append((row, k))
         self.anchor_row = [row_of[anchor] for anchor in core.columns]  # by column
-        self.source_row = [row_of[core.anchor[i]] for i in range(core.instances)]
-        self.column = [core.column_of[core.anchor[i]] for i in range(core.instances)]
+        self.source_row = [row_of[core.anchor[i]] for i in range(core.endpoints)]
+        self.column = [core.column_of[core.anchor[i]] for i in range(core.endpoints)]
 
     def take(self, links: Iterable[tuple[int, LinkState]], delta: RouteDelta | None) -> None:
         """The changes of one epoch (or the state of another moment)."""
@@ -126,7 +126,7 @@ class NetworkSide:
     def access(self, link: int) -> tuple[int, bool]:
         """The instance whose access link this is, and whether it leads away from it."""
         ends = self.topology.links[link]
-        if ends.src < self.core.instances and self.core.access_out[ends.src] == link:
+        if ends.src < self.core.endpoints and self.core.access_out[ends.src] == link:
             return ends.src, True
         return ends.dst, False
 

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from compiler.analysis.history import History
 from compiler.plan.event_kinds import DOWN_KINDS, UP, UP_KINDS
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.types import Event
+from compiler.plan.types import Event, owner_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ def obstacles(history: History, src: int, dst: int, epoch: int) -> tuple[Obstacl
 def _of_node(history: History, node: int, epoch: int, happened: _Happenings) -> Iterable[Obstacle]:
     state = history.node(node, epoch)
     if state != UP:
-        at = history.topology.nodes[node]
+        nodes = history.topology.nodes
+        at = nodes[owner_of(nodes, node)]
         yield happened.obstacle(at.name, "bridge" if at.service < 0 else "instance", state)
 
 

@@ -16,7 +16,7 @@ from compiler.plan import delay_tables, necks
 from compiler.plan.followed import Followed, FollowedTraces, of_plan
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import FlowRate, LinkState, Totals
-from compiler.plan.types import Event
+from compiler.plan.types import Event, end_names
 
 MOST_EQUAL = 1000  # that are counted
 FLOWS_EACH = (1, 2, 4, 8)  # with which a bottleneck is explained
@@ -182,7 +182,7 @@ def _change(
         paths = (old.links, new.links) if old != new else ()
         for link in (link for path in paths for link in (*path, *_direct(history, path))):
             ends = topology.links[link]
-            concerned |= {ends.name, topology.nodes[ends.src].name, topology.nodes[ends.dst].name}
+            concerned |= {ends.name, *end_names(topology.nodes, ends)}
     events = history.plan.events[epoch.first_seq : epoch.last_seq]
     return PathDifference(
         epoch.at_ns, tuple(event for event in events if event.target in concerned)

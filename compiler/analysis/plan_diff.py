@@ -49,7 +49,7 @@ def _named(plan: Plan) -> Sequence[Event]:
 def compare_plans(a: Plan, b: Plan, *, network: bool = True) -> PlanDiff:
     """Raises PlanError. Without `network` paths are not compared, which takes longest."""
     if a.digest == b.digest:
-        instances = a.core.instances
+        instances = a.core.endpoints
         same = NetworkDifference(instances, instances, a.end_ns, ())
         return PlanDiff((), (), same if network else None)
     topology = compare_topologies(a, b)

@@ -109,7 +109,7 @@ def _services(plan: Plan) -> dict[str, Fields]:
 
 def _nodes(plan: Plan, *, bridges: bool) -> dict[str, Fields]:
     """Tags of instances are those of their service."""
-    left_out = ("service",) if bridges else ("service", "tags")
+    left_out = ("service", "owner") if bridges else ("service", "tags", "owner")
     nodes = (node for node in plan.topology.nodes if (node.service < 0) == bridges)
     return {node.name: _fields(node, left_out) for node in nodes}
 

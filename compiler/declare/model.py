@@ -39,6 +39,12 @@ class Model:
     def topology(self) -> Topology:
         return self.layout.topology
 
+    @property
+    def planned(self) -> Topology:
+        """As the plan has it: an end point for each interface of an instance. Links, instances and
+        services have the same indexes in both."""
+        return self.layout.planned
+
 
 def build(
     file: ast.File,

@@ -118,6 +118,17 @@ def _directions(link: ast.LinkStatement, counts: Mapping[str, int]) -> int:
     return 2 * a * b
 
 
+def _interfaces(declared: Declared, counts: Mapping[str, int]) -> int:
+    """Interfaces after the first of each instance."""
+    wanted = {name for name, service in declared.services.items() if service.interfaces}
+    ends = dict.fromkeys(wanted, 0)
+    for link in declared.links:
+        for name in (link.a.text, link.b.text):
+            if name in wanted:
+                ends[name] += _directions(link, counts) // 2
+    return sum(max(count - counts[name], 0) for name, count in ends.items())
+
+
 def check_linked(declared: Declared, counts: Mapping[str, int], sink: Sink) -> None:
     """Reports TS0123 for services of which some instances have a link and others have none."""
     broken = {name for pair in declared.broken for name in pair}
@@ -147,13 +158,15 @@ def check_linked(declared: Declared, counts: Mapping[str, int], sink: Sink) -> N
 
 def too_many(declared: Declared, counts: Mapping[str, int], sink: Sink) -> bool:
     """Reports TS0112 when the address range or the plan's format cannot hold so many."""
-    instances = sum(counts.values())
+    instances, further = sum(counts.values()), _interfaces(declared, counts)
     links = sum(_directions(link, counts) for link in declared.links)
     largest = max(counts, key=lambda name: counts[name], default="")
     hint = f"most instances belong to {largest!r}: {counts[largest]:,}" if largest else ""
-    if instances > MAX_INSTANCES or instances + len(declared.bridges) > MAX_NODES:
+    ends = instances + further
+    if ends > MAX_INSTANCES or ends + len(declared.bridges) > MAX_NODES:
+        more = f", {further:,} interfaces beside the first of each," if further else ""
         message = (
-            f"{instances:,} instances and {len(declared.bridges):,} bridges; "
+            f"{instances:,} instances{more} and {len(declared.bridges):,} bridges; "
             f"an experiment has at most {MAX_INSTANCES:,} instances and {MAX_NODES:,} nodes"
         )
     elif links > MAX_LINKS:

@@ -1,9 +1,9 @@
 """Pass 2: services become instances and links become link directions between nodes.
 
-Input: `Declared` and the number of replicas of every service. Output: the plan's `Topology`, and
-where each service and each declared link lies in it. Numbering is fixed by compiler/plan/types.py;
-addresses by docs/tdl.md: instance k has 10.77.0.0 + k + 1 and fd77:7473:: + k + 1, bridge k
-10.77.255.254 - k and fd77:7473::1:0 + k.
+Input: `Declared` and the number of replicas of every service. Output: the `Topology`, without and
+with interfaces of instances, and where each service and each declared link lies in it. Numbering is
+fixed by compiler/plan/types.py; addresses by docs/tdl.md: instance k has 10.77.0.0 + k + 1 and
+fd77:7473:: + k + 1, bridge k 10.77.255.254 - k and fd77:7473::1:0 + k.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from compiler import path_queues, queues
 from compiler.declare.declared import Declared
 from compiler.declare.ends import ending
+from compiler.declare.interfaces import endpoint, with_interfaces
 from compiler.draws import link_seed
 from compiler.plan.properties import BY_WORD, LinkState
 from compiler.plan.types import (
@@ -66,6 +67,7 @@ class Layout:
     instances: tuple[range, ...]  # by service: its nodes
     node_of: Mapping[str, int]  # bridges and instances
     pairs: tuple[range, ...]  # by declared link
+    planned: Topology  # the plan's: with further interfaces, in which links have the same indexes
 
     @property
     def bridges(self) -> range:
@@ -89,7 +91,7 @@ def expand(
         services.append(_service(statement, replicas[name], files.get(name, ())))
         instances.append(range(len(nodes), len(nodes) + replicas[name]))
         for index in range(replicas[name]):
-            nodes.append(_instance(f"{name}.{index}", position, len(nodes), services[-1].tags))
+            nodes.append(endpoint(f"{name}.{index}", position, len(nodes), services[-1].tags))
     silent = declared.hops is not None and declared.hops.word == "silent"
     first = len(nodes)
     for index, (name, bridge) in enumerate(declared.bridges.items()):
@@ -118,7 +120,8 @@ def expand(
         delays=recorded[1],
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
-    return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs))
+    planned = with_interfaces(topology)
+    return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs), planned)
 
 
 def _routing(declared: Declared) -> str:
@@ -169,13 +172,8 @@ def _service(
         grace_ns=statement.grace_ns or 0,
         expect=statement.expect or "",
         keep=statement.keep is not False,
+        interfaces_at=statement.interfaces.span.place if statement.interfaces else ("", 0),
     )
-
-
-def _instance(name: str, service: int, node: int, tags: tuple[str, ...]) -> Node:
-    number = node + 1
-    ipv4 = f"10.77.{number >> 8}.{number & 255}"
-    return Node(name, service, ipv4, f"fd77:7473::{number:x}", tags)
 
 
 def _bridge_addresses(instances: int, index: int) -> tuple[str, str]:

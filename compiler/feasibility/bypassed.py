@@ -34,14 +34,14 @@ class Bypassed:
     """
 
     def __init__(self, model: Model) -> None:
-        self._model, self._topology = model, model.topology
+        self._model, self._topology = model, model.planned
         self._places = StatementPlaces(model)
         self._core = core = Core(self._topology)
         self._width = len(core.columns)
         self._table = array("H", bytes(2 * core.cells))
         self._first = array("H")  # the table at 0 s
-        self._sources = {core.row_of[core.anchor[i]] for i in range(core.instances)}
-        enough = core.instances > 1
+        self._sources = {core.row_of[core.anchor[i]] for i in range(core.endpoints)}
+        enough = core.endpoints > 1
         links = range(0, len(self._topology.links) if enough else 0, 2)
         core_links = [d for d in links if core.is_core_link(self._topology, d)]
         self._links = {self._places.link_number(d): d for d in core_links}
@@ -157,7 +157,7 @@ class Bypassed:
         count = Counter(node for pair in pairs for node in pair)
         taken = (d for link, d in self._links.items() if link not in self.unused)
         busy = {node for direction in taken for node in self._ends(direction)}
-        busy |= {node for pair in pairs if min(pair) < self._core.instances for node in pair}
+        busy |= {node for pair in pairs if min(pair) < self._core.endpoints for node in pair}
 
         def awaits_somebody(node: int) -> bool:
             return self._core.column_of[node] < 0 and node not in busy and count[node] > 1

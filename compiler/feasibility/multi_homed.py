@@ -3,8 +3,10 @@
 A link of a service is made for each instance, so three links to three places put every replica
 into every place, where one in each was more likely meant. A network with dual-homed servers is
 written just the same; what tells them apart is an event that treats one of the links as a whole
-(`a--s1`, or a tag of it): whoever fails one of two uplinks knows of the other. TS0921, once a
-service.
+(`a--s1`, or a tag of it): whoever fails one of two uplinks knows of the other. So does who asks for
+an interface for each of them. TS0921, once a service.
+
+TS0963: services that ask for that, and have one link or none.
 
 Input: the declarations and the final number of instances. Linear in links and events.
 """
@@ -28,11 +30,24 @@ def warn(model: Model, sink: Sink) -> None:
     for link in declared.links:
         for name, bridge in _home(declared, link):
             homes.setdefault(name, {})[bridge] = None
-    known = set(_known(declared))
+    known = {name for name, service in declared.services.items() if service.interfaces}
+    known.update(_known(declared))
     for name, bridges in homes.items():
         replicas = model.topology.services[model.layout.service_of[name]].replicas
         if replicas > 1 and len(bridges) > 1 and name not in known:
             _report(declared.services[name], list(bridges), replicas, sink)
+
+
+def warn_of_interfaces(model: Model, sink: Sink) -> None:
+    owners = {node.service for node in model.planned.nodes if node.owner >= 0}
+    for service, statement in enumerate(model.declared.services.values()):
+        if statement.interfaces is None or service in owners:
+            continue
+        name = statement.name.text
+        linked = next(iter(model.declared.at.get(name, ())), None) is not None
+        message = f"'{name}' has {'one link' if linked else 'no link'}, and eth0 in any case"
+        hint = "`interfaces` is for services with several links: leave it out, or add one"
+        sink.warning("TS0963", statement.interfaces.span, message, hint)
 
 
 def _home(declared: Declared, link: ast.LinkStatement) -> Iterator[tuple[str, str]]:

@@ -132,7 +132,7 @@ def _too_short(
 
     One of the two ways then takes less than half of that, which few pairs do.
     """
-    everybody = range(collapse.core.instances)
+    everybody = range(collapse.core.endpoints)
     delays, hops = [], []
     for row in collapse.rows(state, everybody):
         delays.append(row.totals.delay_ns)

@@ -47,6 +47,7 @@ def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> No
     change_rate.warn(timeline, machines.pace, places, sink)
     unused.warn(model, timeline, sink)
     multi_homed.warn(model, sink)
+    multi_homed.warn_of_interfaces(model, sink)
     command_checks.warn(model, machines.find, sink)
     if machines.budget_bps is not None:
         machine_budget.warn(model, timeline, machines.budget_bps, places, sink)
@@ -61,7 +62,7 @@ def warn_of_plan(model: Model, files: Mapping[str, bytes], machines: Machines, s
     statements = model.declared.expects
     if machines.underlay_ns is None and not impossible_expectations.concerns(statements):
         return
-    plan = decode(files, topology=model.topology)
+    plan = decode(files, topology=model.planned)
     if machines.underlay_ns is not None:
         underlay.warn(plan, machines.underlay_ns, StatementPlaces(model), sink)
     if impossible_expectations.concerns(statements):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from compiler.plan import services, types
+from compiler.plan import interfaces, services, types
 from compiler.plan.format import (
     MAX_DELAYS,
     MAX_INSTANCES,
@@ -58,8 +58,9 @@ def topology(found: types.Topology) -> int:
     for service in found.services:
         services.check(service, place)
     instances = _instances(found, place)
-    _addresses(found.nodes, instances, place)
-    for node in found.nodes[instances:]:
+    endpoints = interfaces.check(found, instances, place)
+    _addresses(found.nodes, endpoints, place)
+    for node in found.nodes[endpoints:]:
         if node.service != -1:
             place.fail(f"{node.name} is not an instance and comes among bridges")
     _links(found, place)
@@ -99,16 +100,16 @@ def _instances(found: types.Topology, place: Place) -> int:
     return position
 
 
-def _addresses(nodes: Sequence[types.Node], instances: int, place: Place) -> None:
-    """Every instance has both, a bridge those that it has."""
+def _addresses(nodes: Sequence[types.Node], endpoints: int, place: Place) -> None:
+    """Every end point has both, a bridge those that it has."""
     families: tuple[tuple[type[ipaddress.IPv4Address | ipaddress.IPv6Address], list[str]], ...] = (
         (
             ipaddress.IPv4Address,
-            [node.ipv4 for i, node in enumerate(nodes) if node.ipv4 or i < instances],
+            [node.ipv4 for i, node in enumerate(nodes) if node.ipv4 or i < endpoints],
         ),
         (
             ipaddress.IPv6Address,
-            [node.ipv6 for i, node in enumerate(nodes) if node.ipv6 or i < instances],
+            [node.ipv6 for i, node in enumerate(nodes) if node.ipv6 or i < endpoints],
         ),
     )
     for family, texts in families:
@@ -127,7 +128,7 @@ def _addresses(nodes: Sequence[types.Node], instances: int, place: Place) -> Non
 
 def _links(found: types.Topology, place: Place) -> None:
     nodes, links = found.nodes, found.links
-    names = {node.name for node in nodes}
+    names = {node.name for node in nodes if node.owner < 0}
     elements = names | {service.name for service in found.services}
     if len(links) % 2:
         place.fail("a link has only one direction")
@@ -146,7 +147,8 @@ def _links(found: types.Topology, place: Place) -> None:
             place.fail(f"{link.name} has a class of packets that there are none of")
         if not follows(link.state, found):
             place.fail(f"{link.name} is not what a trace or delays of the plan have")
-        beside = between.setdefault((link.src, link.dst), set())
+        pair = types.owner_of(nodes, link.src), types.owner_of(nodes, link.dst)
+        beside = between.setdefault(pair, set())
         if called in beside:
             place.fail(f"{link.name} appears twice")
         if beside and "" in {called, *beside}:
@@ -159,7 +161,7 @@ def called_after_ends(
 ) -> str:
     """What it is called besides."""
     _, _, called = types.named_direction(link.name)
-    if link.name != types.direction_name(nodes[link.src].name, nodes[link.dst].name, called):
+    if link.name != types.direction_name(*types.end_names(nodes, link), called):
         place.fail(f"link {index} must be called after its ends")
     return called
 

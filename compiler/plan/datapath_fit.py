@@ -27,6 +27,7 @@ from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from compiler.plan.state import NetworkState
+    from compiler.plan.types import Topology
 
 _UNITS = {"bps": "b/s"}  # of a field's name, where they are written in another way
 
@@ -65,13 +66,10 @@ def misfit(plan: Plan, datapath: str, begin_ns: int = 0, end_ns: int = MAX_INT) 
 
 
 def of_links(plan: Plan, datapath: str) -> Misfit | None:
-    """The same of single links, whatever paths they become; and of the bridges between them, which
-    are there hop by hop only."""
-    if plan.topology.hops == "answer" and datapath != HOP_EXACT:
-        file, line = plan.topology.hops_at
-        return Misfit("hops answer", 1, 0, "", 0, "", line, file)
-    if plan.topology.routing == "ecmp" and datapath != HOP_EXACT:
-        return Misfit("routing ecmp", 1, 0, "", 0, "", 0)
+    """The same of single links, whatever paths they become; and of the bridges between them, and
+    interfaces of instances, which are there hop by hop only."""
+    if datapath != HOP_EXACT and (found := _hop_by_hop(plan.topology)) is not None:
+        return found
     paths = PATHS[datapath]
     rows = [row.field for row in PROPERTIES if not (row.words or row.table)]
     limits = {field: LINK.get(field, 1) if paths[field] else 0 for field in rows}
@@ -92,6 +90,21 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
             value = _amount(event.args.get(field, 0))
             if value > limit:
                 return _misfit(field, value, limit, event.at_ns, event.target, event.place)
+    return None
+
+
+def _hop_by_hop(topology: Topology) -> Misfit | None:
+    """What a topology has that no path between two hosts can be."""
+    if topology.hops == "answer":
+        file, line = topology.hops_at
+        return Misfit("hops answer", 1, 0, "", 0, "", line, file)
+    for service in topology.services:
+        file, line = service.interfaces_at
+        if line:
+            what = f"an interface for each link of {service.name} (interfaces)"
+            return Misfit(what, 1, 0, "", 0, "", line, file)
+    if topology.routing == "ecmp":
+        return Misfit("routing ecmp", 1, 0, "", 0, "", 0)
     return None
 
 
@@ -164,7 +177,7 @@ def _in_state(
 ) -> Misfit | None:
     paths = Paths(state)
     nodes, links = plan.topology.nodes, plan.topology.links
-    for row in collapse.rows(state, range(collapse.core.instances)):
+    for row in collapse.rows(state, range(collapse.core.endpoints)):
         for dest, jitter in zip(row.dests, row.totals.jitter_ns, strict=True):
             if jitter <= least:
                 continue

@@ -76,6 +76,7 @@ def _node_to_json(node: types.Node) -> dict[str, object]:
         "name": node.name,
         "service": node.service,
         "tags": list(node.tags),
+        **({"owner": node.owner} if node.owner >= 0 else {}),
     }
 
 
@@ -156,13 +157,16 @@ def _source_place(value: Any, place: Place) -> tuple[str, int]:
 
 def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
     place = Place(outer.file, outer.line, f"node {index}")
-    ipv4, ipv6, name, service, tags = place.fields(value, "ipv4", "ipv6", "name", "service", "tags")
+    names = ("ipv4", "ipv6", "name", "service", "tags")
+    has_owner = type(value) is dict and "owner" in value
+    ipv4, ipv6, name, service, tags, *owner = place.fields(value, *names, *["owner"] * has_owner)
     return types.Node(
         name=place.text(name, "name"),
         service=place.integer(service, "service", -1, MAX_NODES),
         ipv4=place.text(ipv4, "ipv4"),
         ipv6=place.text(ipv6, "ipv6"),
         tags=place.texts(tags, "tags"),
+        owner=place.integer(owner[0], "owner", 0, MAX_NODES - 1) if owner else -1,
     )
 
 

@@ -8,7 +8,7 @@ some traffic".
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler.plan.format import PPB
@@ -96,12 +96,13 @@ def of_some_packets(plan: Plan) -> set[str]:
     return {name for text in texts for name in parse(text).values}
 
 
-def numbered(text: str, numbers: Mapping[str, int]) -> str:
+def numbered(text: str, numbers: Mapping[str, Sequence[int]]) -> str:
     """With the numbers of nodes in place of their names."""
     if not text:
         return text
     words = []
     for word in text.split(";"):
         head, _, name = word.partition(":")
-        words.append(f"{head}:{numbers[name]}" if head in ENDS else word)
+        ends = numbers[name] if head in ENDS else ()
+        words += [f"{head}:{number}" for number in ends] or [word]
     return ";".join(words)

@@ -63,6 +63,7 @@ class Outline:
     """What topology.json says about the shape of the network, and its records one by one.
 
     members  service -> its instances, by node index
+    owners   node of a further interface -> that of its instance
     ends     link -> the node that it leads to
     network, nodes, links, core  as in Topology and Plan
     """
@@ -86,7 +87,10 @@ class Outline:
         self.nodes = LazyRecords(len(nodes), self._node)
         self.links = LazyRecords(len(links), self._link)
         self.ends: list[int] = self._column(links, "dst", int)
-        self.core = self._core(instances)
+        self._instances = instances
+        self.core = self._core(instances + self._interfaces())
+        further = range(instances, self.core.endpoints)
+        self.owners = {node: self.nodes[node].owner for node in further}
 
     def _counted(self, value: Any, name: str, counts: Mapping[str, int]) -> list[Any]:
         found = self._place.items(value)
@@ -115,23 +119,37 @@ class Outline:
             first += count
         return found
 
-    def _core(self, instances: int) -> Core:
+    def _interfaces(self) -> int:
+        """Further interfaces of instances, which have an `owner`."""
+        return sum("owner" in record for record in self._nodes if type(record) is dict)
+
+    def _core(self, endpoints: int) -> Core:
         sources = self._column(self._links, "src", int)
         if sources and not 0 <= min(sources) <= max(sources) < len(self._nodes):
             self._place.fail("a link has an end that is no node")
         if sources[::2] != self.ends[1::2] or sources[1::2] != self.ends[::2]:
             self._place.fail("the two directions of a link must be neighbours")
-        return Core.of_ends(len(self._nodes), instances, sources, self.ends)
+        return Core.of_ends(len(self._nodes), endpoints, sources, self.ends)
 
     def _node(self, index: int) -> Node:
         node = node_from_json(self._nodes[index], self._place, index)
-        if index >= self.core.instances:
+        if index >= self.core.endpoints:
             if node.service != -1:
                 self._place.fail(f"{node.name} is not an instance and comes among bridges")
             return node
+        if index >= self._instances:
+            return self._interface(node, index)
         service, _, number = node.name.rpartition(".")
         members = self.members.get(service, range(0))
         if index not in members or number != str(index - members.start):
+            self._place.fail(f"node {index} must not be called {node.name:.60}")
+        return node
+
+    def _interface(self, node: Node, index: int) -> Node:
+        if not 0 <= node.owner < self._instances:
+            self._place.fail(f"node {index} is an interface of no instance")
+        owner, _, word = node.name.rpartition(".")
+        if self.nodes[node.owner].name != owner or not word.startswith("eth"):
             self._place.fail(f"node {index} must not be called {node.name:.60}")
         return node
 

@@ -24,7 +24,7 @@ from compiler.plan.properties import (
     least_rate,
 )
 from compiler.plan.routes.core import NO_LINK, Core
-from compiler.plan.types import Epoch, Event, Topology
+from compiler.plan.types import Epoch, Event, Topology, interfaces
 
 
 class _Links:
@@ -71,6 +71,7 @@ class Fold:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.node_index = {node.name: i for i, node in enumerate(topology.nodes)}
+        self._instances = {node.name for node in topology.nodes if node.owner < 0}
         self.links = _Links(topology, {link.name: i for i, link in enumerate(topology.links)})
         self.nodes = [DOWN if node.service >= 0 else UP for node in topology.nodes]
         self.shown_nodes = [DOWN] * len(topology.nodes)
@@ -81,6 +82,7 @@ class Fold:
             self._incident[link.dst].append(i)
         self._touched_nodes = set(range(len(topology.nodes)))
         self._touched_links = set(range(len(topology.links)))
+        self._further = interfaces(topology.nodes)  # of instances: they share their state
         self._programs: dict[int, str] = {}  # instances whose programs do not run, by node, and why
         self._quit = False
 
@@ -112,7 +114,8 @@ class Fold:
 
     def _node(self, event: Event, *, instance: bool) -> int:
         node = self.node_index.get(event.target, -1)
-        if node < 0 or (self.topology.nodes[node].service >= 0) != instance:
+        found = self.topology.nodes[node]
+        if node < 0 or not (found.is_instance if instance else found.service < 0):
             _refuse(event, "names no " + ("instance" if instance else "bridge"))
         return node
 
@@ -121,8 +124,9 @@ class Fold:
             _refuse(event, f"is not possible: the target is {self.nodes[node]}")
         if not new:
             return
-        self.nodes[node] = new
-        self._touched_nodes.add(node)
+        for one in (node, *self._further.get(node, ())):
+            self.nodes[one] = new
+            self._touched_nodes.add(one)
         if new == DOWN:
             self._programs.pop(node, None)
 
@@ -152,7 +156,7 @@ class Fold:
         link = self._link(event)
         changes: dict[str, Any] = dict(event.args)
         self.links.own[link] = self.links.own[link]._replace(**changes)
-        if not is_sound(self.links.own[link].only, self.node_index):
+        if not is_sound(self.links.own[link].only, self._instances):
             _refuse(event, "names packets that there are none of")
         if not follows(self.links.own[link], self.topology):
             _refuse(event, "is not what a trace or delays of the plan have")

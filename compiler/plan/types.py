@@ -7,7 +7,7 @@ Change anything here and bump FORMAT_VERSION in compiler/plan/format.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.plan.properties import LinkState
@@ -69,21 +69,57 @@ class Service:
     grace_ns: int = 0  # 0 = not stated: DEFAULT_GRACE_NS
     expect: str = ""  # '' = not stated, or one of EXPECTATIONS
     keep: bool = True  # False: its data directories are not kept after the run
+    interfaces_at: tuple[str, int] = ("", 0)  # file and line that say `interfaces`; line 0: none do
+
+
+FIRST_INTERFACE = "eth0"
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An instance or a bridge. `index` of the node is its position in Topology.nodes.
+    """An end point (an instance, or a further interface of one) or a bridge. `index` of the node is
+    its position in Topology.nodes.
 
-    Instances come first, by service in order of declaration and then by index; bridges follow in
-    order of declaration.
+    Instances come first, by service in order of declaration and then by index; their further
+    interfaces follow, by instance and number, and then bridges in order of declaration. An instance
+    is the end point of its first interface, eth0, as well.
     """
 
-    name: str  # 'server.3' or 's1'
+    name: str  # 'server.3', 'server.3.eth1' or 's1'
     service: int  # position in Topology.services, -1 for a bridge
     ipv4: str  # '' for a bridge that has none
     ipv6: str  # the same
     tags: tuple[str, ...]
+    owner: int = -1  # of a further interface: the node of its instance; -1: it is none
+
+    @property
+    def is_instance(self) -> bool:
+        return self.service >= 0 and self.owner < 0
+
+    @property
+    def interface(self) -> str:
+        """Of an end point: what its device is called in the instance."""
+        return FIRST_INTERFACE if self.owner < 0 else self.name.rpartition(".")[2]
+
+
+def owner_of(nodes: Sequence[Node], node: int) -> int:
+    """The instance whose interface a node is; itself, where it is an instance or a bridge."""
+    return node if nodes[node].owner < 0 else nodes[node].owner
+
+
+def end_names(nodes: Sequence[Node], link: Link) -> tuple[str, str]:
+    """Of the elements at its ends, as events name them: an instance, whichever interface."""
+    src, dst = (nodes[owner_of(nodes, end)].name for end in (link.src, link.dst))
+    return src, dst
+
+
+def interfaces(nodes: Sequence[Node]) -> dict[int, list[int]]:
+    """The further interfaces of instances that have any, by node."""
+    found: dict[int, list[int]] = {}
+    for index, node in enumerate(nodes):
+        if node.owner >= 0:
+            found.setdefault(node.owner, []).append(index)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +129,8 @@ class Link:
     The two directions of a link are neighbours: index 2k is as written, 2k+1 the other way.
     """
 
-    name: str  # 'server.0->s1', 'fast:server.0->s1' (direction_name)
+    # 'server.0->s1', 'fast:server.0->s1' (direction_name): of instances, whichever interface it is
+    name: str
     src: int  # node
     dst: int  # node
     seed: int  # 63 bits: keys the loss and jitter draws of this direction

@@ -100,7 +100,7 @@ def _header(contents: PlanContents, files: Mapping[str, bytes], epochs: int) -> 
             "epochs": epochs,
             "events": len(contents.events),
             "expectations": len(contents.expectations),
-            "instances": sum(node.service >= 0 for node in topology.nodes),
+            "instances": sum(node.is_instance for node in topology.nodes),
             "links": len(topology.links),
             "nodes": len(topology.nodes),
             "services": len(topology.services),

@@ -7,7 +7,7 @@ Times are ns of this process's CLOCK_MONOTONIC.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -32,6 +32,10 @@ class Incarnation(Protocol):
 
     @property
     def port(self) -> int: ...
+
+    @property
+    def further(self) -> Mapping[int, int]:
+        """The ports of its further interfaces, by node."""
 
     @property
     def pid(self) -> int:

@@ -23,4 +23,4 @@ class Missing:
                 "applied_ns": elapsed_ns,
             }
         )
-        self._notice(f"{instance}: {device} is gone: it has no network until it joins again")
+        self._notice(f"{instance}: {device} is gone: it has no network there until it joins again")

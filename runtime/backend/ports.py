@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from compiler.plan.types import Node
 from runtime.backend.base import AttachedIncarnation
 from runtime.backend.refusals import Refusals
 from runtime.datapath.pktd import Engine, EngineError
-from runtime.system.interface import INTERFACE
 from runtime.system.netlink import NetlinkRequest
 
 QUIET_NS = 60_000_000
@@ -69,27 +69,27 @@ class UnusedPorts:
 class EnginePorts:
     """Ports of one pktd, which makes their devices itself (docs/pktd.md, `open`).
 
-    names       of the nodes
+    nodes       of the topology
     refusals    is told what came from addresses that are not the instance's
-    on_gone     is told whose device has disappeared though the instance lives
+    on_gone     is told whose device, and which, has disappeared though the instance lives
     """
 
     def __init__(
         self,
         engine: Engine,
         kind: str,
-        names: Sequence[str],
+        nodes: Sequence[Node],
         refusals: Refusals,
-        on_gone: Callable[[str], None],
+        on_gone: Callable[[str, str], None],
     ) -> None:
         self.more: Sequence[NetlinkRequest] = ()
         self.groups = True
         self._engine = engine
         self._kind = kind
-        self._names = names
+        self._nodes = nodes
         self._refusals = refusals
         self._on_gone = on_gone
-        self._owners: dict[int, tuple[str, AttachedIncarnation]] = {}
+        self._owners: dict[int, tuple[str, AttachedIncarnation]] = {}  # the device, and whose
         self._dropped: dict[int, dict[str, int]] = {}  # by port and reason, as it was last told
         self._numbers = Numbers()
         self._unused = UnusedPorts()
@@ -97,16 +97,16 @@ class EnginePorts:
         self.stamps: set[str] = set()
 
     async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
-        port = self._numbers.take()
+        port, device = self._numbers.take(), self._nodes[node].interface
         try:
             answer = await self._engine.call(
-                f"open {port} netns=/proc/{occupant.pid}/ns/net if={INTERFACE}"
+                f"open {port} netns=/proc/{occupant.pid}/ns/net if={device}"
                 f" kind={self._kind} remove=netns"
             )
         except BaseException:
             self._numbers.free(port)
             raise
-        self._owners[port] = self._names[node], occupant
+        self._owners[port] = device, occupant
         self.kinds.add(answer.values().get("kind", "?"))
         self.stamps.add(answer.values().get("stamp", "?"))
         return port
@@ -123,7 +123,8 @@ class EnginePorts:
             port, spoofed, gone, group = map(int, row.split())
             if port not in self._owners:
                 continue
-            name, occupant = self._owners[port]
+            device, occupant = self._owners[port]
+            name = occupant.name
             now, before = {"source": spoofed, "group": group}, self._dropped.get(port, {})
             self._dropped[port] = now
             more = {why: count - before.get(why, 0) for why, count in now.items()}
@@ -132,7 +133,7 @@ class EnginePorts:
             if more["group"]:
                 self._refusals.tell_of_groups(name)
             if gone and occupant.alive():
-                self._on_gone(name)
+                self._on_gone(name, device)
 
     async def watch(self) -> None:
         """Looks every second in which something moves, until it is cancelled."""

@@ -68,10 +68,10 @@ async def _attach() -> list[dict[str, str]]:
     try:
         checks.append(_scheduling(process.facts.get("sched", "")))
         home = nursery.start(compiled_programs.find("tstorm-ns"), {}, sys.stderr.buffer)
-        names, quiet = (_NODE.name,), Refusals(lambda _notice: None)
-        ports = EnginePorts(process.engine, "auto", names, quiet, lambda _instance: None)
+        nodes, quiet = (_NODE,), Refusals(lambda _notice: None)
+        ports = EnginePorts(process.engine, "auto", nodes, quiet, lambda *_device: None)
         maker = Maker(home, ports)
-        incarnation = await maker.make(0, _NODE)
+        incarnation = await maker.make({0: _NODE})
         kind = next(iter(ports.kinds))
         checks.append(_check("ports", "ok", _PORTS.get(kind, kind)))
         checks.append(_stamp(next(iter(ports.stamps))))

@@ -39,10 +39,10 @@ def prober(
     if not schedule.options.on_this_machine:
         return EchoProber(plan, schedule, file, backend.echo, notice, on_end)
 
-    def place(name: str) -> tuple[str, str, asyncio.Future[None]] | None:
+    def place(name: str) -> tuple[str, asyncio.Future[None]] | None:
         instance, netns = backend.instances[name], backend.namespace(name)
         if not netns or instance.present is None:
             return None
-        return netns, instance.node.ipv4 or instance.node.ipv6, instance.present.gone
+        return netns, instance.present.gone
 
     return Prober(plan, schedule, file, place, notice, on_end)

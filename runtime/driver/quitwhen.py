@@ -17,7 +17,9 @@ class QuitCondition:
         topology = plan.topology
         waited_for = frozenset(topology.quit_when)
         self.services = [topology.services[number].name for number in sorted(waited_for)]
-        self._names = [node.name for node in topology.nodes if node.service in waited_for]
+        self._names = [
+            node.name for node in topology.nodes if node.is_instance and node.service in waited_for
+        ]
         self._instances = instances
         self._last_join: dict[str, int] = {}
         for number, step in enumerate(schedule.steps):

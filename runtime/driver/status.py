@@ -25,7 +25,7 @@ def services(timeline_runner: TimelineRunner) -> tuple[ServiceState, ...]:
     shown = ("up", "cut", "down", "done", "failed", "not_started")  # in the order of ServiceState
     counts = [dict.fromkeys(shown, 0) for _ in topology.services]
     for node in topology.nodes:
-        if node.service < 0:
+        if not node.is_instance:
             continue
         instance = timeline_runner.instances.get(node.name)
         if instance is None:

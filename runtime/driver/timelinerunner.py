@@ -21,7 +21,7 @@ from typing import Any
 from compiler.plan import action_texts
 from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
 from compiler.plan.reader import Plan
-from compiler.plan.types import Event
+from compiler.plan.types import Event, interfaces, owner_of
 from runtime.backend.base import (
     Change,
     Effect,
@@ -89,6 +89,7 @@ class TimelineRunner:
         self._left: dict[str, Incarnation] = {}  # the last one of each instance that has left
         names = [node.name for node in plan.topology.nodes]
         self._node_index = {name: index for index, name in enumerate(names)}
+        self._further = interfaces(plan.topology.nodes)
         self._initial = dict(zip(names, schedule.start.nodes, strict=True))
         self._seen: set[str] = set()  # instances that have joined in some staged step
         self._pending: dict[int, _Staged] = {}  # by step
@@ -165,9 +166,9 @@ class TimelineRunner:
         nodes = self.plan.topology.nodes
         wanted = {}
         for index, node in enumerate(nodes):
-            incarnation = incarnations.get(node.name)
+            incarnation = incarnations.get(nodes[owner_of(nodes, index)].name)
             if incarnation is not None and self._states[index] != DOWN:
-                wanted[index] = incarnation.port
+                wanted[index] = incarnation.port if node.owner < 0 else incarnation.further[index]
         return wanted
 
     def _wait_for_effect(self, number: int, staged: _Staged) -> None:
@@ -301,7 +302,7 @@ class TimelineRunner:
         self._wait_for_effect(number, staged)
 
     def _follow(self, step: Step) -> set[int]:
-        """Takes note of the nodes' new states; returns the instances that are gone then."""
+        """Takes note of the nodes' new states; returns the end points that are gone then."""
         gone = set()
         for index, state in step.epoch.nodes:
             self._states[index] = state
@@ -312,16 +313,15 @@ class TimelineRunner:
     def _leaving(self, step: Step, gone: set[int]) -> set[int]:
         """Those of them that have a program to end and end it by a leave."""
         last = {event.target: event.kind for event in step.events}
-        names = {index: self.plan.topology.nodes[index].name for index in gone}
+        nodes = self.plan.topology.nodes
+        names = {index: nodes[owner_of(nodes, index)].name for index in gone}
         return {
             index
             for index, name in names.items()
             if last.get(name) == "leave" and self.instances[name].argv
         }
 
-    async def _cut(
-        self, incarnation: Incarnation, name: str, node: int, links: frozenset[int]
-    ) -> None:
+    async def _cut(self, incarnation: Incarnation, name: str, held: Held) -> None:
         """The network of an instance that has left, some time after its last process has ended:
         what its kernel sends then, to end connections, is still on its way."""
         await incarnation.gone
@@ -330,7 +330,8 @@ class TimelineRunner:
         back = instance.state != DOWN or self._left[name] is not incarnation
         if back or self._network is None:
             return  # its rejoin has seen to its network
-        if await self._network.cut(node, links):
+        cut = [await self._network.cut(node, links) for node, links in held.items()]
+        if any(cut):
             self._log({"kind": "cut", "target": name, "applied_ns": self.elapsed()})
 
     def _take_effect(self, staged: _Staged, network: Effect | None) -> None:
@@ -429,9 +430,11 @@ class TimelineRunner:
         left = await instance.leave()
         self._done(event, staged.step, network, left.at_ns - self.t0_ns)
         node = self._node_index[event.target]
-        if left.incarnation is not None and node in staged.held:
+        ends = (node, *self._further.get(node, ()))
+        held = {end: staged.held[end] for end in ends if end in staged.held}
+        if left.incarnation is not None and held:
             self._left[event.target] = left.incarnation
-            action = self._cut(left.incarnation, event.target, node, staged.held[node])
+            action = self._cut(left.incarnation, event.target, held)
             task = asyncio.get_running_loop().create_task(action)
             self._cuts.add(task)
             task.add_done_callback(self._cuts.discard)

@@ -6,11 +6,14 @@ nodes and MOST_LINKS links are drawn, and MOST_CHANGES changes listed; the plan 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from compiler.plan.packet_class import parse
 from compiler.plan.properties import NUMBERS, LinkState, has_rare
 from compiler.plan.reader import Plan
+from compiler.plan.types import Node, owner_of
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
 # Of the state of a link, in this order; rare ones at the end are left out where all are nothing.
@@ -24,19 +27,21 @@ def record(plan: Plan, end_ns: int | None, notes: list[str]) -> dict[str, Any]:
     run that ended early."""
     topology = plan.topology
     services = topology.services
+    drawn = [node for node in topology.nodes if node.owner < 0]
+    place_of = _places(topology.nodes)
     found: dict[str, Any] = {
-        "nodes": [node.name for node in topology.nodes],
-        "services": [node.service for node in topology.nodes],
+        "nodes": [node.name for node in drawn],
+        "services": [node.service for node in drawn],
         "service_names": [service.name for service in services],
         "links": [link.name for link in topology.links],
-        "ends": [[link.src, link.dst] for link in topology.links],
+        "ends": [[place_of[link.src], place_of[link.dst]] for link in topology.links],
         "fields": list(FIELDS),
         "epochs": [],
         "traces": [trace.name for trace in topology.traces],
     }
-    if len(topology.nodes) > MOST_NODES or len(topology.links) > MOST_LINKS:
+    if len(drawn) > MOST_NODES or len(topology.links) > MOST_LINKS:
         notes.append(
-            f"the network is not drawn: it has {len(topology.nodes)} nodes and"
+            f"the network is not drawn: it has {len(drawn)} nodes and"
             f" {len(topology.links)} links, and a page draws {MOST_NODES} and {MOST_LINKS}"
         )
         return found
@@ -44,9 +49,18 @@ def record(plan: Plan, end_ns: int | None, notes: list[str]) -> dict[str, Any]:
     return found
 
 
+def _places(nodes: Sequence[Node]) -> list[int]:
+    """Where each node is among those that are drawn; an interface is its instance."""
+    places = accumulate((node.owner < 0 for node in nodes), initial=0)
+    own = list(places)
+    return [own[owner_of(nodes, index)] for index in range(len(nodes))]
+
+
 def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     changes = 0
+    nodes = plan.topology.nodes
+    place_of = _places(nodes)
     for epoch in plan.epochs:
         if end_ns is not None and epoch.at_ns > end_ns:
             break
@@ -59,7 +73,11 @@ def _epochs(plan: Plan, end_ns: int | None, notes: list[str]) -> list[dict[str, 
             break
         links = [[link, *_values(state)] for link, state in epoch.links]
         found.append(
-            {"at_ns": epoch.at_ns, "nodes": [list(one) for one in epoch.nodes], "links": links}
+            {
+                "at_ns": epoch.at_ns,
+                "nodes": [[place_of[at], word] for at, word in epoch.nodes if nodes[at].owner < 0],
+                "links": links,
+            }
         )
     return found
 

@@ -1,20 +1,23 @@
-"""Which pairs of instances are probed: all that are connected at some time where they are few, else
-those that expectations name, and a sample that the plan's seed draws. Where not all find room,
-those of expectations come first.
+"""Which pairs of end points (instances, and further interfaces of theirs) are probed: all that are
+connected at some time where they are few, else those that expectations name, and a sample that the
+plan's seed draws. Where not all find room, those of expectations come first. What an instance sends
+to itself does not leave it.
 
-The sample has every instance and every link that routes use at the start, as far as MOST_PAIRS are
+The sample has every end point and every link that routes use at the start, as far as MOST_PAIRS are
 enough for that: first pairs in which nobody is twice, then a pair for each link that none of them
 uses, then pairs that make of each end a beginning as well, then any.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from compiler.plan.expectations import LOSS, RTT, UNREACHABLE
 from compiler.plan.reader import Plan
+from compiler.plan.types import owner_of
 from runtime.options import VIRTUAL
 from runtime.probing import probe_draws, probe_intervals
 from runtime.probing.ways import ConnectedPair, Pair, Ways
@@ -28,7 +31,7 @@ _ORDER, _ANY = 0x6F72646572, 0x616E79  # `order`, `any`: of draws
 
 @dataclass(frozen=True, slots=True)
 class PairChoice:
-    """`ways` in the order of their importance; `of`: how many pairs of instances there ever are;
+    """`ways` in the order of their importance; `of`: how many pairs of end points there ever are;
     `sampled`: not all of them were looked at."""
 
     ways: tuple[ConnectedPair, ...]
@@ -48,15 +51,19 @@ def most_pairs(schedule: Schedule) -> int:
 def choose(plan: Plan, schedule: Schedule, most: int) -> PairChoice:
     """The pairs to be probed in this run: `most`, or as many as expectations name. PlanError."""
     index = {node.name: number for number, node in enumerate(plan.topology.nodes)}
-    there = sorted(index[name] for name in first_incarnations(schedule))
-    of = len(there) * (len(there) - 1)
+    nodes = plan.topology.nodes
+    present = {index[name] for name in first_incarnations(schedule)}
+    there = [node for node in range(len(nodes)) if owner_of(nodes, node) in present]
+    own = Counter(owner_of(nodes, node) for node in there)
+    of = len(there) ** 2 - sum(count**2 for count in own.values())
     ways = Ways(plan, schedule)
     expected = _expected(plan, frozenset(there), MOST_PAIRS)
     most = max(most, len(expected))
     if of <= most:
-        pairs = [(src, dst) for src in there for dst in there if src != dst]
+        pairs = [(src, dst) for src in there for dst in there]
     else:
         pairs = _sample(plan, ways, there, most)
+    pairs = [one for one in pairs if owner_of(nodes, one[0]) != owner_of(nodes, one[1])]
     found = ways.follow(dict.fromkeys([*expected, *pairs]))
     return PairChoice(tuple(found[:most]), of, of > most, ways.least_bps)
 

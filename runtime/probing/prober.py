@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.reader import Plan
+from compiler.plan.types import owner_of
 from runtime.datapath import pktd
 from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
 from runtime.errors import RunError
@@ -30,6 +31,7 @@ from runtime.probing.probe_record import (
     Probe,
     line,
 )
+from runtime.rundir.etchosts import addressed
 from runtime.rundir.eventlog import how_ended
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import Schedule
@@ -40,9 +42,9 @@ VIRTUAL_ROUNDS = 3  # in a window
 PROGRAM = "tprobe"
 _CAME, _WENT = ("join", "start"), (*ENDINGS, "killed")
 
-Place = Callable[[str], tuple[str, str, asyncio.Future[None]] | None]
-"""Of an instance: a path of its network namespace, its address, and when this life is over; None if
-it is not there, or cannot be entered from here."""
+Place = Callable[[str], tuple[str, asyncio.Future[None]] | None]
+"""Of an instance: a path of its network namespace, and when this life is over; None if it is not
+there, or cannot be entered from here."""
 
 
 class Prober:
@@ -69,7 +71,8 @@ class Prober:
         self._process: EngineProcess | None = None
         self._chosen = Chosen()
         self._header_bytes = 40 if plan.topology.network == "ipv6" else 20
-        self._ends: dict[str, int] = {}  # instances of which pairs are probed: their nodes
+        # Instances of which pairs are probed: the nodes of these end points, and their addresses.
+        self._ends: dict[str, dict[int, str]] = {}
         self._lives: dict[str, asyncio.Future[None]] = {}  # that were opened
         self._running: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
@@ -85,8 +88,11 @@ class Prober:
             return
         self._chosen = chosen(self._plan, self._schedule)
         ways = self._chosen.ways
-        names = [node.name for node in self._plan.topology.nodes]
-        self._ends = {names[node]: node for way in ways for node in (way.src, way.dst)}
+        topology = self._plan.topology
+        for node in sorted({node for way in ways for node in (way.src, way.dst)}):
+            owner = topology.nodes[owner_of(topology.nodes, node)].name
+            own = addressed(topology, topology.nodes[node])
+            self._ends.setdefault(owner, {})[node] = own.ipv4 or own.ipv6
         if not ways:
             return
         argv = [str(compiled_programs.find(PROGRAM)), "active"]
@@ -131,9 +137,10 @@ class Prober:
         found = self._place(name)
         if found is None or name in self._lives:
             return
-        netns, address, gone = found
+        netns, gone = found
         self._lives[name] = gone
-        self._do(self._tell(f"open {self._ends[name]} netns={netns} addr={address}"))
+        for node, address in self._ends[name].items():
+            self._do(self._tell(f"open {node} netns={netns} addr={address}"))
         gone.add_done_callback(partial(self._is_gone, name))
 
     def _is_gone(self, name: str, gone: asyncio.Future[None]) -> None:
@@ -144,7 +151,8 @@ class Prober:
         """What is still under way to it or from it will not be told of."""
         if self._lives.pop(name, None) is not None and self._process is not None:
             self._do(self._report(LOST_AT_END_NS))
-            self._do(self._tell(f"close {self._ends[name]}"))
+            for node in self._ends[name]:
+                self._do(self._tell(f"close {node}"))
 
     async def _tell(self, command: str) -> None:
         """An instance may die before it can be entered, and what was never opened cannot be

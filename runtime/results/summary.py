@@ -135,7 +135,7 @@ def _failures(
     expected = {
         node.name: topology.services[node.service].expect
         for node in topology.nodes
-        if node.service >= 0
+        if node.is_instance
     }
     found = judge_programs.failures(expected, records, to_the_end=outcome == COMPLETED)
     return [_with_last_line(directory, one) for one in found]

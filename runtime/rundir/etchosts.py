@@ -1,5 +1,5 @@
-"""/etc/hosts of instances: `server.0`, its host name `server-0`, `server` for every one, and the
-bridges that answer.
+"""/etc/hosts of instances: `server.0`, its host name `server-0`, `server` for every one, interfaces
+as `server.0.eth1`, and the bridges that answer.
 
 All have the same names, and each has a file of its own, as on a machine.
 """
@@ -53,8 +53,8 @@ def entries(topology: Topology, addresses: Sequence[tuple[str, str]]) -> Iterato
     """A line for each address, those of IPv4 first; `addresses` are IPv4 and IPv6 of each instance,
     '' for the one that it has not."""
     services = [service.name for service in topology.services]
-    instances = [node for node in topology.nodes if node.service >= 0]
-    taken = {*services, *(node.name for node in topology.nodes[len(instances) :])}
+    instances = [node for node in topology.nodes if node.is_instance]
+    taken = {*services, *(node.name for node in topology.nodes if node.service < 0)}
     for family in (0, 1):
         for node, pair in zip(instances, addresses, strict=True):
             if pair[family]:
@@ -72,7 +72,10 @@ def lines(topology: Topology, *, hops: bool) -> Iterator[str]:
     """With `hops` bridges answer in this run."""
     yield from _LOCAL
     nodes = [addressed(topology, node) for node in topology.nodes]
-    yield from entries(topology, [(node.ipv4, node.ipv6) for node in nodes if node.service >= 0])
+    yield from entries(topology, [(node.ipv4, node.ipv6) for node in nodes if node.is_instance])
+    for node in nodes:
+        if node.owner >= 0:
+            yield from (f"{one} {node.name}" for one in (node.ipv4, node.ipv6) if one)
     for node in nodes:
         if hops and node.service < 0:
             yield from (f"{address} {node.name}" for address in (node.ipv4, node.ipv6) if address)

@@ -1,4 +1,7 @@
-"""Gives an instance its addresses: loopback up, eth0 with IPv4 and IPv6, up, and routes to groups.
+"""Gives an instance its addresses: loopback up, each interface with IPv4 and IPv6, up, and routes.
+
+Of several interfaces the first has what no address or device is chosen for. What comes from an
+address of another one leaves by that one: it has a table of its own, and a rule for its addresses.
 
 Runs over a netlink socket that the instance's PID 1 opened in its own network namespace, so no
 thread here ever changes namespaces. All of it is sent in one go (runtime.system.netlink).
@@ -10,11 +13,12 @@ import errno
 import fcntl
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_interface
 
 from runtime.errors import RunError
-from runtime.system import netlink
+from runtime.system import netlink, rtnetlink
 from runtime.system.interface import INTERFACE, IPV4_PREFIX, IPV6_PREFIX
 from runtime.system.netlink import (
     QUIET,
@@ -24,6 +28,7 @@ from runtime.system.netlink import (
     link,
     loopback_up,
     route,
+    rule,
 )
 
 _SIOCGIFINDEX = 0x8933
@@ -36,10 +41,16 @@ class Addresses:
     ipv4: str
     ipv6: str
     groups: bool = False  # its network carries multicast and broadcast
+    interface: str = INTERFACE
+    number: int = 0  # of the interface in the instance
 
 
 # Without a default route those of IPv4 have none. IPv6 has a route to groups by itself.
 _GROUPS = (("224.0.0.0", 4), ("255.255.255.255", 32))
+
+
+_FIRST_TABLE = 1000  # of eth1
+_FIRST_METRIC = 1024  # of the route by eth1, behind those of eth0 (0, in IPv6 256)
 
 
 def _interface_index(connection: socket.socket, name: str) -> int:
@@ -49,41 +60,62 @@ def _interface_index(connection: socket.socket, name: str) -> int:
 
 
 def _requests(index: int, addresses: Addresses) -> list[NetlinkRequest]:
+    device, number = addresses.interface, addresses.number
     wanted = ((addresses.ipv4, IPV4_PREFIX), (addresses.ipv6, IPV6_PREFIX))
+    metric = _FIRST_METRIC + number if number else 0
     return [
-        loopback_up(),
-        NetlinkRequest(f"silence {INTERFACE} (IPv6)", link(index, QUIET)),
+        NetlinkRequest(f"silence {device} (IPv6)", link(index, QUIET)),
         *(
-            NetlinkRequest(f"add {one} to {INTERFACE}", address(index, one, prefix))
+            NetlinkRequest(f"add {one} to {device}", address(index, one, prefix, metric))
             for one, prefix in wanted
             if one
         ),
-        NetlinkRequest(f"bring {INTERFACE} up", link(index, up=True)),
-        *(
-            NetlinkRequest(f"add a route to {one} to {INTERFACE}", route(index, one, prefix))
-            for one, prefix in _GROUPS
-            if addresses.groups and addresses.ipv4
-        ),
+        NetlinkRequest(f"bring {device} up", link(index, up=True)),
+        *(_own_routes(index, addresses) if number else _groups(index, addresses)),
     ]
+
+
+def _groups(
+    index: int, addresses: Addresses, table: int = rtnetlink.MAIN_TABLE
+) -> Iterator[NetlinkRequest]:
+    for one, prefix in _GROUPS if addresses.groups and addresses.ipv4 else ():
+        what = f"add a route to {one} to {addresses.interface}"
+        yield NetlinkRequest(what, route(index, one, prefix, table))
+
+
+def _own_routes(index: int, addresses: Addresses) -> Iterator[NetlinkRequest]:
+    """Of an interface after the first: whatever comes from its addresses leaves by it."""
+    table = _FIRST_TABLE + addresses.number - 1
+    for one, prefix in ((addresses.ipv4, IPV4_PREFIX), (addresses.ipv6, IPV6_PREFIX)):
+        if one:
+            network = str(ip_interface(f"{one}/{prefix}").network.network_address)
+            what = f"add a route to {network}/{prefix} to {addresses.interface}"
+            yield NetlinkRequest(what, route(index, network, prefix, table))
+            yield NetlinkRequest(f"add a rule for what comes from {one}", rule(one, table))
+    yield from _groups(index, addresses, table)
 
 
 def configure(
     connection: socket.socket,
     instance: str,
-    addresses: Addresses,
+    interfaces: Sequence[Addresses],
     more: Sequence[NetlinkRequest] = (),
 ) -> None:
     """`more` is asked for at the end.
 
     Raises RunError naming the step, the instance and the kernel's words. May block.
     """
+    device = INTERFACE
     try:
         netlink.prepare(connection)
-        index = _interface_index(connection, INTERFACE)
-        refusals = netlink.exchange(connection, [*_requests(index, addresses), *more])
+        requests = [loopback_up()]
+        for one in interfaces:
+            device = one.interface
+            requests += _requests(_interface_index(connection, device), one)
+        refusals = netlink.exchange(connection, [*requests, *more])
     except OSError as error:
         raise RunError(
-            f"cannot configure {INTERFACE} of {instance}: {error.strerror or error}"
+            f"cannot configure {device} of {instance}: {error.strerror or error}"
         ) from error
     if refusals:
         raise _refusal(refusals[0], instance)

@@ -69,15 +69,24 @@ def loopback_up() -> NetlinkRequest:
     return NetlinkRequest("bring the loopback up", link(_LOOPBACK_INDEX, up=True))
 
 
-def address(index: int, text: str, prefix: int) -> bytes:
-    """RTM_NEWADDR. Without duplicate detection: an IPv6 address is usable at once."""
-    attributes = [("IFA_LOCAL", text), ("IFA_ADDRESS", text), ("IFA_FLAGS", _NODAD)]
+def address(index: int, text: str, prefix: int, metric: int = 0) -> bytes:
+    """RTM_NEWADDR. Without duplicate detection: an IPv6 address is usable at once. `metric` of the
+    route to its network; 0: the kernel's own."""
+    attributes: list[tuple[str, object]] = [("IFA_LOCAL", text), ("IFA_ADDRESS", text)]
+    attributes.append(("IFA_FLAGS", _NODAD))
+    if metric:
+        attributes.append(("IFA_RT_PRIORITY", metric))
     return rtnetlink.address(_NEW, index, text, prefix, attributes)
 
 
-def route(index: int, text: str, prefix: int) -> bytes:
+def route(index: int, text: str, prefix: int, table: int = rtnetlink.MAIN_TABLE) -> bytes:
     """RTM_NEWROUTE: what is for this network leaves by this device."""
-    return rtnetlink.route(_NEW, text, prefix, [("RTA_DST", text), ("RTA_OIF", index)])
+    return rtnetlink.route(_NEW, text, prefix, table, [("RTA_DST", text), ("RTA_OIF", index)])
+
+
+def rule(source: str, table: int) -> bytes:
+    """RTM_NEWRULE: what comes from this address goes by this table first."""
+    return rtnetlink.rule(_NEW, source, table)
 
 
 def neighbour(index: int, text: str, mac: str) -> bytes:

@@ -16,6 +16,7 @@ Attributes = Sequence[tuple[str, Any]]
 
 # linux/rtnetlink.h, linux/netlink.h, linux/if.h
 RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 20, 24, 28
+RTM_NEWRULE = 32
 NLM_F_REQUEST, NLM_F_ACK = 0x1, 0x4
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE, NLM_F_DUMP = 0x100, 0x200, 0x400, 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -26,7 +27,11 @@ _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBi")
 _NEIGHBOUR = struct.Struct("=B3xiHBB")
 _ROUTE = struct.Struct("=BBBBBBBBI")
-_MAIN_TABLE, _STATIC, _ON_LINK, _UNICAST = 254, 4, 253, 1  # RT_TABLE_, RTPROT_, RT_SCOPE_, RTN_
+MAIN_TABLE = 254
+_NO_TABLE = 0  # RT_TABLE_UNSPEC: an attribute has it, where there is room for all numbers
+_STATIC, _ON_LINK, _UNICAST = 4, 253, 1  # RTPROT_, RT_SCOPE_, RTN_
+_RULE = struct.Struct("=BBBBBBBBI")
+_TO_TABLE = 1  # FR_ACT_TO_TBL
 _ATTRIBUTE = struct.Struct("=HH")
 _SEQUENCE = 1  # of the only request that waits for an answer
 _RECEIVE_BYTES = 1 << 18  # of a part of a dump
@@ -94,8 +99,12 @@ _TABLE: dict[str, tuple[int, Callable[[Any], bytes]]] = {
     "IFA_ADDRESS": (1, _ip),
     "IFA_LOCAL": (2, _ip),
     "IFA_FLAGS": (8, _u32),
+    "IFA_RT_PRIORITY": (9, _u32),
+    "FRA_SRC": (2, _ip),
     "RTA_DST": (1, _ip),
     "RTA_OIF": (4, _u32),
+    "RTA_TABLE": (15, _u32),
+    "FRA_TABLE": (15, _u32),
     "NDA_DST": (1, _ip),
     "NDA_LLADDR": (2, _mac),
 }
@@ -132,11 +141,20 @@ def neighbour(
     return message(RTM_NEWNEIGH, flags, head + attributes(found))
 
 
-def route(flags: int, ip: str, prefix: int, found: Attributes) -> bytes:
-    """RTM_NEWROUTE of the main table, to what is on the link itself. Acknowledged."""
-    place = (_MAIN_TABLE, _STATIC, _ON_LINK, _UNICAST)
+def route(flags: int, ip: str, prefix: int, table: int, found: Attributes) -> bytes:
+    """RTM_NEWROUTE, to what is on the link itself. Acknowledged."""
+    place = (_NO_TABLE, _STATIC, _ON_LINK, _UNICAST)
     head = _ROUTE.pack(family(ip), prefix, 0, 0, *place, 0)
+    found = [*found, ("RTA_TABLE", table)]
     return message(RTM_NEWROUTE, NLM_F_ACK | flags, head + attributes(found))
+
+
+def rule(flags: int, source: str, table: int) -> bytes:
+    """RTM_NEWRULE: what comes from this address goes by that table first. Acknowledged."""
+    length = 8 * len(_ip(source))
+    head = _RULE.pack(family(source), 0, length, 0, _NO_TABLE, 0, 0, _TO_TABLE, 0)
+    found = [("FRA_SRC", source), ("FRA_TABLE", table)]
+    return message(RTM_NEWRULE, NLM_F_ACK | flags, head + attributes(found))
 
 
 def dump(

@@ -403,6 +403,13 @@ WARNINGS = (
         "link x--y latency=9ms",
     ),
     Code(
+        "TS0963",
+        "interfaces of one link",
+        "With `interfaces` an instance has a device for each of its links: eth0, eth1 and so on. "
+        "With one link, or none, it has eth0 as always.",
+        "service a interfaces\nbridge s1\nlink a--s1",
+    ),
+    Code(
         "TS0926",
         "a limit for one way only",
         "`up=` alone leaves the way back unlimited, and `down=` the way there. `up=10Mb symmetric` "

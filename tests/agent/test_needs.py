@@ -39,7 +39,7 @@ def expected(plan: Plan, state: NetworkState, own: Iterable[int]) -> dict[tuple[
     paths, names = Paths(state), [node.name for node in plan.topology.nodes]
     wanted: dict[tuple[int, int], object] = {}
     for src in own:
-        for dst in range(plan.core.instances):
+        for dst in range(plan.core.endpoints):
             found = paths.path(src, dst) if src != dst else None
             if found is None or not found.reachable:
                 continue
@@ -61,7 +61,7 @@ def expected(plan: Plan, state: NetworkState, own: Iterable[int]) -> dict[tuple[
 
 def told_for(plan: Plan) -> Told:
     told = Told()
-    nodes = plan.topology.nodes[: plan.core.instances]
+    nodes = plan.topology.nodes[: plan.core.endpoints]
     told.take(dialect.node_line(index, node.ipv4, node.ipv6) for index, node in enumerate(nodes))
     return told
 
@@ -102,7 +102,7 @@ def follow(plan: Plan, own: Sequence[int], options: RunOptions) -> int:
 @pytest.mark.parametrize("name", NAMES)
 def test_examples(name: str) -> None:
     plan = compile_source((EXAMPLES / f"{name}.tdl").read_bytes(), filename=name, seed=None).plan
-    everybody = range(plan.core.instances)
+    everybody = range(plan.core.endpoints)
     assert follow(plan, everybody, RunOptions()) == len(plan.epochs)
     for host in range(3):
         follow(plan, everybody[host::3], RunOptions())
@@ -116,7 +116,7 @@ def plan_of(case: Case) -> Plan:
 @given(networks(services=5, bridges=8, length=15), st.integers(0, 2**32))
 def test_random_plans(case: Case, seed: int) -> None:
     plan, rnd = plan_of(case), random.Random(seed)
-    everybody = range(plan.core.instances)
+    everybody = range(plan.core.endpoints)
     own = sorted(rnd.sample(everybody, rnd.randint(0, len(everybody))))
     start = rnd.choice([0, 0, SECOND, 3 * SECOND])
     follow(plan, own, RunOptions(start_at_ns=min(start, plan.end_ns)))
@@ -127,7 +127,7 @@ def test_random_plans(case: Case, seed: int) -> None:
 def test_beginning_in_the_middle_after_somebody_else(case: Case, seed: int) -> None:
     """Whatever the datapath was told before, all is as it should be afterwards."""
     plan, rnd = plan_of(case), random.Random(seed)
-    own = range(plan.core.instances)
+    own = range(plan.core.endpoints)
     schedule = Schedule(plan, RunOptions())
     told = told_for(plan)
     before, first = sorted(rnd.choices(range(len(schedule.steps)), k=2))
@@ -149,7 +149,7 @@ def test_beginning_in_the_middle_after_somebody_else(case: Case, seed: int) -> N
 @given(networks(services=4, bridges=5, length=10), st.integers(0, 2**32))
 def test_all_about_some_nodes(case: Case, seed: int) -> None:
     plan, rnd = plan_of(case), random.Random(seed)
-    everybody = range(plan.core.instances)
+    everybody = range(plan.core.endpoints)
     own = sorted(rnd.sample(everybody, rnd.randint(0, len(everybody))))
     some = rnd.sample(everybody, rnd.randint(0, len(everybody)))
     needs = PathUpdates(plan, Schedule(plan, RunOptions()), own)
@@ -252,8 +252,8 @@ def test_a_view_says_what_the_plan_says(case: Case) -> None:
     state = plan.state_at(plan.end_ns)
     view = PlanView(state)
     assert view.epoch == state.epoch
-    for src in range(plan.core.instances):
-        for dst in range(plan.core.instances):
+    for src in range(plan.core.endpoints):
+        for dst in range(plan.core.endpoints):
             if src == dst:
                 continue
             found, seen = path(state, src, dst), view.path(src, dst)

@@ -49,6 +49,7 @@ class FakeIncarnation:
 
     def __init__(self, port: int) -> None:
         self.port = port
+        self.further: Mapping[int, int] = {}
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.pid = 0
 

@@ -154,8 +154,8 @@ def use(files: dict[str, bytes], original: dict[str, bytes]) -> None:
 def use_answers(plan: Plan, original: Plan) -> None:
     """What explain and diff do."""
     history = History(plan)
-    for src in range(min(plan.core.instances, 3)):
-        for dst in range(plan.core.instances):
+    for src in range(min(plan.core.endpoints, 3)):
+        for dst in range(plan.core.endpoints):
             if src != dst:
                 story(history, src, dst, plan.end_ns)
     if plan.events:
@@ -177,8 +177,8 @@ def use_manifests(files: dict[str, bytes]) -> None:
 
 def use_paths(state: NetworkState | SparseState) -> None:
     paths = Paths(state)
-    for src in range(state.core.instances):
-        for dst in range(state.core.instances):
+    for src in range(state.core.endpoints):
+        for dst in range(state.core.endpoints):
             if src != dst:
                 paths.path(src, dst)
 

@@ -63,7 +63,7 @@ def test_every_node_knows_the_next_link(case: Case) -> None:
     state, network = plan.state_at(at_ns), Network(topology, events, at_ns)
     names = [node.name for node in topology.nodes]
     for node, name in enumerate(names):
-        for dest in range(plan.core.instances):
+        for dest in range(plan.core.endpoints):
             route = network.route(name, names[dest]) if node != dest else None
             if route is not None:
                 [number] = state.next_links(node, dest)

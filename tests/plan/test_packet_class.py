@@ -54,5 +54,5 @@ def test_what_is_no_text_of_one(text: str) -> None:
 
 def test_the_engine_is_told_numbers() -> None:
     text = "tcp:80;from:a.0;to:b-c.12;loss:1"
-    assert numbered(text, {"a.0": 0, "b-c.12": 7}) == "tcp:80;from:0;to:7;loss:1"
+    assert numbered(text, {"a.0": [0], "b-c.12": [7, 9]}) == "tcp:80;from:0;to:7;to:9;loss:1"
     assert numbered("", {}) == ""

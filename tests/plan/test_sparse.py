@@ -132,7 +132,7 @@ def ask(state: SparseState) -> None:
     assert set(state.nodes) <= {"up", "cut", "down"}
     assert all(link.rate_bps >= 0 for link in state.links)
     paths = Paths(state)
-    members = range(state.core.instances)
+    members = range(state.core.endpoints)
     assert all(paths.path(src, dst).src == src for src in members for dst in members if src != dst)
 
 

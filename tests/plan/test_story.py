@@ -32,7 +32,7 @@ def outcome(state: NetworkState, paths: Paths, src: int, dst: int) -> tuple[obje
 
 
 def pairs_of(plan: Plan) -> list[tuple[int, int]]:
-    everyone = range(plan.core.instances)
+    everyone = range(plan.core.endpoints)
     return [(src, dst) for src in everyone for dst in everyone if src < dst][:6]
 
 
@@ -145,7 +145,7 @@ def _check_since(plan: Plan, told: Direction, until: int) -> None:
 @settings(deadline=None, max_examples=40)
 def test_effects_are_the_pairs_that_change(network: tuple[Topology, tuple[Event, ...]]) -> None:
     plan = plan_of(*network)
-    count = plan.core.instances
+    count = plan.core.endpoints
     for event in plan.events[-6:]:
         index = next(e.index for e in plan.epochs if e.first_seq <= event.seq < e.last_seq)
         after = Paths(plan.state_at(plan.epochs[index].at_ns))

@@ -90,6 +90,24 @@ def test_few_instances_have_all_their_pairs_probed() -> None:
     assert len({(way.src, way.dst) for way in ways}) == len(ways) == of == 14 * 13
 
 
+def test_interfaces_are_probed_and_what_an_instance_sends_itself_is_not() -> None:
+    text = (
+        "service a img=x interfaces\nservice b img=x replicas={}\nbridges s1 s2 s3\n"
+        "link a--s1 latency=1\nlink a--s2 latency=2\nlink s1--s3\nlink s2--s3\nlink b--s3\n"
+        "at 0s a join\nat 0s b join\nat 1s quit\n"
+    )
+    _, ways, of = chosen(text.format(1))
+    assert {(way.src, way.dst) for way in ways} == {(0, 1), (1, 0), (2, 1), (1, 2)}
+    assert of == len(ways)
+    plan, sampled, of = chosen(text.format(30), most=40)
+    assert of == 30 * 29 + 2 * 30 * 2
+    assert len(sampled) == 40
+    nodes = plan.topology.nodes
+    for way in sampled:
+        assert nodes[way.src].owner != way.dst and nodes[way.dst].owner != way.src
+    assert {0, 31} <= {end for way in sampled for end in (way.src, way.dst)}
+
+
 def test_who_never_reaches_another_is_not_probed() -> None:
     _, ways, of = chosen(
         "service a img=x\nservice b img=x\nservice c img=x\nbridges s1 s2\n"

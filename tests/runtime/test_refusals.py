@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from compiler.plan.types import Node
 from runtime.backend.local import portpolicy
 from runtime.backend.local.portwatch import gone
 from runtime.backend.missing import Missing
@@ -77,9 +78,13 @@ class Occupant:
 def test_what_one_engine_tells_of_a_port_is_counted_and_told_once() -> None:
     told: list[str] = []
     refusals, engine = Refusals(told.append), Engine()
+    nodes = [Node("a.0", 0, "10.77.0.1", "fd77:7473::1", ())]
+
+    def gone(name: str, device: str) -> None:
+        told.append(f"{name}: {device}")
 
     async def play() -> None:
-        ports = EnginePorts(engine, "auto", ["a.0"], refusals, told.append)  # type: ignore[arg-type]
+        ports = EnginePorts(engine, "auto", nodes, refusals, gone)  # type: ignore[arg-type]
         await ports.attach(Occupant(), 0)
         for engine.rows in ([b"0 0 0 3"], [b"0 2 0 3"], [b"0 2 0 8", b"9 1 0 1"]):
             await ports.look()

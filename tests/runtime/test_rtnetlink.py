@@ -13,7 +13,9 @@ from pyroute2.netlink.rtnl import (
     RTM_NEWLINK,
     RTM_NEWNEIGH,
     RTM_NEWROUTE,
+    RTM_NEWRULE,
 )
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import IFF_NOARP, IFF_UP, ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
@@ -115,13 +117,28 @@ def test_routes() -> None:
         rtmsg,
         RTM_NEWROUTE,
         NEW,
-        [("RTA_DST", "224.0.0.0"), ("RTA_OIF", 7)],
+        [("RTA_DST", "224.0.0.0"), ("RTA_OIF", 7), ("RTA_TABLE", 254)],
         family=socket.AF_INET,
         dst_len=4,
-        table=254,
         proto=4,
         scope=253,
         type=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "family", "bits"),
+    [("10.77.0.3", socket.AF_INET, 32), ("fd77:7473::3", socket.AF_INET6, 128)],
+)
+def test_rules(source: str, family: int, bits: int) -> None:
+    assert netlink.rule(source, 1000) == theirs(
+        fibmsg,
+        RTM_NEWRULE,
+        NEW,
+        [("FRA_SRC", source), ("FRA_TABLE", 1000)],
+        family=family,
+        src_len=bits,
+        action=1,
     )
 
 

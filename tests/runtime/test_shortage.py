@@ -236,7 +236,7 @@ def test_an_instance_that_is_killed_at_set_up_is_told(tmp_path: Path) -> None:
             try:
                 maker = Maker(made, Refusing())  # type: ignore[arg-type]
                 with pytest.raises(RunError) as refusal:
-                    await maker.make(0, Node("a.0", 0, "10.77.0.1", "fd77:7473::1", ()))
+                    await maker.make({0: Node("a.0", 0, "10.77.0.1", "fd77:7473::1", ())})
                 assert refusal.value.message == (
                     "instance a.0 died while it was being set up: "
                     "pktd refused `open`: No such file or directory"

@@ -17,6 +17,7 @@ from tdl.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
     EXPECTATIONS,
+    INTERFACES,
     NETWORKS,
     OPERATORS,
     PATH_WORDS,
@@ -128,6 +129,7 @@ services = st.builds(
     expect=st.none() | st.sampled_from(EXPECTATIONS),
     keep=st.none() | st.booleans(),
     options=options.map(_options),
+    interfaces=st.none() | st.just(ast.Name(INTERFACES, NOWHERE)),
 )
 
 

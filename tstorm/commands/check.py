@@ -84,7 +84,7 @@ def _summary(found: Compilation) -> str:
     topology = found.topology
     counts = {
         "service": len(topology.services),
-        "instance": sum(node.service >= 0 for node in topology.nodes),
+        "instance": sum(node.is_instance for node in topology.nodes),
         "link": len(topology.links) // 2,
         "event": len(found.events),
     }

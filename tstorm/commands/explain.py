@@ -130,6 +130,7 @@ def _path(
 ) -> None:
     from compiler.analysis.history import History
     from compiler.analysis.path_explanation import story
+    from compiler.plan.types import owner_of
     from tstorm import pathtext
     from tstorm.instance_names import one_instance
     from tstorm.notes import Statements
@@ -139,8 +140,9 @@ def _path(
         one_instance(topology.services, topology.nodes, name, option)
         for name, option in zip(ends, ("--from", "--to"), strict=True)
     )
-    if first == second:
-        name = topology.nodes[first].name
+    owner = owner_of(topology.nodes, first)
+    if owner == owner_of(topology.nodes, second):
+        name = topology.nodes[owner].name
         raise click.BadParameter(f"'{name}' has no path to itself.", param_hint="'--to'")
     if at_ns is not None and at_ns > plan.end_ns:
         message = f"the experiment ends at {units.duration(plan.end_ns)}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from tstorm.options.shared import params, seed, source, table_or_json
 if TYPE_CHECKING:
     from compiler.plan.paths.path import PathProperties
     from compiler.plan.reader import Plan
-    from compiler.plan.sparse import SparseState
+    from compiler.plan.sparse import Outline, SparseState
     from compiler.plan.types import Link, Node
 
 
@@ -26,8 +26,17 @@ MOST_EQUAL = 64  # paths between two instances that are listed
 FEW = 1000  # pairs that are composed one by one, without reading the rest of the plan
 
 
-def _named(members: Mapping[str, range], name: str | None, option: str) -> range:
-    """The nodes that `name` (an instance, a service, or nothing = all) stands for."""
+def _named(topology: Outline, name: str | None, option: str) -> list[int]:
+    """The end points that `name` (an instance or a service, an interface, or nothing = all) stands
+    for: those of an instance are all its interfaces."""
+    for node in topology.owners:
+        if topology.nodes[node].name == name:
+            return [node]
+    found = _instances(topology.members, name, option)
+    return [*found, *(node for node, owner in topology.owners.items() if owner in found)]
+
+
+def _instances(members: Mapping[str, range], name: str | None, option: str) -> range:
     if name is None:
         return range(sum(map(len, members.values())))
     if name in members:
@@ -42,7 +51,7 @@ def _named(members: Mapping[str, range], name: str | None, option: str) -> range
     raise unknown(name, known, option)
 
 
-def _joined(states: Sequence[str], wanted: range, name: str | None) -> list[int]:
+def _joined(states: Sequence[str], wanted: Iterable[int], name: str | None) -> list[int]:
     """Those of `wanted` that are joined. Says so when what was named is not."""
     found = [node for node in wanted if states[node] != "down"]
     if name is not None and not found:
@@ -53,7 +62,22 @@ def _joined(states: Sequence[str], wanted: range, name: str | None) -> list[int]
 def _paths(
     plan: Plan, state: SparseState, starts: Sequence[int], ends: Sequence[int]
 ) -> Iterator[PathProperties]:
-    """All pairs of different ones, by start and end."""
+    """All pairs of different instances, by start and end."""
+    owners = state.topology.owners
+    if owners:
+        found = _any_paths(plan, state, starts, ends)
+        return (one for one in found if not _is_own(owners, one.src, one.dst))
+    return _any_paths(plan, state, starts, ends)
+
+
+def _is_own(owners: Mapping[int, int], src: int, dst: int) -> bool:
+    """What an instance sends to itself does not leave it, whatever the interface."""
+    return owners.get(src, src) == owners.get(dst, dst)
+
+
+def _any_paths(
+    plan: Plan, state: SparseState, starts: Sequence[int], ends: Sequence[int]
+) -> Iterator[PathProperties]:
     if len(starts) * len(ends) <= FEW:
         from compiler.plan.paths.path import Paths
 
@@ -71,8 +95,8 @@ def _equal(
     they are too many."""
     from compiler.plan.paths.path import Paths
 
-    paths = Paths(state)
-    for src, dst in ((a, b) for a in starts for b in ends if a != b):
+    paths, owners = Paths(state), state.topology.owners
+    for src, dst in ((a, b) for a in starts for b in ends if not _is_own(owners, a, b)):
         count, found = paths.equal(src, dst, MOST_EQUAL)
         if count > len(found):
             names = (state.topology.nodes[node].name for node in (src, dst))
@@ -195,6 +219,8 @@ def command(
     T is a duration of the language (90s, 1h30m), or 0s without --at; events at T are included. A
     row is one direction; RTT adds the way back. Rates count bits at layer 3.
 
+    Of an instance with `interfaces` there are rows for each of them.
+
     With `routing ecmp` there is a row for each of the equal paths, with its share of the flows;
     tstorm explain --flow says which of them a flow takes.
 
@@ -213,12 +239,12 @@ def command(
             plan = load_plan(source, seed, params)
             state = plan.sparse_at(at_ns or 0)
         topology = state.topology
-        everyone = _named(topology.members, None, "")
+        everyone = _instances(topology.members, None, "")
         if at_ns is None:
             joined = f"{len(_joined(state.nodes, everyone, None))} of {len(everyone)}"
             output.note(f"note: at 0s, when {joined} instances are joined; --at T is another time")
-        sources = _named(topology.members, src, "--from")
-        targets = _named(topology.members, dst, "--to")
+        sources = _named(topology, src, "--from")
+        targets = _named(topology, dst, "--to")
         if (at_ns or 0) > plan.end_ns:
             output.note(f"note: the experiment ends at {units.duration(plan.end_ns)}")
         starts = _joined(state.nodes, sources, src)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from compiler.plan.types import end_names
 from runtime.rundir.sample_reader import LINKS
 from tstorm.plotting import canvas, marks, time_panels
 from tstorm.plotting.pair_picture import Drawn
@@ -42,7 +43,7 @@ def draw(what: Subject, link: int, suffix: str) -> Drawn:
             _queues(axes[1], names, rows, [links[way].state.neck for way in ways])
             _drops(axes[2], names, rows, (begin_ns, end_ns))
         one = links[link]
-        ends = {what.plan.topology.nodes[node].name for node in (one.src, one.dst)}
+        ends = set(end_names(what.plan.topology.nodes, one))
         missing = time_panels.mark(axes, marks.of(what.plan, ends | set(names), end_ns))
         if missing:
             notes.append(f"{missing} events are marked without their text: there is no room")

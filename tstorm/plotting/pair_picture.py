@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.plan.types import end_names
 from runtime.certify.planned_paths import Planned, PlannedStretch
 from runtime.errors import RunError
 from runtime.probing import probe_record
@@ -166,7 +167,7 @@ def _targets(what: Subject, found: Sequence[PlannedStretch], names: Sequence[str
         for way in (stretch.there, stretch.back):
             for link in way.links if way else ():
                 one = topology.links[link]
-                targets |= {one.name, topology.nodes[one.src].name, topology.nodes[one.dst].name}
+                targets |= {one.name, *end_names(topology.nodes, one)}
     bridges = {node.name for node in topology.nodes if node.service < 0}
     targets &= bridges | set(names) | {link.name for link in topology.links}
     if not targets:

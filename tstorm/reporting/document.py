@@ -78,7 +78,7 @@ def _programs(facts: RunFacts, events: Iterable[Mapping[str, Any]]) -> list[dict
     found: dict[str, dict[str, Any]] = {
         node.name: {"instance": node.name, "starts": 0, "ends": [], "failures": []}
         for node in topology.nodes
-        if node.service >= 0
+        if node.is_instance
     }
     for event in events:
         one = found.get(event.get("target", ""))

@@ -51,7 +51,7 @@ class Collapse:
         self._library = tsroutes.library()
         self._state: NetworkState | None = None  # whose links C knows
         self._request: object = None  # for whom C holds a block
-        anchors = core.anchor[: core.instances]
+        anchors = core.anchor[: core.endpoints]
         self._rows = [core.row_of[anchor] for anchor in anchors]
         self._columns = [core.column_of[anchor] for anchor in anchors]
         self._handle = self._library.tsroutes_paths_new(*core.shape(topology))
@@ -66,7 +66,7 @@ class Collapse:
 
         Raises PlanError if the routes of the state are wrong (docs/plan.md, composing a path).
         """
-        wanted = array("I", range(self.core.instances) if dests is None else dests)
+        wanted = array("I", range(self.core.endpoints) if dests is None else dests)
         columns = array("I", sorted({self._columns[dest] for dest in wanted}))
         paths = Paths(state)
         for block in self._blocks(sources, len(columns)):

@@ -71,8 +71,8 @@ def _by_row(core: Core, delta: RouteDelta) -> dict[int, dict[int, list[int]]]:
 def _fixed(core: Core) -> dict[int, dict[Links, Ranges]]:
     """node -> its access link -> destinations."""
     found: dict[int, dict[Links, Ranges]] = {}
-    last = core.instances - 1
-    for instance in range(core.instances):
+    last = core.endpoints - 1
+    for instance in range(core.endpoints):
         out, back = core.access_out[instance], core.access_in[instance]
         if out == NO_LINK:
             continue

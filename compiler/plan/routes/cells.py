@@ -92,6 +92,6 @@ class CellReader:
             self._place.fail(f"column {column} leads away from its destination")
         for link in core.leads(row, value):
             end = self._ends[link]
-            if end < core.instances and end != anchor:
+            if end < core.endpoints and end != anchor:
                 self._place.fail(f"row {row} leads through an instance")
         return value

@@ -27,6 +27,8 @@ Group = tuple[int, tuple[int, ...]]  # a row, and which of its links: as the tab
 class Core:
     """Rows, columns and link numbers of the routing table of one topology.
 
+    endpoints  how many of the nodes are: instances and their further interfaces, which come first;
+               below, "instances" are all of these
     rows       core nodes, by node index
     row_of     node -> row, -1 behind an anchor
     columns    anchors of instances, by node index
@@ -48,36 +50,36 @@ class Core:
         "behind",
         "column_of",
         "columns",
+        "endpoints",
         "groups",
-        "instances",
         "out",
         "row_of",
         "rows",
     )
 
     def __init__(self, topology: Topology) -> None:
-        instances = sum(node.service >= 0 for node in topology.nodes)
+        endpoints = sum(node.service >= 0 for node in topology.nodes)
         sources = [link.src for link in topology.links]
         ends = [link.dst for link in topology.links]
-        self._build(len(topology.nodes), instances, sources, ends)
+        self._build(len(topology.nodes), endpoints, sources, ends)
 
     @classmethod
     def of_ends(
-        cls, nodes: int, instances: int, sources: Sequence[int], ends: Sequence[int]
+        cls, nodes: int, endpoints: int, sources: Sequence[int], ends: Sequence[int]
     ) -> Core:
-        """From the bare numbers: of nodes, of instances among them, and both ends of each link."""
+        """From the bare numbers: of nodes, of end points among them, and both ends of each link."""
         core = cls.__new__(cls)
-        core._build(nodes, instances, sources, ends)
+        core._build(nodes, endpoints, sources, ends)
         return core
 
     def _build(
-        self, nodes: int, instances: int, sources: Sequence[int], ends: Sequence[int]
+        self, nodes: int, endpoints: int, sources: Sequence[int], ends: Sequence[int]
     ) -> None:
-        self.instances = instances
+        self.endpoints = endpoints
         self._find_anchors(nodes, sources, ends)
         self.rows = [i for i in range(nodes) if self.access_out[i] == NO_LINK]
         self.row_of = _positions(self.rows, nodes)
-        self.columns = sorted({self.anchor[i] for i in range(self.instances)})
+        self.columns = sorted({self.anchor[i] for i in range(self.endpoints)})
         self.column_of = _positions(self.columns, nodes)
         if self.cells > MAX_CELLS:
             raise PlanError(
@@ -87,7 +89,7 @@ class Core:
                 "give services one link to a bridge each",
             )
         self.behind: list[list[int]] = [[] for _ in self.columns]
-        for instance in range(self.instances):
+        for instance in range(self.endpoints):
             self.behind[self.column_of[self.anchor[instance]]].append(instance)
         self.out: list[list[int]] = [[] for _ in self.rows]
         row_of = self.row_of
@@ -106,11 +108,11 @@ class Core:
         self.anchor = list(range(nodes))
         self.access_out = [NO_LINK] * nodes
         self.access_in = [NO_LINK] * nodes
-        for node in range(self.instances):
+        for node in range(self.endpoints):
             if degree[node] != 1:
                 continue
             far = ends[last[node]]
-            if far >= self.instances:
+            if far >= self.endpoints:
                 self.anchor[node] = far
                 self.access_out[node] = last[node]
                 self.access_in[node] = last[node] ^ 1  # the two directions are neighbours
@@ -143,13 +145,13 @@ class Core:
     def shape(self, topology: Topology) -> tuple[int | array[int], ...]:
         """What C wants to know of a network whose paths are followed: the arguments of
         tsroutes_paths_new (tcal_c/routes/tsroutes.h)."""
-        row_of, places = self.row_of, range(self.instances)
+        row_of, places = self.row_of, range(self.endpoints)
         first, out = array("I", [0]), array("I")
         for links in self.out:
             out.extend(links)
             first.append(len(out))
         return (
-            *(len(self.rows), len(self.columns), len(topology.links), self.instances),
+            *(len(self.rows), len(self.columns), len(topology.links), self.endpoints),
             array("I", (row_of[anchor] for anchor in self.columns)),
             *(first, out),
             _or_nowhere(row_of[link.dst] for link in topology.links),

@@ -43,7 +43,7 @@ class Routes:
             len(core.rows),
             len(core.columns),
             len(order),
-            array("B", (node >= core.instances for node in core.rows)),
+            array("B", (node >= core.endpoints for node in core.rows)),
             array("I", (row_of[anchor] for anchor in core.columns)),
             array("I", (row for row, *_ in order)),
             array("I", (row_of[topology.links[link].dst] for *_, link, _ in order)),

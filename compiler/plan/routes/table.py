@@ -229,7 +229,7 @@ class RouteReader:
                 place.fail(f"row {row} has more groups than cells can tell apart")
             for one in groups:
                 ends = {self._topology.links[link].dst for link in one}
-                if len(ends) > 1 and min(ends) < core.instances:
+                if len(ends) > 1 and min(ends) < core.endpoints:
                     place.fail(f"a group of row {row} leads through an instance")
 
     def _to_instances(self, row: int) -> dict[int, int]:
@@ -237,7 +237,7 @@ class RouteReader:
         core = self._core
         first = ((value, core.leads(row, value)[0]) for value in range(1, core.values(row) + 1))
         ends = ((value, self._topology.links[link].dst) for value, link in first)
-        return {value: end for value, end in ends if end < core.instances}
+        return {value: end for value, end in ends if end < core.endpoints}
 
     def changes(self, epoch: int) -> RouteDelta:
         """What changed in this epoch; for epoch 0, all that is reachable."""

@@ -50,7 +50,7 @@ class Interest:
         """`placement` is the host of each node, -1 for bridges; `hosts` their number, if some may
         be without instances. `previous` is that of an epoch before, to save time."""
         self.epoch = state.epoch
-        self.instances = state.core.instances
+        self.instances = state.core.endpoints
         self.placement = tuple(placement[: self.instances])
         self.hosts = hosts or max(self.placement, default=-1) + 1
         self._table = state.table

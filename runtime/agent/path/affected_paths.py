@@ -36,7 +36,7 @@ class AffectedPaths:
         self._own = own
         self._far = [link.dst for link in state.topology.links]
         self._leaves_by = {core.access_out[i]: i for i in own if core.access_out[i] != NO_LINK}
-        instances = range(core.instances)
+        instances = range(core.endpoints)
         self._arrives_by = {core.access_in[i]: i for i in instances if core.access_in[i] != NO_LINK}
 
     def find(

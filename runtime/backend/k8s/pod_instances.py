@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,6 +48,11 @@ class PodIncarnation:
 
     port: int
     gone: asyncio.Future[None]
+
+    @property
+    def further(self) -> Mapping[int, int]:
+        """None: Kubernetes does not carry out `interfaces`."""
+        return {}
 
     @property
     def pid(self) -> int:

@@ -10,7 +10,7 @@ import asyncio
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -42,6 +42,7 @@ class LocalIncarnation:
 
     holder: Holder
     port: int
+    further: Mapping[int, int]
     order: asyncio.Future[int] | None = None  # of a start that waits for its gate
     stack: stacks.WatchedIncarnation | None = None
     furnished: bool = False  # it has around its program what it is to have
@@ -86,15 +87,16 @@ class Maker:
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
 
     async def make(
-        self, index: int, node: Node, furniture: bytes | None = None
+        self, endpoints: Mapping[int, Node], furniture: bytes | None = None
     ) -> LocalIncarnation:
-        """Namespaces, device, addresses, furniture if it is to have it now. Raises RunError and
-        leaves nothing behind."""
+        """Namespaces, devices, addresses, furniture if it is to have it now; the first end point is
+        the instance's own. Raises RunError and leaves nothing behind."""
+        node = next(iter(endpoints.values()))
         async with self._limit:
             hosts = self._hosts.get(node.name, "")
             holder = self._nursery.spawn(node.name, hostname(node.name), hosts)
             try:
-                port = await self._furnish(holder, index, node)
+                ports = await self._furnish(holder, node, endpoints)
                 await bring(holder, furniture)
             except (RunError, OSError) as error:
                 await asyncio.wait({holder.gone}, timeout=GONE_SECONDS)
@@ -102,7 +104,8 @@ class Maker:
             except BaseException:
                 holder.kill()
                 raise
-        return LocalIncarnation(holder, port)
+        (_, port), *further = ports.items()
+        return LocalIncarnation(holder, port, dict(further))
 
     def _explained(self, error: RunError | OSError, holder: Holder) -> RunError:
         """Whatever fails with an instance that is dead fails because it is dead."""
@@ -113,31 +116,45 @@ class Maker:
             return error if isinstance(error, RunError) else unexpected(error)
         return RunError(f"instance {holder.name} died while it was being set up: {reason}", KILLED)
 
-    async def _furnish(self, holder: Holder, index: int, node: Node) -> int:
+    async def _furnish(
+        self, holder: Holder, node: Node, endpoints: Mapping[int, Node]
+    ) -> Mapping[int, int]:
         try:
             netlink = await asyncio.wait_for(holder.ready, READY_SECONDS)
         except TimeoutError as error:
             raise RunError(
                 f"instance {node.name} was not ready in {READY_SECONDS:.0f} s"
             ) from error
+        ports: dict[int, int] = {}
         with netlink:
             if self._on_ready is not None:
                 self._on_ready(holder, node)
-            port = await self._ports.attach(holder, index)
             try:
-                wanted = addresses.Addresses(node.ipv4, node.ipv6, self._ports.groups)
+                for index in endpoints:
+                    ports[index] = await self._ports.attach(holder, index)
+                wanted = [
+                    addresses.Addresses(
+                        one.ipv4, one.ipv6, self._ports.groups, one.interface, number
+                    )
+                    for number, one in enumerate(endpoints.values())
+                ]
                 await process_limits.in_thread(
                     self._pool, addresses.configure, netlink, node.name, wanted, self._ports.more
                 )
-                await self._ports.furnished(holder, index, port)
+                for index, port in ports.items():
+                    await self._ports.furnished(holder, index, port)
             except BaseException:
-                self._ports.give_back(port)
+                self._give_back(ports.values())
                 raise
-        return port
+        return ports
+
+    def _give_back(self, ports: Iterable[int]) -> None:
+        for port in ports:
+            self._ports.give_back(port)
 
     def give_back(self, incarnation: LocalIncarnation) -> None:
-        """Its processes are dead: its port can go."""
-        self._ports.give_back(incarnation.port)
+        """Its processes are dead: its ports can go."""
+        self._give_back((incarnation.port, *incarnation.further.values()))
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -166,8 +183,7 @@ class LocalInstance:
 
     def __init__(
         self,
-        index: int,
-        node: Node,
+        endpoints: Mapping[int, Node],
         environment: Mapping[str, str],
         program: Program | None,
         maker: Maker,
@@ -178,10 +194,10 @@ class LocalInstance:
         furniture: Furniture = lambda _first: None,
         stack_watch: stacks.StackWatch | None = None,
     ) -> None:
-        self.index = index  # of the node in the topology
+        self._endpoints = endpoints  # by node in the topology, its own first
         self.commands: ServiceCommands | None = None
         self.runner: CommandRunner | None = None
-        self.node = node
+        self.node = node = next(iter(endpoints.values()))
         self.environment = environment
         self.name = node.name
         self.program = program
@@ -214,7 +230,7 @@ class LocalInstance:
 
     async def _make(self, *, first: bool) -> LocalIncarnation:
         furniture = self._furniture(True) if first else None
-        made = await self._maker.make(self.index, self.node, furniture)
+        made = await self._maker.make(self._endpoints, furniture)
         made.furnished = first
         return made
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service
+from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, interfaces
 from runtime.backend.base import Entrance, RunContext, RunNetwork
 from runtime.backend.instance import ProgramEnd
 from runtime.backend.local import (
@@ -152,10 +152,13 @@ class LocalBackend:
         """Those that are ever there, in the order of the topology."""
         given, directory, plan = self._given, self._context.directory, self._context.plan
         furnisher = self._furnisher()
-        for index, planned in enumerate(plan.topology.nodes):
-            if planned.service < 0 or planned.name not in wanted:
+        nodes, further = plan.topology.nodes, interfaces(plan.topology.nodes)
+        for index, planned in enumerate(nodes):
+            if not planned.is_instance or planned.name not in wanted:
                 continue
-            node = addressed(plan.topology, planned)
+            ends = (index, *further.get(index, ()))
+            endpoints = {end: addressed(plan.topology, nodes[end]) for end in ends}
+            node = endpoints[index]
             service = plan.topology.services[node.service]
             image = given.images.get(service.name)
             if image is None and service.image and not service.exec:
@@ -181,8 +184,7 @@ class LocalBackend:
             if program is not None:
                 program = replace(program, directory=Path(around.directory), owner=around.owner)
             instance = LocalInstance(
-                index,
-                node,
+                endpoints,
                 env,
                 program,
                 maker,

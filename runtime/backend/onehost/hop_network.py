@@ -25,7 +25,6 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, Step, first_moment
 from runtime.system import wallclock
-from runtime.system.interface import INTERFACE
 
 FAULTS_AFTER_NS = 3_000_000_000  # time 0; then there is something to tell the fault from
 _OF_LINK = "link"
@@ -71,19 +70,19 @@ class HopNetwork:
         self.pids = [process.process.pid]
         self.fault: RunError | None = None
         self.closed = self.engine.closed
-        names = [node.name for node in plan.topology.nodes]
-        self._numbers = {name: index for index, name in enumerate(names)}
+        nodes = plan.topology.nodes
+        self._numbers = staging.numbers(nodes)
         kind = context.options.ports
-        self.ports = EnginePorts(self.engine, kind, names, self._refusals, self._gone)
+        self.ports = EnginePorts(self.engine, kind, nodes, self._refusals, self._gone)
         self._watching = asyncio.get_running_loop().create_task(self.ports.watch())
         self._planting: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Its engine was started before."""
 
-    def _gone(self, instance: str) -> None:
+    def _gone(self, instance: str, device: str) -> None:
         elapsed = time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
-        self._missing.tell(instance, INTERFACE, elapsed)
+        self._missing.tell(instance, device, elapsed)
 
     # -- steps ----------------------------------------------------------------------------------
 

@@ -13,13 +13,24 @@ from compiler.plan.properties import LinkState, has_rare
 from compiler.plan.routes.behind import Links, RouteGroup
 from compiler.plan.routes.core import Core
 from compiler.plan.traces import head_words
-from compiler.plan.types import Link, PlannedTrace, Topology
+from compiler.plan.types import Link, Node, PlannedTrace, Topology, interfaces
 from runtime.datapath import dialect
 
 LINE_BYTES = 60_000  # below pktd's 65,536
 
 
-def numbered_ends(state: LinkState, numbers: Mapping[str, int]) -> LinkState:
+Numbers = Mapping[str, Sequence[int]]
+
+
+def numbers(nodes: Sequence[Node]) -> Numbers:
+    """By name the node, and of an instance those of its further interfaces, too."""
+    found = {node.name: [index] for index, node in enumerate(nodes)}
+    for owner, further in interfaces(nodes).items():
+        found[nodes[owner].name] += further
+    return found
+
+
+def numbered_ends(state: LinkState, numbers: Numbers) -> LinkState:
     """Its class of packets as pktd reads it: with numbers of nodes."""
     return state._replace(only=packet_class.numbered(state.only, numbers)) if state.only else state
 
@@ -70,9 +81,9 @@ def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterat
     for index, node in enumerate(topology.nodes):
         answers = node.service < 0 and bool(node.ipv4 or node.ipv6)
         yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers)
-    numbers = {node.name: index for index, node in enumerate(topology.nodes)}
+    ends = numbers(topology.nodes)
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
-        yield link_line(index, link, numbered_ends(state, numbers))
+        yield link_line(index, link, numbered_ends(state, ends))
 
 
 def _filled(head: str, dests: Iterable[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ class Interest:
     def __init__(self, state: NetworkState, placement: Sequence[int], hosts: int = 0) -> None:
         """`placement` is the host of each node, -1 for bridges; `hosts` their number if known."""
         self.epoch = state.epoch
-        self.instances = state.core.instances
+        self.instances = state.core.endpoints
         self.placement = tuple(placement[: self.instances])
         self.hosts = hosts or max(self.placement, default=-1) + 1
         self._state = state
@@ -95,11 +95,11 @@ class _Masks:
         self.bits = [1 << host for host in placement]
         self.masks = [0] * len(state.links)
         up = [link.up for link in state.links]
-        behind = [core.access_out[i] != NO_LINK for i in range(core.instances)]
+        behind = [core.access_out[i] != NO_LINK for i in range(core.endpoints)]
         self.sends = [not b or up[core.access_out[i]] for i, b in enumerate(behind)]
         self.receives = [not b or up[core.access_in[i]] for i, b in enumerate(behind)]
         self.own = [0] * len(core.rows)  # row -> hosts of the instances that start there
-        for instance in range(core.instances):
+        for instance in range(core.endpoints):
             if self.sends[instance]:
                 self.own[core.row_of[core.anchor[instance]]] |= self.bits[instance]
         self.reaches = [False] * len(core.rows)  # row -> whether it has a way to another anchor
@@ -163,7 +163,7 @@ class _Masks:
     def _way_out(self) -> None:
         """The access links from instances that can reach another one."""
         core = self.core
-        for instance in range(core.instances):
+        for instance in range(core.endpoints):
             link = core.access_out[instance]
             if link == NO_LINK:
                 continue

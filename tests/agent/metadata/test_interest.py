@@ -34,7 +34,7 @@ def brute_force(
     state: NetworkState, placement: list[int]
 ) -> tuple[list[int], dict[tuple[int, int], int]]:
     """The mask of every link, and of every flow, from the paths of all pairs."""
-    count, paths = state.core.instances, Paths(state)
+    count, paths = state.core.endpoints, Paths(state)
     found = {
         (src, dst): paths.path(src, dst).links
         for src in range(count)

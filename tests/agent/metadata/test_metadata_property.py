@@ -36,7 +36,7 @@ class World:
         plan = decode(encode(contents(topology, events)))
         self.states = [plan.state_at(epoch.at_ns) for epoch in plan.epochs]
         self.hosts = rnd.randint(2, 5)
-        self.count = self.states[0].core.instances
+        self.count = self.states[0].core.endpoints
         self.placement = [rnd.randrange(self.hosts) for _ in range(self.count)]
         self.starts = [1] * self.hosts
         self.untold: list[int] = []

@@ -55,7 +55,7 @@ class Routes:
         self._topology = topology
         self._by_hops = topology.routing == "hops"
         self.table: array[int] = array("H", bytes(2 * core.cells))
-        self._forwards = [node >= core.instances for node in core.rows]
+        self._forwards = [node >= core.endpoints for node in core.rows]
         self._length: dict[int, int] = {link: 0 for links in core.out for link in links}
         names = [topology.nodes[node].name for node in core.rows]
         # Row -> its links as (other row, link, choice), by name of the other node and of the link.

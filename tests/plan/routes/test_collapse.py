@@ -47,7 +47,7 @@ def check_row(row: RouteRow, paths: Paths, dests: Sequence[int]) -> None:
 @given(networks(services=5, bridges=8, length=15))
 def test_rows_agree_with_paths(case: Case) -> None:
     collapsed = Collapse(case[0])
-    everybody = range(collapsed.core.instances)
+    everybody = range(collapsed.core.endpoints)
     for state in states(case):
         paths = Paths(state)
         rows = list(collapsed.rows(state, everybody))
@@ -62,7 +62,7 @@ def test_any_sources_and_destinations_in_any_order(
     case: Case, rnd: random.Random, data: st.DataObject
 ) -> None:
     collapsed = Collapse(case[0])
-    count = collapsed.core.instances
+    count = collapsed.core.endpoints
     members = st.lists(st.integers(0, count - 1), max_size=12)
     sources, dests = data.draw(members), data.draw(members)
     with pytest.MonkeyPatch.context() as patch:

@@ -57,7 +57,7 @@ def equal_links(
     towards.add_node(root)
     for link in (link for links in core.out for link in links):
         src, dst = topology.links[link].src, topology.links[link].dst
-        if now[link].up and (dst == root or dst >= core.instances):
+        if now[link].up and (dst == root or dst >= core.endpoints):
             towards.add_edge(dst, src, key=link, weight=now[link].delay_ns * 10**9 + 1)
     far = nx.single_source_dijkstra_path_length(towards, root)
     found = []
@@ -163,7 +163,7 @@ def test_paths_are_all_shortest_ones_and_a_flow_has_one_of_them(case: Case, port
 @given(networks(services=3, bridges=6, length=6, routings=ECMP))
 def test_in_bulk_are_the_paths_of_probes(case: Case) -> None:
     plan = decode(encode(contents(*case)))
-    state, everyone = plan.state_at(plan.end_ns), range(plan.core.instances)
+    state, everyone = plan.state_at(plan.end_ns), range(plan.core.endpoints)
     paths = Paths(state)
     wanted = [paths.path(a, b) for a in everyone for b in everyone if a != b]
     assert list(between(state, everyone, everyone)) == wanted

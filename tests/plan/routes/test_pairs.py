@@ -25,7 +25,7 @@ def test_agrees_with_paths_one_by_one(case: Case) -> None:
     for at_ns in moments(events):
         state = plan.state_at(at_ns)
         paths = Paths(state)
-        joined = [i for i in range(state.core.instances) if state.nodes[i] != "down"]
+        joined = [i for i in range(state.core.endpoints) if state.nodes[i] != "down"]
         some = joined[::2]
         for sources, dests in ((joined, joined), (some, joined), (joined, some)):
             wanted = [paths.path(a, b) for a in sources for b in dests if a != b]

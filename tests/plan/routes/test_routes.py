@@ -90,7 +90,7 @@ def test_changes_lead_from_each_epoch_to_the_next(case: Case) -> None:
             known[pair] = links
         state = plan.state_at(epoch.at_ns)
         for node in range(len(topology.nodes)):
-            for dest in range(plan.core.instances):
+            for dest in range(plan.core.endpoints):
                 assert known.get((node, dest), ()) == state.next_links(node, dest)
 
 

@@ -95,7 +95,7 @@ def cells_by_networkx(routes: Routes, topology: Topology, now: dict[int, LinkSta
         for links in core.out:
             for link in links:
                 src, dst = topology.links[link].src, topology.links[link].dst
-                if now[link].up and (dst == root or dst >= core.instances):
+                if now[link].up and (dst == root or dst >= core.endpoints):
                     delay_ns, by_hops = now[link].delay_ns, topology.routing == "hops"
                     weight = 10**30 + delay_ns if by_hops else delay_ns * 10**9 + 1
                     towards.add_edge(dst, src, key=link, weight=weight)

@@ -73,7 +73,7 @@ class Instance:
             _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
         with socket.socket(fileno=descriptors[0]) as connection:
             own = addresses.Addresses(self.ipv4, f"fd77:7473::{number}")
-            addresses.configure(connection, name, own)
+            addresses.configure(connection, name, [own])
 
     def do(self, *argv: str) -> subprocess.CompletedProcess[str]:
         command = ["nsenter", f"--net=/proc/{self.process.pid}/ns/net", *argv]

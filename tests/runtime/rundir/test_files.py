@@ -485,6 +485,23 @@ def test_hosts_name_instances_services_and_host_names(plan_of: Compile) -> None:
     assert lines[-2:] == ["10.77.255.254 s1", "fd77:7473::1:0 s1"]
 
 
+def test_hosts_name_interfaces(plan_of: Compile) -> None:
+    """The instance's own name is that of its first one."""
+    text = (
+        "service a img=x interfaces\nservice b img=x\nbridges s1 s2\nlink a--s1\nlink a--s2\n"
+        "link b--s1\nlink b--s2\nat 1s quit\n"
+    )
+    found = etchosts.text(read_plan(plan_of(text)).topology, hops=False).splitlines()
+    assert [line for line in found if "a" in line.partition(" ")[2].split(".")] == [
+        "10.77.0.1 a.0 a-0 a",
+        "fd77:7473::1 a.0 a-0 a",
+        "10.77.0.3 a.0.eth1",
+        "fd77:7473::3 a.0.eth1",
+    ]
+    only = read_plan(plan_of("network ipv6\n" + text)).topology
+    assert etchosts.text(only, hops=False).splitlines()[-1] == "fd77:7473::3 a.0.eth1"
+
+
 def test_hosts_name_bridges_that_answer(plan_of: Compile) -> None:
     text = "service a img=x\nbridges b a-0\nlink a--b\nlink b--a-0\nat 1s quit\n"
     topology = read_plan(plan_of(text)).topology

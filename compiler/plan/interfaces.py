@@ -1,0 +1,60 @@
+"""What must hold of instances with an interface for each of their links (`interfaces`).
+
+Input: a topology whose instances are in order. Output: how many end points it has, instances and
+further interfaces; PlanError where one of these is not as docs/plan.md says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from compiler.plan.format import MAX_INSTANCES, Place
+from compiler.plan.types import Topology
+
+
+def check(found: Topology, instances: int, place: Place) -> int:
+    nodes = found.nodes
+    last, number, position = -1, 0, instances
+    for node in nodes[instances:]:
+        if node.owner < 0:
+            break
+        if not last <= node.owner < instances:
+            place.fail(f"{node.name} belongs to no instance, or is not in order")
+        owner = nodes[node.owner]
+        number = number + 1 if node.owner == last else 1
+        last = node.owner
+        if node.name != f"{owner.name}.eth{number}":
+            place.fail(f"node {position} must be {owner.name}.eth{number}")
+        said = found.services[owner.service].interfaces_at[1]
+        if not said or (node.service, node.tags) != (owner.service, owner.tags):
+            place.fail(f"{node.name} is not an interface of its instance's service")
+        position += 1
+    if position > MAX_INSTANCES:
+        place.fail(f"more than {MAX_INSTANCES} instances and interfaces of theirs")
+    for index, node in enumerate(nodes):
+        if node.owner >= 0 and not instances <= index < position:
+            place.fail(f"{node.name} does not come among interfaces")
+    _links(found, place)
+    return position
+
+
+def _links(found: Topology, place: Place) -> None:
+    """Each interface is the end of one link, in the order of the links."""
+    if not any(service.interfaces_at[1] for service in found.services):
+        return
+    degree = Counter(link.src for link in found.links)
+    firsts: dict[int, int] = {}
+    for index, link in enumerate(found.links):
+        firsts.setdefault(link.src, index // 2)
+    last = -1
+    for index, node in enumerate(found.nodes):
+        if node.service < 0 or not found.services[node.service].interfaces_at[1]:
+            continue
+        is_further = node.owner >= 0
+        if degree[index] > 1 or (is_further and not degree[index] == degree[node.owner] == 1):
+            place.fail(f"{node.name} is an interface, and not the end of one link")
+        if is_further:
+            before = last if found.nodes[index - 1].owner == node.owner else firsts[node.owner]
+            last = firsts[index]
+            if last < before:
+                place.fail(f"{node.name} has a link before that of the interface before it")
