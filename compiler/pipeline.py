@@ -21,12 +21,13 @@ from compiler.expand.timeline import Timeline, end_of, expand
 from compiler.expand.world import NeedReplicas
 from compiler.expect.compile_expectations import expect
 from compiler.expect.compile_figures import figures
+from compiler.expect.compile_reactions import reactions
 from compiler.feasibility import warnings
 from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, PlanFile, Topology
+from compiler.plan.types import Event, PlanFile, PlannedReaction, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.run_clock import read as read_clock
 from compiler.sources import NOWHERE, Sources, member
@@ -57,15 +58,16 @@ class Compilation:
     files: Mapping[str, bytes]
     diagnostics: tuple[Diagnostic, ...]
     includes: Mapping[str, bytes]  # the included texts, by the names that spans have for them
+    reactions: tuple[PlannedReaction, ...] = ()
     empty: tuple[str, ...] = ()  # bridges that no packet passes, and at which nobody is
 
     @cached_property
     def plan(self) -> Plan:
         return decode(self.files, topology=self.topology)
 
-    @property
+    @cached_property
     def topology(self) -> Topology:
-        return self.model.topology
+        return replace(self.model.topology, reactions=self.reactions)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -109,6 +111,7 @@ def compile_source(
     carried = carried_out(model, timeline, partial.includes)
     expectations = expect(model, carried, sink)
     own = figures(model, sink)
+    whens = reactions(model, sink)
     if sink.failed:
         raise TdlError(sink.found)
     warnings.warn(model, timeline, machines, sink)
@@ -116,7 +119,7 @@ def compile_source(
     contents = PlanContents(
         source=raw,
         seed=model.seed,
-        topology=model.topology,
+        topology=replace(model.topology, reactions=whens),
         events=carried.events,
         end_ns=carried.end_ns,
         snapshots=bypassed.through(snapshots(model.topology, carried.events)),
@@ -132,7 +135,7 @@ def compile_source(
     bypassed.warn(sink)
     warnings.warn_of_plan(model, files, machines, sink)
     empty = tuple(bypassed.empty().values())
-    return Compilation(model, carried, files, sort(sink.found), partial.includes, empty)
+    return Compilation(model, carried, files, sort(sink.found), partial.includes, whens, empty)
 
 
 def elaborate(

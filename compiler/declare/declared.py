@@ -50,6 +50,7 @@ class Declared:
     dynamics: list[ast.Dynamic] = field(default_factory=list)
     expects: list[ast.Expect] = field(default_factory=list)
     figures: list[ast.Figure] = field(default_factory=list)
+    whens: list[ast.When] = field(default_factory=list)
     guesses: Guesses = field(default_factory=Guesses)
     at: dict[str, list[int]] = field(default_factory=dict)  # name -> its links
     taken: dict[tuple[object, ...], int] = field(default_factory=dict)  # see _linked_already
@@ -87,6 +88,8 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                 found.expects.append(statement)
             case ast.Figure():
                 found.figures.append(statement)
+            case ast.When():
+                found.whens.append(statement)
             case _:
                 _setting(found, statement, sink)
     for link in links:

@@ -110,7 +110,7 @@ def _actions(plan: Plan) -> Iterator[_Action]:
     found = compile_source(
         plan.source, seed=plan.seed, sources=RecordedFiles(plan), params=plan.params
     )
-    draws = identities(found.model.steps)
+    draws = identities(found.model.steps, found.model.declared.whens)
     places = {step.statement.span.place for step in found.model.steps if step.order in draws}
     texts = {action_texts.number_of(name): name for name in plan.attached.includes}
     for number in sorted(texts.keys() - {0}):
