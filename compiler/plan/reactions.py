@@ -10,10 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from compiler.plan.action_texts import have_fired
 from compiler.plan.format import MAX_NODES, Place
 from compiler.plan.types import REACTIONS, PlannedReaction
+
+if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
 
 MAX_REACTIONS = 100
 MAX_FIRINGS = 10_000  # of one of them
@@ -21,6 +25,12 @@ DEFAULT_MOST = 100
 MAX_TEXT = 1000  # characters of a pattern, a path
 MAX_STATUS = 255
 _FIELDS = tuple(sorted(field.name for field in fields(PlannedReaction)))
+
+
+def are_waited_for(plan: Plan) -> bool:
+    """Whether a run of it reacts: one with what a run's reactions have done does that, and no
+    more."""
+    return bool(plan.topology.reactions) and not have_fired(plan.attached.includes)
 
 
 def to_json(found: Sequence[PlannedReaction]) -> list[dict[str, object]]:
