@@ -23,6 +23,7 @@ from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState
 from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
+from compiler.plan.reactions import are_waited_for
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -70,6 +71,9 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
     if plan.topology.hops == "answer" and datapath != HOP_EXACT:
         file, line = plan.topology.hops_at
         return Misfit("hops answer", 1, 0, "", 0, "", line, file)
+    if are_waited_for(plan) and datapath != HOP_EXACT:
+        first = plan.topology.reactions[0]
+        return Misfit("when", 1, 0, "", 0, "", first.line, first.file)
     if plan.topology.routing == "ecmp" and datapath != HOP_EXACT:
         return Misfit("routing ecmp", 1, 0, "", 0, "", 0)
     paths = PATHS[datapath]
