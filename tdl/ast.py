@@ -605,7 +605,6 @@ class When:
     span: Span  # of its first line
     subjects: tuple[Subject, ...]
     pattern: str = ""  # log: of a line
-    path: str = ""  # file: in the directory of the instance
     status: int | None = None  # exit: with this one only
     every: bool = False  # else once, for all of the instances together
     after_ns: int = 0

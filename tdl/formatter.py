@@ -490,8 +490,8 @@ def _figure(node: ast.Figure) -> list[str]:
 def _when(node: ast.When) -> list[str]:
     """The first line of one without a body; with its body it is as many lines as that takes."""
     words = ["when", node.kind, ";".join(map(_subject, node.subjects))]
-    if node.pattern or node.path:
-        words.append(quoted(node.pattern or node.path))
+    if node.pattern:
+        words.append(quoted(node.pattern))
     if node.status is not None:
         words += ["with", str(node.status)]
     words += ["every"] if node.every else []

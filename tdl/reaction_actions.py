@@ -5,13 +5,12 @@ Source: docs/tdl.md, "Reactions".
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from tdl import ast, values
 from tdl.bounds import MAX_FIRINGS
 from tdl.expect_actions import MAX_STATUS
-from tdl.figure_actions import MAX_PATH, FigureActions
+from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
 
 _Group = list[ast.Subject]
@@ -55,16 +54,6 @@ class ReactionActions(FigureActions):
 
     when_ready = when_exit
 
-    def when_file(
-        self, _word: Token, what: Token, group: _Group, text: Token, often: Often, _brace: Token
-    ) -> _Statements:
-        path = self.text(text)
-        parts = PurePosixPath(path).parts
-        if not parts or len(path) > MAX_PATH or path.startswith("/") or ".." in parts:
-            hint = "name it from the instance's directory on: data/ready"
-            self.error("TS0332", text.span, f"{text.text} is no file of an instance", hint)
-        return self._when(what, group, often, path=path)
-
     def _when(
         self,
         what: Token,
@@ -72,7 +61,6 @@ class ReactionActions(FigureActions):
         often: Often,
         *,
         pattern: str = "",
-        path: str = "",
         status: int | None = None,
     ) -> _Statements:
         every = often.times is not None and often.times.type == "EACH"
@@ -98,7 +86,6 @@ class ReactionActions(FigureActions):
             self.whole_span,
             tuple(group),
             pattern=pattern,
-            path=path,
             status=status,
             every=every,
             after_ns=delay,

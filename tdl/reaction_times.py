@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from tdl.diagnostics import Sink
 from tdl.lexer import Token
 
-_PLACES = {"AT": (1,), "FROM": (1, 3)}  # of times, by the first word
-
-
 def from_the_firing(tokens: Sequence[Token], sink: Sink) -> list[Token]:
     """Nothing after a report (TS0331)."""
     first = tokens[0]
-    places = _PLACES.get(first.type)
-    if places is None:
+    if first.type not in ("AT", "FROM"):
         at = first._replace(type="AT", text="at", width=0)
         return [at, at._replace(type="VALUE", text="0s"), *tokens]
     found = list(tokens)
+    places = (1, 3) if first.type == "FROM" and [one.type for one in found[2:3]] == ["TO"] else (1,)
     for place in places:
         if place >= len(found):
             break

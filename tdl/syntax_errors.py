@@ -45,7 +45,6 @@ _WHEN_FORMS = {
     "LOG": 'when log db.* "became leader" every at most 3 {',
     "EXIT": "when exit db with 1 {",
     "READY": "when ready db {",
-    "FILE": 'when file db "data/promoted" {',
 }
 FIGURE_FORMS = 'write figure lost = log client "lost ([0-9]+)", or = json client "FILE" "KEY"'
 
@@ -83,7 +82,7 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
     if tokens[0].type == "FIGURE" and index:
         return place.error("TS0410", f"unexpected {_shown(place.token)}", FIGURE_FORMS)
     if tokens[0].type == "WHEN" and index:
-        kinds = "when has: log, exit, ready, file"
+        kinds = "when has: log, exit, ready"
         hint = kinds if index == 1 else f"write {_WHEN_FORMS.get(tokens[1].type, kinds)}"
         what = "this ends too early" if place.token is None else f"unexpected {_shown(place.token)}"
         return place.error("TS0330", what, hint)

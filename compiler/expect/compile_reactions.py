@@ -68,7 +68,6 @@ def _planned(statement: ast.When, nodes: tuple[int, ...]) -> PlannedReaction:
         kind=statement.kind,
         nodes=nodes,
         pattern=statement.pattern,
-        path=statement.path,
         status=-1 if statement.status is None else statement.status,
         every=statement.every,
         most=(statement.most or DEFAULT_MOST) if statement.every else 1,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_REACTIONS = 100
 MAX_FIRINGS = 10_000  # of one of them
 DEFAULT_MOST = 100
-MAX_TEXT = 1000  # characters of a pattern, a path
+MAX_TEXT = 1000  # characters of a pattern
 MAX_STATUS = 255
 _FIELDS = tuple(sorted(field.name for field in fields(PlannedReaction)))
 
@@ -53,7 +53,6 @@ def _one(item: Any, outer: Place, number: int) -> PlannedReaction:
             place.integer(node, "nodes", 0, MAX_NODES) for node in place.items(said["nodes"])
         ),
         pattern=place.text(said["pattern"], "pattern"),
-        path=place.text(said["path"], "path"),
         status=place.integer(said["status"], "status", -1, MAX_STATUS),
         every=place.integer(said["every"], "every", 0, 1) == 1,
         most=place.integer(said["most"], "most", 1, MAX_FIRINGS),
@@ -71,12 +70,8 @@ def _wrong(one: PlannedReaction) -> str:
     """'' for nothing."""
     if not one.nodes or any(a >= b for a, b in pairwise(one.nodes)):
         return "nodes are ascending, and there are some"
-    if bool(one.pattern) != (one.kind == "log") or bool(one.path) != (one.kind == "file"):
-        return "a log has a pattern, and a file a path"
-    if max(len(one.pattern), len(one.path)) > MAX_TEXT:
-        return "a text that is too long"
-    if one.path.startswith("/") or ".." in one.path.split("/") or "\0" in one.path:
-        return "a file that is not in the directory of the instance"
+    if bool(one.pattern) != (one.kind == "log") or len(one.pattern) > MAX_TEXT:
+        return "a log has a pattern, of at most 1,000 characters"
     try:
         re.compile(one.pattern)
     except (re.error, OverflowError, RecursionError):

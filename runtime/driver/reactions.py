@@ -185,7 +185,7 @@ class Reactions:
         if error is not None and not self._ending:
             fail(self._runner.broken, error)
 
-    async def end(self) -> list[dict[str, int]]:
+    async def end(self) -> list[dict[str, int | str]]:
         """What became of each: nothing is done after this."""
         if self._process is None or self._writer is None:
             return []
@@ -202,6 +202,12 @@ class Reactions:
         self._process.wait()
         self._writer.close()
         return [
-            {"line": one.line, "seen": count, "most": one.most}
+            {
+                "line": one.line,
+                **({"file": one.file} if one.file else {}),
+                "seen": count,
+                "most": one.most,
+                "every": one.every,
+            }
             for one, count in zip(self._planned, seen, strict=True)
         ]

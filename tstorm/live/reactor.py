@@ -292,10 +292,10 @@ class Reactor:
             except _NotNowError as error:
                 why = str(error)
                 break
-            if self._real:
-                self._learn(time.monotonic_ns() - began_ns)
             self._line.send({"offer": header, "sizes": _sizes(longer)}, b"".join(longer.values()))
             answer = self._answer()
+            if self._real:
+                self._learn(time.monotonic_ns() - began_ns)
             if "taken" in answer:
                 self._follow(plan)
                 return
@@ -338,7 +338,7 @@ class Reactor:
         if self._base != self._plan.digest:
             self._read_again()
         asked_ns = self._elapsed()
-        at_ns = self._moment(max(one.at_ns, asked_ns + self._lead_ns))
+        at_ns = self._moment(max(one.at_ns, asked_ns + self._lead_ns) if self._real else one.at_ns)
         number = 1 + max(map(action_texts.number_of, self._plan.attached.includes), default=0)
         when = self._whens[one.reaction.number - 1]
         which = Firing(one.reaction.number, one.time)
