@@ -55,7 +55,7 @@ def told(found: Record) -> Iterable[str]:
         if one["beyond"]:
             yield (
                 f"warning: line {one['line']}: this happened {one['seen']:,} times, and was reacted"
-                f" to {one['most']:,} times, which is the most (at most N)"
+                f" to the first {one['most']:,} only (at most {one['most']})"
             )
     if found.get("refused"):
         yield f"warning: {found['refused']:,} reactions could not be done: see `when` in the events"
