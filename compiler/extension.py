@@ -148,13 +148,11 @@ def text_time(plan: Plan, now_ns: int) -> int:
     return _clock(plan).text(now_ns)
 
 
-def extend_by(
-    plan: Plan, number: int, firing: Firing, text: str, now_ns: int
-) -> Compilation:
+def extend_by(plan: Plan, number: int, firing: Firing, text: str, now_ns: int) -> Compilation:
     """The plan with what a `when` does, a text in which all times are written out. TdlError."""
     held = f"#: now {now_ns}\n" if is_held(plan) else ""
     name = action_texts.name_of(number, firing)
-    return _included(plan, name, (text + held).encode("utf-8"), now_ns)
+    return _included(plan, name, (text + held).encode("utf-8"), now_ns, doubts=False)
 
 
 def hold(plan: Plan, number: int, now_ns: int) -> Compilation:
@@ -250,10 +248,14 @@ def _including(plan: Plan, name: str) -> bytes:
     return plan.source.rstrip(b"\n") + f'\ninclude "{name}"\n'.encode()
 
 
-def _included(plan: Plan, name: str, text: bytes, now_ns: int) -> Compilation:
+def _included(
+    plan: Plan, name: str, text: bytes, now_ns: int, *, doubts: bool = True
+) -> Compilation:
     """TdlError, with places in the text as it is."""
     sources, source = _Extended(plan, name, text), _including(plan, name)
-    found = compile_source(source, seed=plan.seed, sources=sources, params=plan.params)
+    found = compile_source(
+        source, seed=plan.seed, sources=sources, params=plan.params, doubts=doubts
+    )
     _check_same(plan, found, name, now_ns)
     return found
 

@@ -38,5 +38,7 @@ def fire(
 ) -> tuple[Compilation, str]:
     """The plan with this firing as action `number`, which happens at `now_ns` of the run; and the
     action's text. TdlError with what cannot be done then, of which nothing is done."""
-    text = "".join(f"{line}\n" for line in _lines(when, instance, extension.text_time(plan, now_ns)))
+    text = "".join(
+        f"{line}\n" for line in _lines(when, instance, extension.text_time(plan, now_ns))
+    )
     return extension.extend_by(plan, number, firing, text, now_ns), text

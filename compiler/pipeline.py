@@ -82,13 +82,14 @@ def compile_source(
     machines: Machines = ANY,
     sources: Sources = NOWHERE,
     params: Mapping[str, str] = NO_PARAMS,
+    doubts: bool = True,
 ) -> Compilation:
     """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0.
 
     `filename` is what the caller calls the text, `machines` what the plan is to run on: the plan
     does not depend on them. `sources` has the files that the text names, `params` the values of
     parameters that are to have others than in the text: UnknownParamError where it has none of
-    this name.
+    this name. Without `doubts` nobody is warned of what is legal and will not work.
     """
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
     partial = parse_partial(text, sources, params)
@@ -114,7 +115,8 @@ def compile_source(
     whens = reactions(model, sink)
     if sink.failed:
         raise TdlError(sink.found)
-    warnings.warn(model, timeline, machines, sink)
+    if doubts:
+        warnings.warn(model, timeline, machines, sink)
     bypassed = Bypassed(model)
     contents = PlanContents(
         source=raw,
@@ -132,8 +134,9 @@ def compile_source(
         params=partial.params,
     )
     files = encode(contents)
-    bypassed.warn(sink)
-    warnings.warn_of_plan(model, files, machines, sink)
+    if doubts:
+        bypassed.warn(sink)
+        warnings.warn_of_plan(model, files, machines, sink)
     empty = tuple(bypassed.empty().values())
     return Compilation(model, carried, files, sort(sink.found), partial.includes, whens, empty)
 

@@ -598,8 +598,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """`when … { … }`: what happens each time that something is seen of an instance, which is `it` in
-    the `body`. Times of the body count from then."""
+    """`when … { … }`: what happens when something is seen of an instance, which is `it` in the
+    `body`. Times of the body count from then."""
 
     kind: str  # one of CONDITIONS (tdl/words.py)
     span: Span  # of its first line

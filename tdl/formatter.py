@@ -67,9 +67,7 @@ def format_statement(statement: ast.Statement) -> str:
     return " ".join(_statement(statement))
 
 
-def words_of(
-    statements: tuple[ast.Statement, ...], *, from_the_firing: bool = False
-) -> list[str]:
+def words_of(statements: tuple[ast.Statement, ...], *, from_the_firing: bool = False) -> list[str]:
     """A logical line's statements: one, or several events that were chained with `and`."""
     first = statements[0]
     inside = from_the_firing and isinstance(first, ast.Dynamic)

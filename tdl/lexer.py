@@ -4,8 +4,9 @@ A logical line is one statement: it ends at the end of the line, unless a bracke
 line ends with a backslash. Algorithm: one pass with one regular expression per mode; the mode
 changes only after a property that takes bare text (`img=`, `exec=`, `files=`, `env=`, …), after
 `bootstrapper`, `include`, `expect`, `when`, `figure NAME =` and `let NAME =`, and in brackets. The
-braces of a loop and of a `when` end a line, too. A line in which something is wrong is reported, marked broken, and
-skipped by the parser; the lines after it are not affected. Source: docs/tdl.md, "Text".
+braces of a loop and of a `when` end a line, too. A line in which something is wrong is reported,
+marked broken, and skipped by the parser; the lines after it are not affected. Source: docs/tdl.md,
+"Text".
 """
 
 from __future__ import annotations

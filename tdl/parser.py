@@ -24,8 +24,8 @@ from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
 from tdl.lexer import LogicalLine
-from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.blocks import is_end, is_when
+from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
 from tdl.reaction_times import from_the_firing
 from tdl.syntax_errors import explain
@@ -163,7 +163,6 @@ class StatementReader:
             found = () if line.broken else _statement(line, self._actions, self._table)
         self.ended = not all(map(self._room.take, found)) or self._sink.full
         return found
-
 
     def _begin(self, line: LogicalLine) -> None:
         if is_when(line):

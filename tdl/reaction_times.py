@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tdl.diagnostics import Sink
 from tdl.lexer import Token
 
+
 def from_the_firing(tokens: Sequence[Token], sink: Sink) -> list[Token]:
     """Nothing after a report (TS0331)."""
     first = tokens[0]

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from compiler.plan.figures import PlannedFigure
     from compiler.plan.reader import Plan
 
-KINDS = ("experiment", "param", "service", "bridge", "link", "instance", "expectation", "figure", "when")
+KINDS = (
+    "experiment",
+    "param",
+    "service",
+    "bridge",
+    "link",
+    "instance",
+    "expectation",
+    "figure",
+    "when",
+)
 
 Value = int | str | list[Any] | None
 

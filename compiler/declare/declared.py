@@ -82,14 +82,8 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                     found.necks[statement.name.text] = DeclaredBottleneck(statement)
             case ast.LinkStatement():
                 links.append(statement)
-            case ast.Dynamic():
-                found.dynamics.append(statement)
-            case ast.Expect():
-                found.expects.append(statement)
-            case ast.Figure():
-                found.figures.append(statement)
-            case ast.When():
-                found.whens.append(statement)
+            case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When():
+                _collect(found, statement)
             case _:
                 _setting(found, statement, sink)
     for link in links:
@@ -100,6 +94,19 @@ def declare(file: ast.File, sink: Sink) -> Declared:
     _collect_tags(found, sink)
     check_ends(found, sink)
     return found
+
+
+def _collect(found: Declared, statement: ast.Dynamic | ast.Expect | ast.Figure | ast.When) -> None:
+    """What declares nothing, in the order of the file."""
+    match statement:
+        case ast.Dynamic():
+            found.dynamics.append(statement)
+        case ast.Expect():
+            found.expects.append(statement)
+        case ast.Figure():
+            found.figures.append(statement)
+        case ast.When():
+            found.whens.append(statement)
 
 
 _SETTINGS: Mapping[type, tuple[str, str]] = {  # attribute, and what it is called

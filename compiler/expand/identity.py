@@ -55,8 +55,6 @@ def _text(step: StatementStep, whens: Sequence[ast.When]) -> str:
     return f"do {number}" if number else format_statement(step.statement)
 
 
-def keys(
-    steps: Iterable[StatementStep], seed: int, whens: Sequence[ast.When]
-) -> dict[int, bytes]:
+def keys(steps: Iterable[StatementStep], seed: int, whens: Sequence[ast.When]) -> dict[int, bytes]:
     """The key of every step that may draw, by order."""
     return {order: identity.key(seed) for order, identity in identities(steps, whens).items()}

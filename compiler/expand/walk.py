@@ -56,7 +56,10 @@ class Walk:
         self._doubtful_marks: set[tuple[str, int]] = set()
         self._recorder = recorder
         if recorder is not None:
-            recorder.begin(lambda: len(self.world.events), identity.identities(model.steps, model.declared.whens))
+            recorder.begin(
+                lambda: len(self.world.events),
+                identity.identities(model.steps, model.declared.whens),
+            )
 
     @property
     def topology(self) -> Topology:

@@ -65,17 +65,24 @@ def misfit(plan: Plan, datapath: str, begin_ns: int = 0, end_ns: int = MAX_INT) 
     return of_links(plan, datapath) or _of_paths(plan, datapath, begin_ns, end_ns)
 
 
+def _of_all_links(plan: Plan) -> Misfit | None:
+    """What one engine for all links can do, and no other."""
+    if plan.topology.hops == "answer":
+        file, line = plan.topology.hops_at
+        return Misfit("hops answer", 1, 0, "", 0, "", line, file)
+    if are_waited_for(plan):
+        first = plan.topology.reactions[0]
+        return Misfit("when", 1, 0, "", 0, "", first.line, first.file)
+    if plan.topology.routing == "ecmp":
+        return Misfit("routing ecmp", 1, 0, "", 0, "", 0)
+    return None
+
+
 def of_links(plan: Plan, datapath: str) -> Misfit | None:
     """The same of single links, whatever paths they become; and of the bridges between them, which
     are there hop by hop only."""
-    if plan.topology.hops == "answer" and datapath != HOP_EXACT:
-        file, line = plan.topology.hops_at
-        return Misfit("hops answer", 1, 0, "", 0, "", line, file)
-    if are_waited_for(plan) and datapath != HOP_EXACT:
-        first = plan.topology.reactions[0]
-        return Misfit("when", 1, 0, "", 0, "", first.line, first.file)
-    if plan.topology.routing == "ecmp" and datapath != HOP_EXACT:
-        return Misfit("routing ecmp", 1, 0, "", 0, "", 0)
+    if datapath != HOP_EXACT and (whole := _of_all_links(plan)):
+        return whole
     paths = PATHS[datapath]
     rows = [row.field for row in PROPERTIES if not (row.words or row.table)]
     limits = {field: LINK.get(field, 1) if paths[field] else 0 for field in rows}

@@ -27,7 +27,8 @@ from compiler.plan.properties import (
 from compiler.plan.services import service_from_json, service_to_json
 
 TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "network", "nodes",
-                   "quit_when", "reactions", "routing", "services", "start_when_ready", "traces")  # fmt: skip
+                   "quit_when", "reactions", "routing", "services", "start_when_ready",
+                   "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = LinkState._field_defaults
 _NOTHING_AT_END = tuple(_NOTHING_RARE.values())

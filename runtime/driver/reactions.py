@@ -14,14 +14,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import IO, Any
 
 from compiler.plan.reactions import are_waited_for
 from compiler.plan.reader import Plan
-from runtime.driver.readiness import check_of
-from runtime.driver.steering import Fired, Steering
-from runtime.driver.timelinerunner import CONDITION, TimelineRunner
 from runtime.driver.driver_config import DriverConfig
+from runtime.driver.readiness import check_of
+from runtime.driver.steering import Steering
+from runtime.driver.timelinerunner import CONDITION, TimelineRunner
 from runtime.errors import RunError, fail
 from runtime.rundir.eventlog import how_ended
 from runtime.system import process_limits
@@ -193,10 +194,8 @@ class Reactions:
         self._send({"end": True})
         seen = [0] * len(self._planned)
         if self._following is not None:
-            try:
+            with suppress(TimeoutError):
                 seen = await asyncio.wait_for(self._totals, _END_SECONDS)
-            except TimeoutError:
-                pass
             self._following.cancel()
         self._process.kill()
         self._process.wait()

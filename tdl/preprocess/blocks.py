@@ -29,7 +29,12 @@ def blocks(lines: Iterator[LogicalLine], sink: Sink) -> Iterator[Item]:
     for line in lines:
         if is_end(line):
             message = "this '}' closes nothing"
-            sink.error("TS0144", line.tokens[0].span, message, "it stands after the lines of a for or a when")
+            sink.error(
+                "TS0144",
+                line.tokens[0].span,
+                message,
+                "it stands after the lines of a for or a when",
+            )
             yield LogicalLine(comments=line.comments)
         elif is_head(line):
             yield _loop(line, lines, sink)

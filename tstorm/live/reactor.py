@@ -43,7 +43,8 @@ from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.types import PlannedReaction
 from runtime.driver.timelinerunner import reacting_ahead_ns
-from runtime.options import REAL, decode as options_of
+from runtime.options import REAL
+from runtime.options import decode as options_of
 from runtime.rundir import logmarks
 from runtime.rundir.runfiles import LOGS, PLAN
 from runtime.schedule import Schedule
@@ -207,7 +208,8 @@ class Reactor:
             planned = one.planned
             if planned.kind != kind or name not in one.names:
                 continue
-            if kind == "log" and (one.seen > planned.most or not one.has(text)):
+            is_over = one.seen >= planned.most and not planned.every
+            if is_over or (kind == "log" and not one.has(text)):
                 continue
             if planned.status in (-1, status):
                 self._count(one, name, text, seen_ns)
@@ -241,7 +243,7 @@ class Reactor:
                 self._take(name, "log", text, self._elapsed())
         while True:
             self._fire_what_is_due()
-            watched = [self._line.socket, *([self._watch] if self._watch else [])]
+            watched: list[Any] = [self._line.socket, *([self._watch] if self._watch else [])]
             left_s = None if not self._due else max(self._left_ns(), 0) / 1e9
             found = [] if self._line.ready() else select.select(watched, [], [], left_s)[0]
             if self._watch in found:

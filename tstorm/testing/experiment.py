@@ -271,9 +271,13 @@ class Experiment:
             done = steer.do(str(self.directory), text)
         except steer.ActionError as error:
             why = "; ".join(f"{one.code} {one.message}" for one in error.diagnostics)
-            raise ExperimentError(f"{text!r} cannot be done: {why}; the run {self.state()}") from error
+            raise ExperimentError(
+                f"{text!r} cannot be done: {why}; the run {self.state()}"
+            ) from error
         except (RunError, PlanError) as error:
-            raise ExperimentError(f"{text!r} is not done: {error}; the run {self.state()}") from error
+            raise ExperimentError(
+                f"{text!r} is not done: {error}; the run {self.state()}"
+            ) from error
         return done.told
 
     # -- inside -----------------------------------------------------------------------------------
