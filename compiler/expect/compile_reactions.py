@@ -16,7 +16,7 @@ from compiler.declare.model import Model
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import build_steps
 from compiler.expect.subjects import Subjects
-from compiler.plan.reactions import DEFAULT_MOST
+from compiler.plan.planned_reactions import DEFAULT_MOST
 from compiler.plan.types import PlannedReaction
 from tdl import ast
 from tdl.diagnostics import Sink

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
+from compiler.plan.planned_reactions import are_waited_for
 from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState
 from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
-from compiler.plan.reactions import are_waited_for
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan

@@ -10,7 +10,7 @@ import re
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
-from compiler.plan import event_kinds, reactions, types
+from compiler.plan import event_kinds, planned_reactions, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
 from compiler.plan.properties import (
     BY_FIELD,
@@ -53,7 +53,11 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
         "start_when_ready": int(topology.start_when_ready),
         **({"traces": list(map(_trace_to_json, topology.traces))} if topology.traces else {}),
         **({"delays": list(map(_delays_to_json, topology.delays))} if topology.delays else {}),
-        **({"reactions": reactions.to_json(topology.reactions)} if topology.reactions else {}),
+        **(
+            {"reactions": planned_reactions.to_json(topology.reactions)}
+            if topology.reactions
+            else {}
+        ),
     }
 
 
@@ -112,7 +116,7 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
             _trace_from_json(item, place, i) for i, item in enumerate(place.items(traces), 1)
         ),
         delays=tuple(_delays_from_json(item, place) for item in place.items(delays)),
-        reactions=reactions.from_json(whens, place),
+        reactions=planned_reactions.from_json(whens, place),
     )
 
 

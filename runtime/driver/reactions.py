@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from compiler.plan.reactions import are_waited_for
+from compiler.plan.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan
 from runtime.driver.driver_config import DriverConfig
 from runtime.driver.readiness import check_of

@@ -31,7 +31,7 @@ from runtime.schedule import Schedule
 
 GRID_NS = 1_000_000  # moments of actions are whole ms of plan time
 MARGIN_NS = 50_000_000  # from when the network is asked for a step to its moment
-LATE_NS = 5_000_000  # what a `when` does may be asked for so late
+LATE_NS = 10_000_000  # what a `when` does may be asked for so late
 _SLACK_NS = 200_000_000  # more than it takes to find out that an action comes too late
 LEAST_LEAD_NS, MOST_LEAD_NS = (
     100_000_000,
@@ -183,6 +183,7 @@ class Steering:
             if offer["base"] != before.digest:
                 return Fired("", again="another action came first")
             plan = decode(files, topology=before.topology)
+            plan.core = before.core  # it follows from the topology
             schedule = Schedule(plan, self._options)
             number = int(offer["action"])
             own = [one for one in plan.events if action_texts.number_of(one.file) == number]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from compiler.plan import action_texts, reactions
+from compiler.plan import action_texts, planned_reactions
 from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
@@ -107,7 +107,7 @@ class TimelineRunner:
         self._all_applied = asyncio.Event()
         self.staged = 1  # how many steps the network has been asked for, or is at this moment
         self.is_ending = False  # the planned end has come: nothing is added any more
-        waits = reactions.are_waited_for(plan)
+        waits = planned_reactions.are_waited_for(plan)
         self._ahead_ns = reacting_ahead_ns(schedule.options) if waits else STAGE_AHEAD_NS
         self._longer = asyncio.Event()
         self._prepared: Counter[str] = Counter()  # lives that were begun ahead of their step

@@ -12,8 +12,8 @@ REACTIONS = (
         "reaction that is not complete",
         'A reaction is `when log NAMES "PATTERN" {`, `when exit NAMES [with STATUS] {` or `when '
         "ready NAMES {`, then lines of what happens, and `}`. Before the `{` there may be `once` "
-        "or `every`, `after TIME` and, with `every`, `at most N`, in this order. In the block there "
-        "are actions only.",
+        "or `every`, `after TIME` and, with `every`, `at most N`, in this order. In the block "
+        "there are actions only.",
         _NET + "when exit a {\n}",
     ),
     Code(

@@ -13,7 +13,7 @@ from compiler.pipeline import compile_source
 from compiler.plan import capabilities
 from compiler.plan.action_texts import Firing, firing_of, have_fired, name_of, number_of
 from compiler.plan.datapath_fit import misfit
-from compiler.plan.reactions import are_waited_for
+from compiler.plan.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan, decode
 from tdl.diagnostics import TdlError
 

@@ -57,8 +57,8 @@ LINE_BYTES = 1 << 16  # of a longer line this is looked at
 TEXT_CHARACTERS = 1000  # of a line, in records
 MATCH_SECONDS = 10  # of the processor, for the lines of one read
 TRIES = 8
-FIRST_LEAD_NS = 15_000_000
-LEAST_LEAD_NS = 1_000_000
+FIRST_LEAD_NS = 8_000_000
+LEAST_LEAD_NS = 2_000_000
 _SPECIAL = frozenset(r"\.^$*+?{}[]|()")  # a pattern without them is a plain text
 
 
@@ -316,9 +316,8 @@ class Reactor:
                 raise EOFError
 
     def _learn(self, took_ns: int) -> None:
-        """How long it takes: the longest of late, which is forgotten by and by."""
-        wanted = took_ns * 5 // 4 + LEAST_LEAD_NS
-        self._lead_ns = max(wanted, self._lead_ns * 9 // 10)
+        """How long it takes, on average of late: what takes a little longer is a little late."""
+        self._lead_ns = max((self._lead_ns + took_ns) // 2, LEAST_LEAD_NS)
 
     def _follow(self, plan: Plan) -> None:
         self._plan, self._base = plan, plan.digest
