@@ -19,6 +19,7 @@ from compiler import run_clock
 from compiler.phrases import moment
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan import action_texts
+from compiler.plan.action_texts import Firing
 from compiler.plan.reader import Plan
 from compiler.run_clock import RunClock
 from compiler.sources import RecordedFiles
@@ -142,6 +143,18 @@ def extend(plan: Plan, number: int, text: str, now_ns: int) -> Compilation:
     return _compiled(plan, number, timed, f"#: now {now_ns}\n" if held else "", now_ns)
 
 
+def text_time(plan: Plan, now_ns: int) -> int:
+    """The time of the text at this moment of the run."""
+    return _clock(plan).text(now_ns)
+
+
+def extend_by(plan: Plan, number: int, firing: Firing, text: str, now_ns: int) -> Compilation:
+    """The plan with what a `when` does, a text in which all times are written out. TdlError."""
+    held = f"#: now {now_ns}\n" if is_held(plan) else ""
+    name = action_texts.name_of(number, firing)
+    return _included(plan, name, (text + held).encode("utf-8"), now_ns, doubts=False)
+
+
 def hold(plan: Plan, number: int, now_ns: int) -> Compilation:
     """The plan whose events wait from `now_ns` of the run on. NotNowError, else as `extend`."""
     clock = _clock(plan)
@@ -221,15 +234,30 @@ def _compiled(plan: Plan, number: int, timed: TimedText, more: str, now_ns: int)
     name = action_texts.name_of(number)
     text = (timed.text + more).encode("utf-8", errors="surrogatepass")
     sources = _Extended(plan, name, text)
-    source = plan.source.rstrip(b"\n") + f'\ninclude "{name}"\n'.encode()
+    source = _including(plan, name)
     try:
         text_ns = _clock(plan).text(now_ns)
         _check(parse_partial(source, sources, plan.params).file, name, text_ns)
-        found = compile_source(source, seed=plan.seed, sources=sources, params=plan.params)
-        _check_same(plan, found, name, now_ns)
+        found = _included(plan, name, text, now_ns)
     except TdlError as error:
         raise TdlError(_placed(error.diagnostics, name, timed)) from None
     return replace(found, diagnostics=tuple(_placed(found.diagnostics, name, timed)))
+
+
+def _including(plan: Plan, name: str) -> bytes:
+    return plan.source.rstrip(b"\n") + f'\ninclude "{name}"\n'.encode()
+
+
+def _included(
+    plan: Plan, name: str, text: bytes, now_ns: int, *, doubts: bool = True
+) -> Compilation:
+    """TdlError, with places in the text as it is."""
+    sources, source = _Extended(plan, name, text), _including(plan, name)
+    found = compile_source(
+        source, seed=plan.seed, sources=sources, params=plan.params, doubts=doubts
+    )
+    _check_same(plan, found, name, now_ns)
+    return found
 
 
 def _placed(found: Iterable[Diagnostic], name: str, timed: TimedText) -> Iterator[Diagnostic]:

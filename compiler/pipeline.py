@@ -21,12 +21,13 @@ from compiler.expand.timeline import Timeline, end_of, expand
 from compiler.expand.world import NeedReplicas
 from compiler.expect.compile_expectations import expect
 from compiler.expect.compile_figures import figures
+from compiler.expect.compile_reactions import reactions
 from compiler.feasibility import warnings
 from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
 from compiler.plan.snapshots import snapshots
-from compiler.plan.types import Event, PlanFile, Topology
+from compiler.plan.types import Event, PlanFile, PlannedReaction, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.run_clock import read as read_clock
 from compiler.sources import NOWHERE, Sources, member
@@ -57,15 +58,16 @@ class Compilation:
     files: Mapping[str, bytes]
     diagnostics: tuple[Diagnostic, ...]
     includes: Mapping[str, bytes]  # the included texts, by the names that spans have for them
+    reactions: tuple[PlannedReaction, ...] = ()
     empty: tuple[str, ...] = ()  # bridges that no packet passes, and at which nobody is
 
     @cached_property
     def plan(self) -> Plan:
         return decode(self.files, topology=self.topology)
 
-    @property
+    @cached_property
     def topology(self) -> Topology:
-        return self.model.planned
+        return replace(self.model.planned, reactions=self.reactions)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -80,13 +82,14 @@ def compile_source(
     machines: Machines = ANY,
     sources: Sources = NOWHERE,
     params: Mapping[str, str] = NO_PARAMS,
+    doubts: bool = True,
 ) -> Compilation:
     """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0.
 
     `filename` is what the caller calls the text, `machines` what the plan is to run on: the plan
     does not depend on them. `sources` has the files that the text names, `params` the values of
     parameters that are to have others than in the text: UnknownParamError where it has none of
-    this name.
+    this name. Without `doubts` nobody is warned of what is legal and will not work.
     """
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
     partial = parse_partial(text, sources, params)
@@ -109,14 +112,16 @@ def compile_source(
     carried = carried_out(model, timeline, partial.includes)
     expectations = expect(model, carried, sink)
     own = figures(model, sink)
+    whens = reactions(model, sink)
     if sink.failed:
         raise TdlError(sink.found)
-    warnings.warn(model, timeline, machines, sink)
+    if doubts:
+        warnings.warn(model, timeline, machines, sink)
     bypassed = Bypassed(model)
     contents = PlanContents(
         source=raw,
         seed=model.seed,
-        topology=model.planned,
+        topology=replace(model.planned, reactions=whens),
         events=carried.events,
         end_ns=carried.end_ns,
         snapshots=bypassed.through(snapshots(model.planned, carried.events)),
@@ -129,10 +134,11 @@ def compile_source(
         params=partial.params,
     )
     files = encode(contents)
-    bypassed.warn(sink)
-    warnings.warn_of_plan(model, files, machines, sink)
+    if doubts:
+        bypassed.warn(sink)
+        warnings.warn_of_plan(model, files, machines, sink)
     empty = tuple(bypassed.empty().values())
-    return Compilation(model, carried, files, sort(sink.found), partial.includes, empty)
+    return Compilation(model, carried, files, sort(sink.found), partial.includes, whens, empty)
 
 
 def elaborate(

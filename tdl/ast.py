@@ -597,9 +597,33 @@ class Figure:
     key: str = ""  # where in it
 
 
+@dataclass(frozen=True, slots=True)
+class When:
+    """`when … { … }`: what happens when something is seen of an instance, which is `it` in the
+    `body`. Times of the body count from then."""
+
+    kind: str  # one of CONDITIONS (tdl/words.py)
+    span: Span  # of its first line
+    subjects: tuple[Subject, ...]
+    pattern: str = ""  # log: of a line
+    status: int | None = None  # exit: with this one only
+    every: bool = False  # else once, for all of the instances together
+    after_ns: int = 0
+    most: int | None = None  # with `every`: how often; None: not stated
+    body: tuple[Dynamic, ...] = ()
+
+
 Setting = Bootstrapper | Seed | Routing | Network | Hops | StartWhenReady | QuitWhen
 Statement = (
-    Setting | ServiceStatement | Bridges | Bottleneck | LinkStatement | Dynamic | Expect | Figure
+    Setting
+    | ServiceStatement
+    | Bridges
+    | Bottleneck
+    | LinkStatement
+    | Dynamic
+    | Expect
+    | Figure
+    | When
 )
 
 

@@ -14,10 +14,10 @@ from tdl.builder import (
     shown,
 )
 from tdl.class_actions import Option
-from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
 from tdl.member_actions import Clause, MemberActions
 from tdl.path_actions import AUTO, PathActions
+from tdl.reaction_actions import ReactionActions
 from tdl.static import NO_TRACE
 from tdl.suggest import did_you_mean
 from tdl.words import (
@@ -51,7 +51,7 @@ _IN_INTERVALS = (
 )
 
 
-class Actions(MemberActions, FigureActions, PathActions):
+class Actions(MemberActions, ReactionActions, PathActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---

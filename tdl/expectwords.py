@@ -1,4 +1,4 @@
-"""Which terminal a word of an `expect` or `figure` statement is, by where it stands.
+"""Which terminal a word of an `expect`, `figure` or `when` statement is, by where it stands.
 
 Input: the tokens before it, the word, and the text after it. Only at these places are `rtt`, `of`,
 `plan`, `ok`, `on` and `within` words of the language: anywhere else they are names, which services
@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tdl.words import ACTIONS, EXPECTED, FIGURES, MAYBE_NAMES
+from tdl.words import ACTIONS, CONDITION_WORDS, CONDITIONS, EXPECTED, FIGURES, MAYBE_NAMES
 
 if TYPE_CHECKING:
     from tdl.lexer import Token
@@ -36,6 +36,10 @@ def terminal(before: Sequence[Token], word: str, text: str, end: int) -> str | N
     mixed_key = last == "MIXED" and len(before) == _FIRST_NAME and before[0].type == "FIGURE"
     if last == "KEY" or mixed_key:
         return FIGURES.get(word)
+    if before[0].type == "WHEN":
+        if last in ("WHEN", "SEMI"):
+            return CONDITIONS.get(word) if last == "WHEN" else None
+        return CONDITION_WORDS.get(word) if len(before) > _FIRST_NAME else None
     if last == "EXPECT":
         return EXPECTED.get(word)
     if last == "NO" and len(before) == _FIRST_NAME:

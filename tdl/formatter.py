@@ -67,9 +67,11 @@ def format_statement(statement: ast.Statement) -> str:
     return " ".join(_statement(statement))
 
 
-def words_of(statements: tuple[ast.Statement, ...]) -> list[str]:
+def words_of(statements: tuple[ast.Statement, ...], *, from_the_firing: bool = False) -> list[str]:
     """A logical line's statements: one, or several events that were chained with `and`."""
-    words = _statement(statements[0])
+    first = statements[0]
+    inside = from_the_firing and isinstance(first, ast.Dynamic)
+    words = _in_block(first) if inside else _statement(first)  # type: ignore[arg-type]
     for statement in statements[1:]:
         assert isinstance(statement, ast.Dynamic)
         words += ["and", *_clause(statement)]
@@ -113,6 +115,8 @@ def _statement(node: ast.Statement) -> list[str]:
             return [*_times(node), *_clause(node)]
         case ast.Expect() | ast.Figure():
             return _expect(node)
+        case ast.When():
+            return _when(node)
 
 
 def _service(node: ast.ServiceStatement) -> list[str]:
@@ -479,6 +483,44 @@ def _figure(node: ast.Figure) -> list[str]:
     group = ";".join(map(_subject, node.subjects))
     source = "log" if node.pattern else "json"
     return ["figure", node.name.text, "=", source, group, *map(quoted, texts)]
+
+
+# --- reactions ---
+
+
+def _when(node: ast.When) -> list[str]:
+    """The first line of one without a body; with its body it is as many lines as that takes."""
+    words = ["when", node.kind, ";".join(map(_subject, node.subjects))]
+    if node.pattern:
+        words.append(quoted(node.pattern))
+    if node.status is not None:
+        words += ["with", str(node.status)]
+    words += ["every"] if node.every else []
+    if node.after_ns:
+        words += ["after", quantities.time(node.after_ns)]
+    if node.most is not None:
+        words += ["at", "most", str(node.most)]
+    if not node.body:
+        return [*words, "{"]
+    lines = [" ".join([*words, "{"]), *(f"{_INDENT}{in_block(one)}" for one in node.body), "}"]
+    return ["\n".join(lines)]
+
+
+def in_block(node: ast.Dynamic) -> str:
+    """A line of a `when`, whose times count from the firing."""
+    return " ".join(_in_block(node))
+
+
+def _in_block(node: ast.Dynamic) -> list[str]:
+    if node.end_ns is not None:
+        return ["from", _later(node.start_ns), "to", _later(node.end_ns), *_clause(node)]
+    if node.open_ended:
+        return ["from", _later(node.start_ns), *_clause(node)]
+    return [*(["at", _later(node.start_ns)] if node.start_ns else []), *_clause(node)]
+
+
+def _later(after_ns: int) -> str:
+    return f"+{quantities.time(after_ns)}" if after_ns else "now"
 
 
 def _subject(subject: ast.Subject) -> str:

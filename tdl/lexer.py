@@ -3,9 +3,10 @@
 A logical line is one statement: it ends at the end of the line, unless a bracket is open or the
 line ends with a backslash. Algorithm: one pass with one regular expression per mode; the mode
 changes only after a property that takes bare text (`img=`, `exec=`, `files=`, `env=`, …), after
-`bootstrapper`, `include`, `expect`, `figure NAME =` and `let NAME =`, and in brackets. The braces
-of a loop end a line, too. A line in which something is wrong is reported, marked broken, and
-skipped by the parser; the lines after it are not affected. Source: docs/tdl.md, "Text".
+`bootstrapper`, `include`, `expect`, `when`, `figure NAME =` and `let NAME =`, and in brackets. The
+braces of a loop and of a `when` end a line, too. A line in which something is wrong is reported,
+marked broken, and skipped by the parser; the lines after it are not affected. Source: docs/tdl.md,
+"Text".
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ _SEMI_AHEAD = re.compile(SPACE + ";")
 _STATEMENT_AHEAD = re.compile(rf"{SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
 _COLON = re.compile(rf"{SPACE}:{SPACE}([^\s#;]*)")
 _PROPERTIES = frozenset((*LINK_PROPERTIES, *SERVICE_PROPERTIES, *OTHER_PROPERTIES))
+BLOCKS = ("FOR", "WHEN")  # whose line a `{` ends
 _SHOWN = 20  # characters of something unexpected that a message repeats
 
 
@@ -178,7 +180,7 @@ class _Scanner:
             kind = STATEMENTS[word]
             if kind in ("BOOTSTRAPPER", "INCLUDE"):
                 self.mode = TEXT
-            elif kind == "EXPECT":
+            elif kind in ("EXPECT", "WHEN"):
                 self.mode = self.expecting
         elif word == "when" and self._after_start_or_quit():
             kind = "WHEN"
@@ -236,11 +238,11 @@ class _Scanner:
                 self._error("TS0002", self._span(column, 1), *_describe(control.group()))
 
     def _brace(self, word: str, start: int) -> None:
-        """A `{` ends the line of a loop, a `}` is a line by itself."""
+        """A `{` ends the line of a loop or a `when`, a `}` is a line by itself."""
         if word == "}" and self.current.tokens:
             self._finish()
         self._add("BRACE", word, start)
-        self.ended = word == "}" or self.current.tokens[0].type == "FOR"
+        self.ended = word == "}" or self.current.tokens[0].type in BLOCKS
 
     def _after(self, kind: str, end: int) -> None:
         """Changes of mode. A list goes on only after a semicolon."""

@@ -7,7 +7,7 @@ with the diagnostics, for callers that have more to check before they report.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tdl import ast, lalr
 from tdl.bounds import (
@@ -17,15 +17,19 @@ from tdl.bounds import (
     MAX_EXPECTATIONS,
     MAX_FIGURES,
     MAX_LINKS,
+    MAX_REACTIONS,
     MAX_SERVICES,
 )
 from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
 from tdl.lexer import LogicalLine
+from tdl.preprocess.blocks import is_end, is_when
 from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
+from tdl.reaction_times import from_the_firing
 from tdl.syntax_errors import explain
+from tdl.words import STATEMENTS
 
 # After these something was not read, of which nobody knows what it says.
 ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032", "TS0033"}
@@ -36,6 +40,7 @@ _MOST: dict[type, tuple[int, str]] = {
     ast.Dynamic: (MAX_EVENTS, "events"),
     ast.Expect: (MAX_EXPECTATIONS, "expectations"),
     ast.Figure: (MAX_FIGURES, "figures"),
+    ast.When: (MAX_REACTIONS, "reactions (`when`)"),
 }
 
 
@@ -111,19 +116,32 @@ def _statements(
     Ends where the file has more than there may be, which is reported.
     """
     reader = StatementReader(sink)
+    held: ast.When | None = None  # whose block goes on
+    body: list[ast.Dynamic] = []
     for line in lines:
+        inside = reader.in_block
         found = reader.read(line)
         if line.tokens and not found:
             for token in line.tokens:
                 mentioned.update(_words(token.text))
         if reader.ended:
             break
-        yield found
+        if not inside and not reader.in_block:
+            yield found
+        elif not inside:
+            held = next((one for one in found if isinstance(one, ast.When)), None)
+            body = []
+        elif reader.in_block:
+            body += [one for one in found if isinstance(one, ast.Dynamic)]
+        elif held is not None and body:
+            yield (replace(held, body=tuple(body)),)
     report_full(sink)
 
 
 class StatementReader:
-    """Reads lines, one after the other. `ended`: there was no room for what the last one says."""
+    """Reads lines, one after the other. `ended`: there was no room for what the last one says.
+    `in_block`: the next line stands in the block of a `when`, whose times count from the firing:
+    0 is what happens at once."""
 
     def __init__(self, sink: Sink) -> None:
         self._actions = Actions(sink)
@@ -131,14 +149,44 @@ class StatementReader:
         self._room = _Room(sink)
         self._sink = sink
         self.ended = False
+        self.in_block = False
+        self._lines = 0  # of the block
+        self._head: LogicalLine | None = None  # of the block
 
     def read(self, line: LogicalLine) -> tuple[ast.Statement, ...]:
         """What it says; nothing for a blank line and one with errors, which are reported."""
         found: tuple[ast.Statement, ...] = ()
-        if line.tokens and not line.broken:
-            found = _statement(line, self._actions, self._table)
+        if self.in_block and line.tokens:
+            found = self._in_block(line)
+        elif line.tokens:
+            self._begin(line)
+            found = () if line.broken else _statement(line, self._actions, self._table)
         self.ended = not all(map(self._room.take, found)) or self._sink.full
         return found
+
+    def _begin(self, line: LogicalLine) -> None:
+        if is_when(line):
+            self.in_block, self._lines, self._head = True, 0, line
+
+    def _in_block(self, line: LogicalLine) -> tuple[ast.Statement, ...]:
+        if is_end(line):
+            self.in_block = False
+            if not self._lines and self._head is not None:
+                hint = "write what happens between { and }, such as `it disconnect for 5s`"
+                self._sink.error("TS0330", self._head.tokens[-1].span, "nothing happens here", hint)
+            return ()
+        self._lines += 1
+        first = line.tokens[0]
+        if first.type in STATEMENTS.values() and first.type not in ("AT", "FROM"):
+            message = f"'{first.text}' does not stand in the block of a when"
+            hint = "there are actions in it, such as `it disconnect for 5s`"
+            self._sink.error("TS0330", first.span, message, hint)
+            return ()
+        if line.broken:
+            return ()
+        tokens = from_the_firing(line.tokens, self._sink)
+        timed = LogicalLine(tokens, line.comments)
+        return _statement(timed, self._actions, self._table) if tokens else ()
 
 
 def report_full(sink: Sink) -> None:

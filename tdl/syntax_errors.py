@@ -42,6 +42,11 @@ _ALL_PROPERTIES = tuple(
 _UNITS = ("ns", "us", "ms", "s", "m", "h", "d", "b", "Kb", "Mb", "Gb", "KB", "MB", "KiB", "MiB")
 
 
+_WHEN_FORMS = {
+    "LOG": 'when log db.* "became leader" every at most 3 {',
+    "EXIT": "when exit db with 1 {",
+    "READY": "when ready db {",
+}
 FIGURE_FORMS = 'write figure lost = log client "lost ([0-9]+)", or = json client "FILE" "KEY"'
 
 
@@ -77,6 +82,11 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
     place = _Place(tokens, index, expected)
     if tokens[0].type == "FIGURE" and index:
         return place.error("TS0410", f"unexpected {_shown(place.token)}", FIGURE_FORMS)
+    if tokens[0].type == "WHEN" and index:
+        kinds = "when has: log, exit, ready"
+        hint = kinds if index == 1 else f"write {_WHEN_FORMS.get(tokens[1].type, kinds)}"
+        what = "this ends too early" if place.token is None else f"unexpected {_shown(place.token)}"
+        return place.error("TS0330", what, hint)
     for rule in (
         _quotes_in_quotes,
         _stray_bracket,

@@ -16,7 +16,7 @@ from tdl.formatter import WIDTH, words_of, wrap
 from tdl.lexer import LogicalLine, Token, logical_lines, source_lines
 from tdl.parser import StatementReader, report_full
 from tdl.preprocess import heads
-from tdl.preprocess.blocks import Item, LoopBlock, blocks
+from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_when
 from tdl.preprocess.variables import VARIABLE, named
 from tdl.words import RUN_VARIABLES
 
@@ -51,7 +51,9 @@ class _Layout:
 
     def _items(self, items: Iterable[Item], indent: str) -> None:
         for item in items:
-            if isinstance(item, LoopBlock):
+            if isinstance(item, LoopBlock) and is_when(item.head):
+                self._when(item, indent)
+            elif isinstance(item, LoopBlock):
                 heads.loop(item.head, self._sink)
                 self._put(item.head, [_spaced(item.head.tokens)], indent)
                 self._items(item.body, indent + _INDENT)
@@ -63,6 +65,15 @@ class _Layout:
                 self._out.append("")
             if self._reader.ended:
                 return
+
+    def _when(self, block: LoopBlock, indent: str) -> None:
+        self._put(block.head, self._body(block.head, len(indent)), indent)
+        self._reader.in_block = True  # also where the head has a variable, and is not read
+        self._items(block.body, indent + _INDENT)
+        self._reader.read(block.end or LogicalLine())
+        self._reader.in_block = False
+        if block.end is not None:
+            self._put(block.end, ["}"], indent)
 
     def _put(self, line: LogicalLine, body: list[str], indent: str) -> None:
         """One logical line: comments that had a line to themselves, then the statement.
@@ -93,8 +104,10 @@ class _Layout:
             return [f"include {_quoted(file.text)}"] if file else []
         if self._is_raw(line):
             return self._raw(line)
+        inside = self._reader.in_block
         statements = self._reader.read(line)
-        return wrap(words_of(statements), WIDTH - taken) if statements else []
+        words = words_of(statements, from_the_firing=inside) if statements else []
+        return wrap(words, WIDTH - taken) if words else []
 
     def _is_raw(self, line: LogicalLine) -> bool:
         """Whether a statement has something that is replaced before it is read."""

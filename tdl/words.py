@@ -29,9 +29,10 @@ STATEMENTS = {
     "param": "PARAM",
     "expect": "EXPECT",
     "figure": "FIGURE",
+    "when": "WHEN",
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
-MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck")
+MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when")
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -46,6 +47,10 @@ EXPECTED = {
     "valid": "VALID",
 }
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of round trips
+# What an experiment can react to: the word after `when`; and words behind that.
+CONDITIONS = {"log": "LOG", "exit": "EXIT", "ready": "READY"}
+CONDITION_WORDS = {"once": "ONCE", "every": "EACH", "with": "WITH", "most": "MOST"}
+IT = "it"  # in a block of `when`: the instance that it is about
 FIGURES = {"log": "LOG", "json": "JSON"}  # where a figure comes from
 OPERATORS = ("<", "<=", ">", ">=")
 

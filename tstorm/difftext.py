@@ -121,7 +121,9 @@ def _topology(compared: Compared) -> Iterator[str]:
 
 def _difference(one: TopologyDifference) -> str:
     if not one.field:
-        said = one.name if one.kind in ("expectation", "figure") else f"{one.kind} {one.name}"
+        said = (
+            one.name if one.kind in ("expectation", "figure", "when") else f"{one.kind} {one.name}"
+        )
         return f"{'+' if one.a is None else '-'} {said}"
     old, new = (_value(one.field, value) for value in (one.a, one.b))
     row = BY_FIELD.get(one.field)

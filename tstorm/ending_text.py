@@ -51,9 +51,11 @@ def _emit(result: RunResult, form: str, more: Mapping[str, object]) -> None:
 def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
     from runtime.judge import verdict, verdict_text
     from runtime.options import COMPLETED, INTERRUPTED
+    from runtime.results import reactions_done
     from runtime.stacks import stack_summary
 
     yield from _no_page(result)
+    yield from reactions_done.told(result.summary.get("reactions", {}))
     yield from _expectations_that_failed(result)
     yield from _programs(result, counted=True)
     judged = result.summary["verdict"]
@@ -63,6 +65,9 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
             yield line if line.startswith(" ") else prefix + line
     yield from _expectations(result, quiet=quiet)
     yield from _figures(result, quiet=quiet)
+    fast = reactions_done.figures(result.summary.get("reactions", {}))
+    if fast and not quiet:
+        yield fast
     yield from _missing_packets(result.summary.get("captures", {}))
     if judged["too_late"]:
         figures = (judged["largest_ns"], judged["max_lateness_ns"])

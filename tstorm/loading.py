@@ -37,6 +37,7 @@ PLAN_HEADER = "plan.json"
 PLAN_SOURCE = "source.tdl"
 RUN_MANIFEST = "manifest.json"  # as in runtime.rundir.rundir, which reading a text need not import
 RUN_PLAN = "plan"
+RUN_PLANNED = "planned"
 
 
 def source_name(file: str) -> str:
@@ -313,6 +314,13 @@ def recorded_plan(source: str) -> Path | None:
         return directory if (directory / PLAN_HEADER).is_file() else None
 
 
+def _plan_before(source: str) -> Path | None:
+    """With which a run began; nobody has done anything to it by hand."""
+    recorded = recorded_plan(source)
+    planned = Path(source) / RUN_PLANNED
+    return planned if recorded and is_run(source) and planned.is_dir() else recorded
+
+
 def is_run(source: str) -> bool:
     """Whether `source` is the directory of a run."""
     with _reading(source), suppress(FileNotFoundError, NotADirectoryError):
@@ -368,14 +376,16 @@ def plan_to_run(
     find: Finder | None = None,
     params: Mapping[str, str] | None = None,
     told: set[Diagnostic] | None = None,
+    again: bool = False,
 ) -> PlanToRun:
     """The plan of `source`, read and checked whole, or compiled.
 
     With a seed or values of parameters, what was recorded is compiled again from its source.
     `budget_bps`, `pace` and `find` (who knows the programs of this machine) are for the warnings of
-    compiling; a plan that is not compiled has none to give. `told`: see compile_text.
+    compiling; a plan that is not compiled has none to give. `told`: see compile_text. `again`: what
+    a run was told by its `when` is to be found out again, so that it begins with the same plan.
     """
-    recorded = recorded_plan(source)
+    recorded = _plan_before(source) if again else recorded_plan(source)
     plan = None
     if recorded is None:
         file, raw = source_name(source), read_source(source)

@@ -13,14 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.plan.followed import described
 from compiler.plan.properties import BY_FIELD
-from compiler.plan.types import Link, Node, Service
+from compiler.plan.types import Link, Node, PlannedReaction, Service
 
 if TYPE_CHECKING:
     from compiler.plan.expectations import PlannedExpectation
     from compiler.plan.figures import PlannedFigure
     from compiler.plan.reader import Plan
 
-KINDS = ("experiment", "param", "service", "bridge", "link", "instance", "expectation", "figure")
+KINDS = (
+    "experiment",
+    "param",
+    "service",
+    "bridge",
+    "link",
+    "instance",
+    "expectation",
+    "figure",
+    "when",
+)
 
 Value = int | str | list[Any] | None
 
@@ -54,6 +64,7 @@ def compare_topologies(a: Plan, b: Plan) -> tuple[TopologyDifference, ...]:
         *_elements("instance", _nodes(a, bridges=False), _nodes(b, bridges=False)),
         *_statements("expectation", a.expectations, b.expectations),
         *_statements("figure", a.figures, b.figures),
+        *_statements("when", a.topology.reactions, b.topology.reactions),
     )
 
 
@@ -82,8 +93,8 @@ def _params(a: Plan, b: Plan) -> Iterator[TopologyDifference]:
 
 def _statements(
     kind: str,
-    a: Iterable[PlannedExpectation | PlannedFigure],
-    b: Iterable[PlannedExpectation | PlannedFigure],
+    a: Iterable[PlannedExpectation | PlannedFigure | PlannedReaction],
+    b: Iterable[PlannedExpectation | PlannedFigure | PlannedReaction],
 ) -> Iterator[TopologyDifference]:
     """Those that only one has, by their text."""
     left = Counter(one.text for one in b)

@@ -50,6 +50,7 @@ class Declared:
     dynamics: list[ast.Dynamic] = field(default_factory=list)
     expects: list[ast.Expect] = field(default_factory=list)
     figures: list[ast.Figure] = field(default_factory=list)
+    whens: list[ast.When] = field(default_factory=list)
     guesses: Guesses = field(default_factory=Guesses)
     at: dict[str, list[int]] = field(default_factory=dict)  # name -> its links
     taken: dict[tuple[object, ...], int] = field(default_factory=dict)  # see _linked_already
@@ -81,12 +82,8 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                     found.necks[statement.name.text] = DeclaredBottleneck(statement)
             case ast.LinkStatement():
                 links.append(statement)
-            case ast.Dynamic():
-                found.dynamics.append(statement)
-            case ast.Expect():
-                found.expects.append(statement)
-            case ast.Figure():
-                found.figures.append(statement)
+            case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When():
+                _collect(found, statement)
             case _:
                 _setting(found, statement, sink)
     for link in links:
@@ -97,6 +94,19 @@ def declare(file: ast.File, sink: Sink) -> Declared:
     _collect_tags(found, sink)
     check_ends(found, sink)
     return found
+
+
+def _collect(found: Declared, statement: ast.Dynamic | ast.Expect | ast.Figure | ast.When) -> None:
+    """What declares nothing, in the order of the file."""
+    match statement:
+        case ast.Dynamic():
+            found.dynamics.append(statement)
+        case ast.Expect():
+            found.expects.append(statement)
+        case ast.Figure():
+            found.figures.append(statement)
+        case ast.When():
+            found.whens.append(statement)
 
 
 _SETTINGS: Mapping[type, tuple[str, str]] = {  # attribute, and what it is called

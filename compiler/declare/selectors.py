@@ -20,6 +20,7 @@ from compiler.declare.topology import Layout
 from compiler.phrases import end_name, link_name
 from tdl import ast
 from tdl.diagnostics import Sink
+from tdl.words import IT
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,10 @@ class Resolver:
 
     def _unknown(self, element: ast.Element) -> None:
         name = element.name.text
+        if name == IT:
+            message, hint = "'it' is nobody here", "it is an instance in the block of a `when`"
+            self.sink.error("TS0333", element.span, message, hint)
+            return
         message = f"{name!r} is neither a service nor a bridge of this file"
         if self.declared.called:
             message = f"{name!r} is neither a service, a bridge nor a link of this file"

@@ -1,17 +1,19 @@
 """Who a statement is, for its random draws: its canonical text and its place among equal ones.
 
 So a statement draws the same numbers wherever it stands in the file and whatever else is edited.
-What is done to a running experiment draws by the number of the action, whenever that was.
+What is done to a running experiment draws by the number of the action, whenever that was, and what
+a `when` does by its own text and how often it has happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler.declare.steps import Member, StatementStep
 from compiler.draws import statement_key
 from compiler.plan import action_texts
+from tdl import ast
 from tdl.formatter import format_statement
 
 
@@ -26,8 +28,10 @@ class DrawIdentity:
         return statement_key(seed, self.text, self.ordinal)
 
 
-def identities(steps: Iterable[StatementStep]) -> dict[int, DrawIdentity]:
-    """Of every step that may draw, by order."""
+def identities(
+    steps: Iterable[StatementStep], whens: Sequence[ast.When]
+) -> dict[int, DrawIdentity]:
+    """Of every step that may draw, by order. `whens`: those of the file."""
     seen: dict[str, int] = {}
     found: dict[int, DrawIdentity] = {}
     for step in steps:
@@ -35,14 +39,22 @@ def identities(steps: Iterable[StatementStep]) -> dict[int, DrawIdentity]:
         at_once = step.end_ns is None or step.outage
         if not isinstance(action, Member) or (action.count is None and at_once):
             continue  # everything legal, at once: nothing to draw
-        number = action_texts.number_of(step.statement.span.file)
-        text = f"do {number}" if number else format_statement(step.statement)
+        text = _text(step, whens)
         ordinal = seen.get(text, 0)
         seen[text] = ordinal + 1
         found[step.order] = DrawIdentity(text, ordinal)
     return found
 
 
-def keys(steps: Iterable[StatementStep], seed: int) -> dict[int, bytes]:
+def _text(step: StatementStep, whens: Sequence[ast.When]) -> str:
+    file = step.statement.span.file
+    firing, number = action_texts.firing_of(file), action_texts.number_of(file)
+    if firing is not None and firing.reaction <= len(whens):
+        texts = list(map(format_statement, whens[: firing.reaction]))
+        return f"firing {firing.time} of {texts[-1]}, {texts.count(texts[-1])}"
+    return f"do {number}" if number else format_statement(step.statement)
+
+
+def keys(steps: Iterable[StatementStep], seed: int, whens: Sequence[ast.When]) -> dict[int, bytes]:
     """The key of every step that may draw, by order."""
-    return {order: identity.key(seed) for order, identity in identities(steps).items()}
+    return {order: identity.key(seed) for order, identity in identities(steps, whens).items()}

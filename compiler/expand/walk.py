@@ -44,7 +44,7 @@ class Walk:
         self.class_cuts: list[tuple[int, ast.Set, tuple[int, ...]]] = []  # of some packets
         self.cuts: dict[tuple[Groups, bytes], Cut] = {}  # known ones
         self.cut_off: dict[int, tuple[CutOff, ...]] = {}  # beside the groups, by order
-        self._keys = identity.keys(model.steps, model.seed)
+        self._keys = identity.keys(model.steps, model.seed, model.declared.whens)
         self._agenda: list[tuple[int, int, int, StatementStep, bool, Act]] = []
         self._scheduled = 0
         self._quit = False
@@ -56,7 +56,10 @@ class Walk:
         self._doubtful_marks: set[tuple[str, int]] = set()
         self._recorder = recorder
         if recorder is not None:
-            recorder.begin(lambda: len(self.world.events), identity.identities(model.steps))
+            recorder.begin(
+                lambda: len(self.world.events),
+                identity.identities(model.steps, model.declared.whens),
+            )
 
     @property
     def topology(self) -> Topology:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
+from compiler.plan.planned_reactions import are_waited_for
 from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState
 from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 
@@ -68,7 +69,7 @@ def misfit(plan: Plan, datapath: str, begin_ns: int = 0, end_ns: int = MAX_INT) 
 def of_links(plan: Plan, datapath: str) -> Misfit | None:
     """The same of single links, whatever paths they become; and of the bridges between them, and
     interfaces of instances, which are there hop by hop only."""
-    if datapath != HOP_EXACT and (found := _hop_by_hop(plan.topology)) is not None:
+    if datapath != HOP_EXACT and (found := _hop_by_hop(plan)) is not None:
         return found
     paths = PATHS[datapath]
     rows = [row.field for row in PROPERTIES if not (row.words or row.table)]
@@ -93,8 +94,9 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
     return None
 
 
-def _hop_by_hop(topology: Topology) -> Misfit | None:
-    """What a topology has that no path between two hosts can be."""
+def _hop_by_hop(plan: Plan) -> Misfit | None:
+    """What one engine for all links can do, and no other."""
+    topology = plan.topology
     if topology.hops == "answer":
         file, line = topology.hops_at
         return Misfit("hops answer", 1, 0, "", 0, "", line, file)
@@ -103,6 +105,9 @@ def _hop_by_hop(topology: Topology) -> Misfit | None:
         if line:
             what = f"an interface for each link of {service.name} (interfaces)"
             return Misfit(what, 1, 0, "", 0, "", line, file)
+    if are_waited_for(plan):
+        first = topology.reactions[0]
+        return Misfit("when", 1, 0, "", 0, "", first.line, first.file)
     if topology.routing == "ecmp":
         return Misfit("routing ecmp", 1, 0, "", 0, "", 0)
     return None

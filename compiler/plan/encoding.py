@@ -10,7 +10,7 @@ import re
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
-from compiler.plan import event_kinds, types
+from compiler.plan import event_kinds, planned_reactions, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
 from compiler.plan.properties import (
     BY_FIELD,
@@ -27,7 +27,8 @@ from compiler.plan.properties import (
 from compiler.plan.services import service_from_json, service_to_json
 
 TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "network", "nodes",
-                   "quit_when", "routing", "services", "start_when_ready", "traces")  # fmt: skip
+                   "quit_when", "reactions", "routing", "services", "start_when_ready",
+                   "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = LinkState._field_defaults
 _NOTHING_AT_END = tuple(_NOTHING_RARE.values())
@@ -52,6 +53,11 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
         "start_when_ready": int(topology.start_when_ready),
         **({"traces": list(map(_trace_to_json, topology.traces))} if topology.traces else {}),
         **({"delays": list(map(_delays_to_json, topology.delays))} if topology.delays else {}),
+        **(
+            {"reactions": planned_reactions.to_json(topology.reactions)}
+            if topology.reactions
+            else {}
+        ),
     }
 
 
@@ -92,7 +98,7 @@ def _link_to_json(link: types.Link) -> dict[str, object]:
 
 
 def topology_from_json(value: Any, place: Place) -> types.Topology:
-    boot, delays, hops, at, links, network, nodes, ends, routing, services, waits, traces = (
+    boot, delays, hops, at, links, network, nodes, ends, whens, routing, services, waits, traces = (
         place.fields(with_files(value, place), *TOPOLOGY_FIELDS)
     )
     most = len(place.items(services)) - 1
@@ -111,6 +117,7 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
             _trace_from_json(item, place, i) for i, item in enumerate(place.items(traces), 1)
         ),
         delays=tuple(_delays_from_json(item, place) for item in place.items(delays)),
+        reactions=planned_reactions.from_json(whens, place),
     )
 
 
@@ -118,10 +125,10 @@ def with_files(value: Any, place: Place) -> Any:
     """What topology.json has, where they stand only if there are some."""
     if type(value) is not dict:
         return value
-    for name in ("traces", "delays"):
+    for name in ("traces", "delays", "reactions"):
         if value.get(name) == []:
             place.fail(f"{name} are left out where there are none")
-    return {"traces": [], "delays": [], **value}
+    return {"traces": [], "delays": [], "reactions": [], **value}
 
 
 def _delays_from_json(value: Any, outer: Place) -> types.PlannedDelays:

@@ -20,6 +20,7 @@ PRIVATE = "private"  # as `fs`
 EXPECTATIONS = ("success", "run", "any")
 NETWORKS = ("dual", "ipv4", "ipv6")
 HOPS = ("", "answer", "silent")
+REACTIONS = ("log", "exit", "ready")
 # In a word of a command: $TSTORM_IPV4 or ${TSTORM_IPV4}. Runs put in their own value.
 RUN_VARIABLE = re.compile(r"\$(?:\{(TSTORM_[A-Z0-9_]+)\}|(TSTORM_[A-Z0-9_]+))")
 
@@ -172,6 +173,23 @@ class PlannedDelays:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedReaction:
+    """A `when`: what a run looks for, and how often that counts. What happens then is in the
+    source; whoever has the compiler makes a longer plan of it (compiler/firing.py)."""
+
+    kind: str  # one of REACTIONS
+    nodes: tuple[int, ...]  # instances, ascending
+    pattern: str  # log: a regular expression
+    status: int  # exit: with this one, -1: with any
+    every: bool  # else the first time only, whichever instance it is
+    most: int  # how often
+    after_ns: int
+    text: str  # the statement in canonical form
+    file: str  # the included file that its first line is in, '' = the source itself
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     services: tuple[Service, ...]
     nodes: tuple[Node, ...]
@@ -185,6 +203,7 @@ class Topology:
     quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have
     traces: tuple[PlannedTrace, ...] = ()
     delays: tuple[PlannedDelays, ...] = ()  # each file once, by name
+    reactions: tuple[PlannedReaction, ...] = ()  # in the order of the source
 
 
 @dataclass(frozen=True, slots=True)

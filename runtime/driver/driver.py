@@ -31,6 +31,7 @@ from runtime.driver.machinewatch import MachineWatch
 from runtime.driver.make_prober import prober
 from runtime.driver.programends import ProgramEnds
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
+from runtime.driver.reactions import Reactions
 from runtime.driver.steering import Steering
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpected, unwritten
@@ -127,6 +128,9 @@ class Driver:
             self._done,
             self._follow,
         )
+        self.reactions = Reactions(
+            config, self.plan, self.steering, self.timeline_runner, self._done, self.warn
+        )
         self.pulse = Pulse(DRIVER, self._stalled)
         step_ns = config.options.faults.get("driver", {}).get("clock_step_ns", 0)
         self.machine = MachineWatch(self.backend.instances, self._elapsed, step_ns)
@@ -163,12 +167,14 @@ class Driver:
     async def set_up(self) -> RunNetwork:
         """Everything up to T0. Raises RunError."""
         self.control = ControlServer(Path(self.config.socket), answered_by(self._answer))
+        await self.reactions.start(self._log)
         network = await self.backend.start()
         await self.prober.start(self._log)
         await self.timeline_runner.stage_start(network)
         t0_ns = self.timeline_runner.t0_ns  # what programs' own times count from
         start_unix_ns = wallclock.unix_ns(t0_ns)
         self.events.begin(start_unix_ns, t0_ns)
+        self.reactions.begin(t0_ns)
         if self.log_times is not None:
             self.log_times.begin()
         if self.stacks is not None:
@@ -181,7 +187,7 @@ class Driver:
         gc.freeze()  # what is here stays: later collections look at new objects only
         self.facts.update(
             network.facts,
-            scheduling=prefer(0, *network.pids),
+            scheduling=prefer(0, *network.pids, *self.reactions.pids),
             start_monotonic_ns=t0_ns,
             start_unix_ns=start_unix_ns,
         )
@@ -206,11 +212,13 @@ class Driver:
     def _done(self, record: Mapping[str, object]) -> None:
         self.events.append(record)
         self.prober.see(record)
+        self.reactions.see(record)
 
     def _follow(self, schedule: Schedule) -> None:
         """The timeline has become another one."""
         self.schedule = schedule
         self.prober.follow(schedule)
+        self.reactions.follow()
 
     def _elapsed(self) -> int:
         return self.timeline_runner.elapsed()
@@ -351,6 +359,8 @@ class Driver:
         self.ends.stopping = True
         self.phase = STOPPING
         self.report()
+        if reactions := await self.reactions.end():
+            self.facts["reactions"] = reactions
         await self.prober.end()  # what programs do from now on is no experiment
         await self.expected_runs.end()
         if self.watching:

@@ -10,17 +10,20 @@ planned: there is no half of an action, and a peer that goes away or sends nonse
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compiler.plan import action_texts, outdir, scratch
-from compiler.plan.format import PlanError
-from compiler.plan.reader import Plan, read_plan
+from compiler.plan.format import HEADER, PlanError
+from compiler.plan.reader import Plan, decode, read_plan
+from compiler.plan.types import Event
 from runtime.backend.base import Log, RunNetwork
-from runtime.driver.timelinerunner import MANUAL, STAGE_AHEAD_NS, TimelineRunner
+from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
 from runtime.errors import RunError, unwritten
 from runtime.options import K8S, VIRTUAL, RunOptions
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN, PLANNED
@@ -28,6 +31,7 @@ from runtime.schedule import Schedule
 
 GRID_NS = 1_000_000  # moments of actions are whole ms of plan time
 MARGIN_NS = 50_000_000  # from when the network is asked for a step to its moment
+LATE_NS = 10_000_000  # what a `when` does may be asked for so late
 _SLACK_NS = 200_000_000  # more than it takes to find out that an action comes too late
 LEAST_LEAD_NS, MOST_LEAD_NS = (
     100_000_000,
@@ -62,6 +66,16 @@ def check(options: RunOptions) -> None:
             "write the statement into the experiment (`at 30s …`) and run that, or run it in real"
             " time on this machine alone",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """The digest of the plan that is in force then, or why there is none: it is to be compiled
+    `again` for a later moment, or it cannot be done."""
+
+    digest: str
+    again: str = ""
+    refused: str = ""
 
 
 class Steering:
@@ -159,10 +173,69 @@ class Steering:
         targets = [{"at_ns": e.at_ns, "kind": e.kind, "target": e.target} for e in own[:100]]
         return {"ok": {**told, "first": targets}}
 
-    def _adopt(self, plan: Plan, schedule: Schedule) -> str:
+    async def fire(self, offer: Mapping[str, Any], files: Mapping[str, bytes]) -> Fired:
+        """Goes over to the longer plan that a `when` has led to (runtime/driver/reactions.py). It
+        is in force when this returns, and not yet on the disk: that is for `keep`."""
+        async with self._busy:
+            if why := self._ending():
+                return Fired("", refused=why)
+            before, asked_ns = self._runner.plan, self._runner.elapsed()
+            if offer["base"] != before.digest:
+                return Fired("", again="another action came first")
+            plan = decode(files, topology=before.topology)
+            plan.core = before.core  # it follows from the topology
+            schedule = Schedule(plan, self._options)
+            number = int(offer["action"])
+            own = [one for one in plan.events if action_texts.number_of(one.file) == number]
+            if why := self._impossible(schedule, own):
+                return Fired("", refused=why)
+            if why := self._adopt(plan, schedule, -LATE_NS):
+                ending = self._ending()
+                return Fired("", refused=ending) if ending else Fired("", again=why)
+            self._number = number + 1
+            at_ns = min((event.at_ns for event in own), default=int(offer["at_ns"]))
+            record = {"kind": "when", "origin": CONDITION, **offer, "planned_ns": at_ns}
+            for name in ("base", "at_ns", "reaction"):
+                del record[name]
+            self._log({**record, "events": len(own), "applied_ns": asked_ns})
+            return Fired(plan.digest)
+
+    async def keep(self, files: Mapping[str, bytes]) -> None:
+        """Puts the plan in force where it is found. RunError."""
+        async with self._busy:
+            if self._runner.plan.digest == hashlib.sha256(files[HEADER]).hexdigest():
+                if self._options.time == VIRTUAL:  # it takes no time there
+                    self._keep(files)
+                else:
+                    await asyncio.to_thread(self._keep, files)
+
+    def _keep(self, files: Mapping[str, bytes]) -> None:
+        try:
+            with scratch.directory(self._directory, LONGER_PLAN) as path:
+                for name, data in files.items():
+                    (path / name).write_bytes(data)
+                self._put_in_place(path)
+                self._is_first = False
+        except OSError as error:
+            raise unwritten(error) from error
+
+    def _ending(self) -> str:
+        runner = self._runner
+        over = runner.is_over or runner.is_ending
+        return "the run is ending" if over or self._network() is None else ""
+
+    def _impossible(self, schedule: Schedule, own: Sequence[Event]) -> str:
+        joins = {name for step in schedule.steps for name in step.joins}
+        if missing := sorted(joins - self._runner.instances.keys()):
+            return f"{missing[0]} is never there in the plan of this run"
+        if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
+            return f"{last_ns / 1e9:g} s is after the run's end (--until)"
+        return ""
+
+    def _adopt(self, plan: Plan, schedule: Schedule, margin_ns: int = MARGIN_NS) -> str:
         """Why not, '' if it was done."""
         network = self._network()
-        why = self._runner.refusal(schedule, MARGIN_NS)
+        why = self._runner.refusal(schedule, margin_ns)
         if why or network is None:
             return why
         network.follow(plan)

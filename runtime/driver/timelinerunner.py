@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from compiler.plan import action_texts
+from compiler.plan import action_texts, planned_reactions
 from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, interfaces, owner_of
@@ -37,12 +37,21 @@ from runtime.driver.quitwhen import QuitCondition
 from runtime.driver.setups import Setups
 from runtime.driver.starts import OnFailure, Starts
 from runtime.errors import RunError, fail
+from runtime.options import REAL, VIRTUAL, RunOptions
 from runtime.schedule import Preparation, Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
 FAREWELL_NS = 1_000_000_000
 MANUAL = "manual"  # `origin` of what was done by hand; what is planned has none
+CONDITION = "condition"  # of what a `when` has done
+# The same where something may still come in between. A loop that waits is up to 1 ms late.
+_REACTING_AHEAD_NS = {REAL: 50_000_000, VIRTUAL: 2_000_000}
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
+
+
+def reacting_ahead_ns(options: RunOptions) -> int:
+    """How long before its moment a step is asked for, in a run with a `when`."""
+    return _REACTING_AHEAD_NS[options.time]
 
 
 @dataclass(slots=True)
@@ -99,6 +108,8 @@ class TimelineRunner:
         self._all_applied = asyncio.Event()
         self.staged = 1  # how many steps the network has been asked for, or is at this moment
         self.is_ending = False  # the planned end has come: nothing is added any more
+        waits = planned_reactions.are_waited_for(plan)
+        self._ahead_ns = reacting_ahead_ns(schedule.options) if waits else STAGE_AHEAD_NS
         self._longer = asyncio.Event()
         self._prepared: Counter[str] = Counter()  # lives that were begun ahead of their step
         self._preparing: asyncio.Task[None] | None = None
@@ -214,7 +225,7 @@ class TimelineRunner:
                 self.is_ending = await self._is_time(self.schedule.end_due_ns)
                 continue
             number, step = self.staged, self.schedule.steps[self.staged]
-            if await self._is_time(step.due_ns - STAGE_AHEAD_NS):
+            if await self._is_time(step.due_ns - self._ahead_ns):
                 self.staged += 1
                 await self._stage(network, number, step)
         try:
@@ -477,7 +488,8 @@ class TimelineRunner:
         if event.file:
             record["file"] = event.file
         if action := action_texts.number_of(event.file):
-            record |= {"origin": MANUAL, "action": action}
+            fired = action_texts.firing_of(event.file) is not None
+            record |= {"origin": CONDITION if fired else MANUAL, "action": action}
         if network is not None:
             record["network_ns"] = network.at_ns
             if network.spread_ns is not None:

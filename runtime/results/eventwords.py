@@ -18,6 +18,8 @@ def details(record: Mapping[str, Any]) -> str:
         return f"{seconds(record['stalled_ns'])} s"
     if record.get("kind") == "do":
         return str(record.get("text", ""))
+    if record.get("kind") == "when":
+        return _reaction(record)
     if record.get("kind") == "overdue":
         return f"killed: not ended in {seconds(record['grace_ns'])} s"
     if record.get("kind") == "exit":
@@ -28,6 +30,14 @@ def details(record: Mapping[str, Any]) -> str:
     if record.get("kind") in ("setup", "ready", "not_ready", "quit", "unprobed"):
         return _beside_the_plan(record)
     return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
+
+
+def _reaction(record: Mapping[str, Any]) -> str:
+    """What was seen, and what came of it."""
+    seen = f"line {record['line']}, {record['text']!r}"
+    if "refused" in record:
+        return f"{seen}: not done: {record['refused']}"
+    return f"{seen}: action {record['action']}"
 
 
 def _beside_the_plan(record: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from runtime.judge import expectation_words, judge_programs, lateness
 from runtime.judge.lateness import late_for_delays
 from runtime.judge.verdict import Judge
 from runtime.options import COMPLETED, FAILED, RunOptions
+from runtime.results import reactions_done
 from runtime.results.logtail import last_line
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
@@ -123,6 +124,16 @@ def _readiness(records: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, An
     return found
 
 
+def _reactions(
+    records: list[dict[str, Any]], counted: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """`reactions`, where there were some to wait for."""
+    if not counted:
+        return {}
+    lags = _lags(reactions_done.latencies(records))
+    return {"reactions": {**reactions_done.sum_up(records, counted), "latency": lags}}
+
+
 def _with_last_line(directory: HeldDirectory, one: dict[str, Any]) -> dict[str, Any]:
     return {**one, "last_log_line": last_line(directory, f"{one['target']}.log")}
 
@@ -196,6 +207,7 @@ def summarise(
         "exits": _exits(directory, records),
         "failures": _failures(directory, plan, records, str(final["outcome"])),
         **({"limits": limits} if limits else {}),
+        **_reactions(records, facts.get("reactions", ())),
         **_readiness(records),
         **({"quit_early": facts["quit_early"]} if facts.get("quit_early") else {}),
         "refused": facts.get("refused", []),

@@ -13,6 +13,7 @@ from tdl.codes.action_codes import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
 from tdl.codes.delay_codes import DELAY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
+from tdl.codes.reaction_codes import REACTIONS
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
 from tdl.codes.syntax_codes import SYNTAX
@@ -24,6 +25,7 @@ ALL = (
     *RUNNING,
     *ACTIONS,
     *TIMELINE,
+    *REACTIONS,
     *EXPECTATIONS,
     *WARNINGS,
     *COMMANDS,

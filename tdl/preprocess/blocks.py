@@ -1,4 +1,4 @@
-"""Logical lines to a tree: each `for … {` with the lines up to its `}`.
+"""Logical lines to a tree: each `for … {` and `when … {` with the lines up to its `}`.
 
 One pass; only a loop is held in memory. A brace without its counterpart is reported.
 """
@@ -14,7 +14,7 @@ from tdl.lexer import LogicalLine
 
 @dataclass(slots=True)
 class LoopBlock:
-    """`end` is the line of the `}`, None where it is missing."""
+    """Of a loop or a `when`. `end` is the line of the `}`, None where it is missing."""
 
     head: LogicalLine
     body: list[LogicalLine | LoopBlock] = field(default_factory=list)
@@ -29,9 +29,14 @@ def blocks(lines: Iterator[LogicalLine], sink: Sink) -> Iterator[Item]:
     for line in lines:
         if is_end(line):
             message = "this '}' closes nothing"
-            sink.error("TS0144", line.tokens[0].span, message, "it stands after the lines of a for")
+            sink.error(
+                "TS0144",
+                line.tokens[0].span,
+                message,
+                "it stands after the lines of a for or a when",
+            )
             yield LogicalLine(comments=line.comments)
-        elif is_for(line):
+        elif is_head(line):
             yield _loop(line, lines, sink)
         else:
             yield line
@@ -47,7 +52,7 @@ def _loop(head: LogicalLine, lines: Iterator[LogicalLine], sink: Sink) -> LoopBl
             if len(stack) == 1:
                 return inner
             stack.pop()
-        elif is_for(line):
+        elif is_head(line):
             deeper = LoopBlock(line)
             inner.body.append(deeper)
             stack.append(deeper)
@@ -61,6 +66,15 @@ def _loop(head: LogicalLine, lines: Iterator[LogicalLine], sink: Sink) -> LoopBl
 
 def is_for(line: LogicalLine) -> bool:
     return bool(line.tokens) and line.tokens[0].type == "FOR"
+
+
+def is_when(line: LogicalLine) -> bool:
+    """With a block: where the brace is missing it is a line by itself, which is wrong."""
+    return bool(line.tokens) and line.tokens[0].type == "WHEN" and line.tokens[-1].text == "{"
+
+
+def is_head(line: LogicalLine) -> bool:
+    return is_for(line) or is_when(line)
 
 
 def is_end(line: LogicalLine) -> bool:

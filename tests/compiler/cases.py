@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from compiler.expect.compile_reactions import reactions
 from compiler.pipeline import elaborate
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
 from tdl.parser import parse
@@ -47,5 +48,6 @@ def diagnose(text: str, seed: int | None = None) -> tuple[Diagnostic, ...]:
         return error.diagnostics
     sink = Sink()
     sink.found += warnings
-    elaborate(file, sink, seed)
+    model, _ = elaborate(file, sink, seed)
+    reactions(model, sink)
     return sort(sink.found)

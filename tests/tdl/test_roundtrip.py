@@ -41,6 +41,18 @@ def test_formatting_keeps_the_meaning_and_the_comments(
 
 
 @RELAXED
+@given(st.lists(trees.whens(), min_size=1, max_size=2))
+def test_a_reaction_reads_back_as_itself(whens: list[ast.When]) -> None:
+    text = "".join(f"{format_statement(when)}\n" for when in whens)
+    assert meaning(text) == tuple(whens)
+    formatted = format_text(text)
+    assert meaning(formatted) == tuple(whens)
+    assert format_text(formatted) == formatted
+    in_a_loop = f"for no_such_name in 1..2 {{\n{text}}}\n"
+    assert meaning(format_text(in_a_loop)) == tuple(whens) * 2
+
+
+@RELAXED
 @given(st.lists(trees.events(), min_size=1, max_size=4))
 def test_the_text_of_an_event_is_the_same_for_equal_events_only(events: list[ast.Dynamic]) -> None:
     texts = [format_statement(event) for event in events]

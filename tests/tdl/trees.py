@@ -559,6 +559,25 @@ figures = st.builds(
     ast.Figure, **_figure, path=_keys.filter(lambda path: path[0] != "/" and ".." not in path),
     key=_keys
 )  # fmt: skip
+
+
+@st.composite
+def whens(draw: st.DrawFn) -> ast.When:
+    kind = draw(st.sampled_from(["log", "exit", "ready"]))
+    every = draw(st.booleans())
+    return ast.When(
+        kind,
+        NOWHERE,
+        draw(_groups),
+        pattern=draw(_patterns) if kind == "log" else "",
+        status=draw(st.none() | st.integers(0, 255)) if kind == "exit" else None,
+        every=every,
+        after_ns=draw(st.just(0) | times),
+        most=draw(st.none() | st.integers(1, bounds.MAX_FIRINGS)) if every else None,
+        body=tuple(draw(st.lists(events() | backgrounds, min_size=1, max_size=3))),
+    )
+
+
 statements = (
     settings
     | services

@@ -23,7 +23,8 @@ from tstorm.options.shared import run_argument
     help="The file to write; there must be none of this name.",
 )
 def command(run: str, out: str) -> None:
-    """Write the experiment that RUN became: its own text, and what `tstorm do` has added.
+    """Write the experiment that RUN became: its own text, and what `tstorm do` has added and each
+    `when` has done.
 
     Every action stands with the times at which it was carried out, and with what it has drawn. The
     text is compiled before it is written: its plan has the events of the run at the same moments.
@@ -55,5 +56,7 @@ def command(run: str, out: str) -> None:
         except OSError as error:
             raise CommandError(f"error: {out}: {error.strerror}") from error
     count = sum(action_texts.number_of(name) > 0 for name in plan.attached.includes)
-    done = "1 action" if count == 1 else f"{count} actions"
-    output.line(f"{out}: {len(plan.events)} events, {done} by hand")
+    fired = sum(action_texts.firing_of(name) is not None for name in plan.attached.includes)
+    done = "1 action" if count - fired == 1 else f"{count - fired} actions"
+    reacted = f", {fired} of reactions" if fired else ""
+    output.line(f"{out}: {len(plan.events)} events, {done} by hand{reacted}")

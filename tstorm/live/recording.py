@@ -1,6 +1,7 @@
 """A run that was steered as a text: its own, and after it what was done by hand.
 
-Actions stand with their times written out. What they have drawn, by the number of the action, is
+Actions stand with their times written out. A `when` stands as a comment, and what it has done among
+the actions. What they have drawn, by the number of the action, is
 written out too, as no other text draws the same. Of a run in which planned events were held or
 skipped every event is a statement of its own. The text is compiled, and is only good if it gives
 the events of the run: the same at the same moments.
@@ -22,7 +23,9 @@ from compiler.plan.reader import Plan
 from compiler.plan.types import Event
 from compiler.sources import RecordedFiles, SourceFolder
 from runtime.errors import RunError
-from tdl.diagnostics import TdlError
+from tdl.diagnostics import Sink, TdlError
+from tdl.lexer import logical_lines, source_lines
+from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_when
 from tstorm import units
 from tstorm.shrink import script
 
@@ -37,7 +40,7 @@ _UNWRITTEN = ("set", "background")  # no draws make these
 _ALONE = {row.field for row in COMPOSED} | {
     *("queue_bytes", "distribution", "duplicate_ppb", "corrupt_ppb", "reject_ppb")
 }
-_INCLUDED = re.compile(rb'(\ninclude "do@[0-9]+")+\n\Z')
+_INCLUDED = re.compile(rb'(\ninclude "do@[0-9.]+")+\n\Z')
 _WRONG_LINE = "line"
 _LOOP = re.compile(r"\s*for\b")
 
@@ -45,17 +48,36 @@ _LOOP = re.compile(r"\s*for\b")
 @dataclass(frozen=True, slots=True)
 class _Action:
     number: int
+    name: str  # of its text
     text: str
     drawn: frozenset[int]  # lines whose statements draw
 
 
 def text_of(plan: Plan, folder: Path) -> str:
     """The text, to be put into `folder`. RunError if there is none with the same events."""
-    own = _INCLUDED.sub(b"\n", plan.source).decode("utf-8")
+    own = _without_reactions(_INCLUDED.sub(b"\n", plan.source).decode("utf-8"))
     if extension.is_moved(plan):
         return _checked(plan, _event_by_event(plan, own), folder)
     actions = "".join(_written(plan, one) for one in _actions(plan))
     return _checked(plan, own + actions, folder)
+
+
+def _without_reactions(own: str) -> str:
+    """With each `when` as a comment."""
+    lines = source_lines(own)
+    for first, last in _blocks(blocks(logical_lines(own, Sink()), Sink())):
+        for number in range(first - 1, last):
+            lines[number] = f"# {lines[number]}"
+    return "\n".join(lines)
+
+
+def _blocks(items: Iterable[Item]) -> Iterator[tuple[int, int]]:
+    """First and last line of each `when`."""
+    for item in items:
+        if isinstance(item, LoopBlock) and not is_when(item.head):
+            yield from _blocks(item.body)
+        elif isinstance(item, LoopBlock) and item.end is not None:
+            yield item.head.tokens[0].line, item.end.tokens[0].line
 
 
 def _checked(plan: Plan, text: str, folder: Path) -> str:
@@ -82,7 +104,9 @@ def difference(plan: Plan, text: str, folder: Path) -> str:
     except TdlError as error:
         one = error.diagnostics[0]
         return f"{_WRONG_LINE} {one.span.line}: {one.message}"
-    if made.topology != plan.topology:
+    if made.topology.reactions:
+        return "a `when` stands in a file that it includes"
+    if made.topology != replace(plan.topology, reactions=()):
         return "the network is another"
     if made.seed != plan.seed:
         return "the seed is another"
@@ -110,13 +134,13 @@ def _actions(plan: Plan) -> Iterator[_Action]:
     found = compile_source(
         plan.source, seed=plan.seed, sources=RecordedFiles(plan), params=plan.params
     )
-    draws = identities(found.model.steps)
+    draws = identities(found.model.steps, found.model.declared.whens)
     places = {step.statement.span.place for step in found.model.steps if step.order in draws}
     texts = {action_texts.number_of(name): name for name in plan.attached.includes}
     for number in sorted(texts.keys() - {0}):
         name = texts[number]
         drawn = frozenset(line for file, line in places if file == name)
-        yield _Action(number, plan.attached.includes[name].decode("utf-8"), drawn)
+        yield _Action(number, name, plan.attached.includes[name].decode("utf-8"), drawn)
 
 
 def _written(plan: Plan, action: _Action) -> str:
@@ -128,11 +152,13 @@ def _written(plan: Plan, action: _Action) -> str:
         for number, line in enumerate(lines, 1):
             drew = number in action.drawn
             found += _events(plan, action, (number,)) if drew else [line]
-    return "\n".join([f"# action {action.number}", *found, ""])
+    firing = action_texts.firing_of(action.name)
+    first = plan.topology.reactions[firing.reaction - 1].text.splitlines()[0] if firing else ""
+    return "\n".join([f"# action {action.number} {first}".rstrip(), *found, ""])
 
 
 def _events(plan: Plan, action: _Action, lines: Iterable[int]) -> Iterator[str]:
-    places = {(action_texts.name_of(action.number), line) for line in lines}
+    places = {(action.name, line) for line in lines}
     for event in plan.events:
         if event.place not in places:
             continue

@@ -257,6 +257,29 @@ class Experiment:
             )
         return done
 
+    def do(self, *actions: str) -> Mapping[str, Any]:
+        """Changes the run as `tstorm do` does (docs/live.md): statements of the timeline, together
+        one action, which is done whole or not at all. Returns when the run has taken it, with its
+        number (`action`), the moment of its first event (`planned_ns`) and how many `events` it
+        has. ExperimentError says what is wrong with it: nothing was changed then.
+        """
+        from compiler.plan.format import PlanError
+        from tstorm.live import steer
+
+        text = "\n".join(actions)
+        try:
+            done = steer.do(str(self.directory), text)
+        except steer.ActionError as error:
+            why = "; ".join(f"{one.code} {one.message}" for one in error.diagnostics)
+            raise ExperimentError(
+                f"{text!r} cannot be done: {why}; the run {self.state()}"
+            ) from error
+        except (RunError, PlanError) as error:
+            raise ExperimentError(
+                f"{text!r} is not done: {error}; the run {self.state()}"
+            ) from error
+        return done.told
+
     # -- inside -----------------------------------------------------------------------------------
 
     def _begin(self, seconds: float) -> None:

@@ -1,0 +1,73 @@
+"""A `when` in virtual time: at the instant of the line, on packets, and the same again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.plan.reader import read_plan
+from tests.cli.process import tstorm
+
+pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
+MS = 1_000_000
+
+EXPERIMENT = """
+seed 3
+service db replicas=3 exec="sh -c 'for i in 1 2 3 4; do sleep 0.25; echo $i leads; done; exit 3'"
+service spare replicas=3
+service server exec="tprobe serve"
+service client exec="tprobe rtt server.0 --count 40 --interval 50ms --each"
+bridge s1
+link db--s1 latency=1ms
+link server--s1 latency=1ms
+link spare--s1 latency=1ms
+link client--s1 latency=1ms
+when log db.1 "leads" every at most 2 {
+    client--s1 set latency+=10ms
+    it disconnect for 100ms
+}
+when log db.0;db.2 "2 [l]eads" after 123us { spare crash 1 }
+when exit db with 3 { server--s1 set loss=100% }
+at 3s quit
+"""
+
+
+def _events(place: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in (place / "events.jsonl").read_text().splitlines()]
+    return [one for one in found if one.get("origin") == "condition"]
+
+
+def test_it_happens_at_the_instant_of_the_line_and_repeats(
+    tmp_path: Path, kernel: list[str]
+) -> None:
+    (tmp_path / "exp.tdl").write_text(EXPERIMENT, encoding="utf-8")
+    done = tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "first")
+    assert "happened 4 times, and was reacted to the first 2 only" in done.stderr
+    done = tstorm(tmp_path, "replay", "first", "--check", "--quiet", "--out", "second")
+    assert "everything is the same" in done.stderr
+
+    events = _events(tmp_path / "first")
+    said = [one for one in events if one["kind"] == "when"]
+    assert sorted((one["line"], one["firing"]) for one in said) == [
+        *((12, 1), (12, 2), (16, 1), (17, 1))
+    ]
+    for one in said:
+        assert 0 <= one["planned_ns"] - one["seen_ns"] - one["after_ns"] <= 10_000
+    made = [one for one in events if "seq" in one]
+    assert all(0 <= one["lag_ns"] < MS for one in made)
+    assert {one["kind"] for one in made} == {"set", "disconnect", "reconnect", "crash"}
+    first = json.loads((tmp_path / "first/summary.json").read_text(encoding="utf-8"))
+    assert first["verdict"]["state"] == "valid"
+    assert (first["reactions"]["fired"], first["reactions"]["beyond"]) == (4, 2)
+    assert first["reactions"]["latency"]["max_ns"] < MS
+    plan = read_plan(tmp_path / "first/plan")
+    assert plan.digest == first["plan_digest"]
+
+    log = (tmp_path / "first/logs/client.0.log").read_text(encoding="utf-8").splitlines()
+    trips = [json.loads(line) for line in log if line.startswith("{")]
+    heard = sorted({round(one["rtt_us"] / 1000) for one in trips if one.get("rtt_us")})
+    assert heard == [4, 24, 44]  # before, after the first line, after the second
+    assert len([one for one in trips if one.get("rtt_us")]) < 25  # all is lost after the end of db

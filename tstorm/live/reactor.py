@@ -1,0 +1,413 @@
+"""`python -m tstorm.live.reactor FD`: sees what the `when` of a run wait for, and makes of it what
+the run is to do.
+
+It is a process of its own beside the run's driver (runtime/driver/reactions.py), in virtual time
+too: an expression that takes for ever and a plan that takes long to compile hold no event up. Each
+message over the socket FD is a line of JSON.
+
+from the driver  {"run": DIRECTORY, "options": …}, once; then {"t0_ns": …}, {"seen": …} for what
+                 the driver knows (a program that has ended, or is ready), {"taken": true, "digest":
+                 …}, {"again": WHY} or {"refused": WHY} for what was offered, {"base": DIGEST} after
+                 an action of somebody else's, and {"end": true}
+to the driver    {"ready": true}; {"offer": …, "sizes": {FILE: BYTES}} and the bytes of the longer
+                 plan; {"refused": …} for what cannot be done; {"beyond": …} once where `at most` is
+                 reached; {"totals": […]} at the end
+
+A line counts when it has its end. In virtual time it happens at the instant of the line. In real
+time it happens as soon as it can be compiled, which is measured; where a planned step has been
+given to the network already, it comes after that.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import json
+import os
+import re
+import select
+import signal
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compiler import firing
+from compiler.plan import action_texts
+from compiler.plan.action_texts import Firing
+from compiler.plan.format import PlanError
+from compiler.plan.reader import Plan, decode, read_plan
+from compiler.plan.types import PlannedReaction
+from runtime.driver.timelinerunner import reacting_ahead_ns
+from runtime.options import REAL
+from runtime.options import decode as options_of
+from runtime.rundir import logmarks
+from runtime.rundir.runfiles import LOGS, PLAN
+from runtime.schedule import Schedule
+from runtime.system.inotify import WriteWatch
+from tdl.diagnostics import TdlError
+
+SUFFIX = ".log"
+READ_BYTES = 1 << 20
+LINE_BYTES = 1 << 16  # of a longer line this is looked at
+TEXT_CHARACTERS = 1000  # of a line, in records
+MATCH_SECONDS = 10  # of the processor, for the lines of one read
+TRIES = 8
+FIRST_LEAD_NS = 8_000_000
+LEAST_LEAD_NS = 2_000_000
+_SPECIAL = frozenset(r"\.^$*+?{}[]|()")  # a pattern without them is a plain text
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """For one `when`. `number` from 1 on."""
+
+    number: int
+    planned: PlannedReaction
+    names: frozenset[str]
+    pattern: re.Pattern[str] | None
+    seen: int = 0
+
+    def has(self, line: str) -> bool:
+        if self.pattern is None:
+            return self.planned.pattern in line
+        return self.pattern.search(line) is not None
+
+
+@dataclass(order=True, slots=True)
+class _Firing:
+    """`at_ns`: when it is to be, since the start."""
+
+    at_ns: int
+    order: int
+    reaction: _Waiting = field(compare=False)
+    time: int = field(compare=False)
+    instance: str = field(compare=False)
+    text: str = field(compare=False)
+    seen_ns: int = field(compare=False)
+
+    def record(self) -> dict[str, object]:
+        planned = self.reaction.planned
+        place = {"file": planned.file} if planned.file else {}
+        return {
+            "target": self.instance,
+            "reaction": self.reaction.number,
+            "firing": self.time,
+            "line": planned.line,
+            "text": self.text[:TEXT_CHARACTERS],
+            "seen_ns": self.seen_ns,
+            "after_ns": planned.after_ns,
+            **place,
+        }
+
+
+class _Line:
+    """The connection to the driver."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.socket = socket.socket(fileno=descriptor)
+        self._rest = b""
+        self._waiting: list[dict[str, Any]] = []
+
+    def send(self, record: Mapping[str, object], data: bytes = b"") -> None:
+        self.socket.sendall(json.dumps(record).encode() + b"\n" + data)
+
+    def receive(self) -> dict[str, Any]:
+        """The next message. EOFError when there are no more."""
+        while not self._waiting:
+            data = self.socket.recv(READ_BYTES)
+            if not data:
+                raise EOFError
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            self._waiting += map(json.loads, lines)
+        return self._waiting.pop(0)
+
+    def ready(self) -> bool:
+        return bool(self._waiting) or bool(select.select([self.socket], [], [], 0)[0])
+
+
+class _Log:
+    """Reads on in the log of an instance."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+        self._rest = b""
+
+    def lines(self) -> Iterator[str]:
+        """Those that have come to their end since the last time, but for the run's own."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                while data := file.read(READ_BYTES):
+                    self._at += len(data)
+                    *whole, rest = (self._rest + data).split(b"\n")
+                    self._rest = rest[:LINE_BYTES]
+                    for line in whole:
+                        text = line[:LINE_BYTES].decode("utf-8", "replace")
+                        if not text.startswith(logmarks.PREFIX):
+                            yield text
+        except FileNotFoundError:
+            return
+
+
+class Reactor:
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+        said = line.receive()
+        self._directory = Path(said["run"])
+        self._options = options_of(said["options"], "options")
+        self._real = self._options.time == REAL
+        self._plan = read_plan(self._directory / PLAN, lazy=True)
+        self._base = self._plan.digest
+        self._whens = firing.statements(self._plan)
+        self._schedule = Schedule(self._plan, self._options)
+        nodes = self._plan.topology.nodes
+        self._reactions = [
+            _Waiting(number, one, frozenset(nodes[node].name for node in one.nodes), _compiled(one))
+            for number, one in enumerate(self._plan.topology.reactions, 1)
+        ]
+        self._logs: dict[str, _Log] = {}
+        self._due: list[_Firing] = []
+        self._order = 0
+        self._t0_ns = 0
+        self._lead_ns = FIRST_LEAD_NS if self._real else 0
+        self._watch: WriteWatch | None = None
+
+    # -- what is seen -----------------------------------------------------------------------------
+
+    def watch_logs(self) -> None:
+        waited_for = [one for one in self._reactions if one.planned.kind == "log"]
+        if waited_for:
+            logs = self._directory / LOGS
+            descriptor = os.open(logs, os.O_RDONLY | os.O_DIRECTORY)
+            self._watch = WriteWatch(descriptor)
+            os.close(descriptor)
+            names = {name for one in waited_for for name in one.names}
+            self._logs = {name: _Log(logs / f"{name}{SUFFIX}") for name in sorted(names)}
+
+    def look(self) -> None:
+        """At what programs have written."""
+        grown = None if self._watch is None else self._watch.names()
+        names = None if grown is None else {one.removesuffix(SUFFIX) for one in grown}
+        if self._real:
+            signal.alarm(MATCH_SECONDS)  # it ends this process, which ends the run
+        for name, log in self._logs.items():
+            if names is None or name in names:
+                for text in log.lines():
+                    self._take(name, "log", text, self._elapsed())
+        if self._real:
+            signal.alarm(0)
+
+    def _take(self, name: str, kind: str, text: str, seen_ns: int, status: int = -1) -> None:
+        for one in self._reactions:
+            planned = one.planned
+            if planned.kind != kind or name not in one.names:
+                continue
+            is_over = one.seen >= planned.most and not planned.every
+            if is_over or (kind == "log" and not one.has(text)):
+                continue
+            if planned.status in (-1, status):
+                self._count(one, name, text, seen_ns)
+
+    def _count(self, one: _Waiting, name: str, text: str, seen_ns: int) -> None:
+        one.seen += 1
+        at_ns = max(seen_ns, 0) + one.planned.after_ns
+        self._order += 1
+        found = _Firing(at_ns, self._order, one, one.seen, name, text, seen_ns)
+        if one.seen <= one.planned.most:
+            heapq.heappush(self._due, found)
+        elif one.seen == one.planned.most + 1 and one.planned.every:
+            self._line.send({"beyond": found.record()})
+
+    def _elapsed(self) -> int:
+        return time.monotonic_ns() - self._t0_ns
+
+    # -- what is done -----------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Until the driver says that it is the end. EOFError if it is gone."""
+        self._warm_up()
+        self._line.send({"ready": True})
+        while not self._t0_ns:
+            if not self._hear(self._line.receive()):
+                return
+        self._sleep_until(0)
+        self.watch_logs()
+        for name, log in self._logs.items():  # what was written before
+            for text in log.lines():
+                self._take(name, "log", text, self._elapsed())
+        while True:
+            self._fire_what_is_due()
+            watched: list[Any] = [self._line.socket, *([self._watch] if self._watch else [])]
+            left_s = None if not self._due else max(self._left_ns(), 0) / 1e9
+            found = [] if self._line.ready() else select.select(watched, [], [], left_s)[0]
+            if self._watch in found:
+                self.look()
+            while self._line.ready():
+                if not self._hear(self._line.receive()):
+                    return
+
+    def _left_ns(self) -> int:
+        """Until the first has to be compiled."""
+        return self._due[0].at_ns - self._lead_ns - self._elapsed()
+
+    def _sleep_until(self, elapsed_ns: int) -> None:
+        while (left := elapsed_ns - self._elapsed()) > 0:
+            time.sleep(left / 1e9)
+
+    def _hear(self, said: Mapping[str, Any]) -> bool:
+        """False at the end."""
+        if "t0_ns" in said:
+            self._t0_ns = int(said["t0_ns"])
+        elif "seen" in said:
+            one = said["seen"]
+            self._take(one["target"], one["kind"], one["text"], one["seen_ns"], one["status"])
+        elif "base" in said:
+            self._base = str(said["base"])
+        elif "end" in said:
+            seen = [one.seen for one in self._reactions]
+            self._line.send({"totals": seen})
+            return False
+        return True
+
+    def _fire_what_is_due(self) -> None:
+        while self._due and self._left_ns() <= 0:
+            self._fire(heapq.heappop(self._due))
+            if self._watch is not None and self._real:
+                self.look()  # what came meanwhile has its own time
+
+    def _fire(self, one: _Firing) -> None:
+        """Offers it to the driver until that takes it, or refuses it."""
+        why = ""
+        for _ in range(TRIES):
+            began_ns = time.monotonic_ns()
+            try:
+                longer, header, plan = self._longer(one)
+            except TdlError as error:
+                why = "; ".join(each.message for each in error.diagnostics)
+                break
+            except _NotNowError as error:
+                why = str(error)
+                break
+            self._line.send({"offer": header, "sizes": _sizes(longer)}, b"".join(longer.values()))
+            answer = self._answer()
+            if self._real:
+                self._learn(time.monotonic_ns() - began_ns)
+            if "taken" in answer:
+                self._follow(plan)
+                return
+            why = str(answer.get("refused") or answer.get("again"))
+            if "refused" in answer:
+                break
+            self._lead_ns = min(2 * self._lead_ns, 1_000_000_000)
+        self._line.send({"refused": {**one.record(), "why": why}})
+
+    def _answer(self) -> Mapping[str, Any]:
+        while True:
+            said = self._line.receive()
+            if said.keys() & {"taken", "again", "refused"}:
+                return said
+            if not self._hear(said):
+                raise EOFError
+
+    def _learn(self, took_ns: int) -> None:
+        """How long it takes, on average of late: what takes a little longer is a little late."""
+        self._lead_ns = max((self._lead_ns + took_ns) // 2, LEAST_LEAD_NS)
+
+    def _follow(self, plan: Plan) -> None:
+        self._plan, self._base = plan, plan.digest
+        self._schedule = Schedule(plan, self._options)
+        gc.collect()
+
+    def _read_again(self) -> None:
+        """Somebody else has done something."""
+        for _ in range(100):
+            plan = read_plan(self._directory / PLAN, lazy=True)
+            if plan.digest == self._base:
+                self._follow(plan)
+                return
+            time.sleep(0.02)
+        raise _NotNowError("the plan in force cannot be read")
+
+    def _longer(self, one: _Firing) -> tuple[Mapping[str, bytes], dict[str, object], Plan]:
+        """The files of the plan with this firing in it, what the driver is told, and the plan."""
+        if self._base != self._plan.digest:
+            self._read_again()
+        asked_ns = self._elapsed()
+        at_ns = self._moment(max(one.at_ns, asked_ns + self._lead_ns) if self._real else one.at_ns)
+        number = 1 + max(map(action_texts.number_of, self._plan.attached.includes), default=0)
+        when = self._whens[one.reaction.number - 1]
+        which = Firing(one.reaction.number, one.time)
+        found, text = firing.fire(self._plan, when, one.instance, which, number, at_ns)
+        header = {
+            **one.record(),
+            "action": number,
+            "base": self._plan.digest,
+            "at_ns": at_ns,
+            "asked_ns": asked_ns,
+            "does": text,
+        }
+        return found.files, header, decode(found.files, topology=found.topology)
+
+    def _moment(self, at_ns: int) -> int:
+        """The time of the plan at which it can be, this long after the start or later: not before
+        what the network has been asked for by then."""
+        clock = self._schedule.clock
+        for step in self._schedule.steps:
+            if at_ns <= step.due_ns <= at_ns + reacting_ahead_ns(self._options):
+                at_ns = step.due_ns + 1
+        found = clock.plan_time(at_ns)
+        if found >= self._schedule.end_ns:
+            raise _NotNowError("the run is ending")
+        return found
+
+    def _warm_up(self) -> None:
+        """The first compilation takes ten times as long as the others."""
+        for number, one in enumerate(self._reactions[:4]):
+            try:
+                when, name = self._whens[number], min(one.names)
+                for _ in range(2):
+                    firing.fire(
+                        self._plan, when, name, Firing(number + 1, 1), 1, self._plan.end_ns // 2
+                    )
+            except TdlError:
+                continue  # it is not possible then
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+
+
+class _NotNowError(Exception):
+    pass
+
+
+def _compiled(one: PlannedReaction) -> re.Pattern[str] | None:
+    if _SPECIAL.isdisjoint(one.pattern):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what will mean something else in another Python
+        return re.compile(one.pattern)
+
+
+def _sizes(files: Mapping[str, bytes]) -> dict[str, int]:
+    return {name: len(data) for name, data in files.items()}
+
+
+def main() -> int:
+    try:
+        Reactor(_Line(int(sys.argv[1]))).run()
+    except (EOFError, ConnectionError):
+        return 0
+    except PlanError as error:
+        sys.stderr.write(f"reactions: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
