@@ -181,7 +181,8 @@ class SourceFolder:
     ) -> Translation | None:
         from formats.readers import translate
 
-        return translate(paths, variable, read, self.text, sink)
+        called = self._folder.resolve().name
+        return translate(paths, variable, read, self.text, sink, called)
 
     def is_outside(self, path: str) -> bool:
         """Whether an included text is not below the folder, links followed."""

@@ -11,7 +11,7 @@ from tdl.diagnostics import Sink
 from tdl.preprocess.includes import NoTextError, Reader
 from tdl.preprocess.translated import Translation, Variable
 
-Translate = Callable[[Sequence[str], Variable, Reader, Reader, Sink], Translation | None]
+Translate = Callable[[Sequence[str], Variable, Reader, Reader, Sink, str], Translation | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,18 @@ def format_of(path: str) -> Format | None:
 
 
 def translate(
-    paths: Sequence[str], variable: Variable, read: Reader, unrecorded: Reader, sink: Sink
+    paths: Sequence[str],
+    variable: Variable,
+    read: Reader,
+    unrecorded: Reader,
+    sink: Sink,
+    folder: str = "",
 ) -> Translation | None:
     """What these files say, all of one format; None after a report. `variable` has values that win
     over those of the files, `read` is for what a plan is to keep, `unrecorded` for what it is not
-    to. NoTextError for the files themselves."""
+    to; `folder` is the name of the folder that paths begin in. NoTextError for the files
+    themselves."""
     found = format_of(paths[0])
     if found is None:
         raise NoTextError(f"'{paths[0]}' is of no format that is known")
-    return found.translate(paths, variable, read, unrecorded, sink)
+    return found.translate(paths, variable, read, unrecorded, sink, folder)

@@ -23,6 +23,7 @@ from tdl.preprocess.includes import NoTextError, Reader
 from tdl.preprocess.translated import Variable
 from tdl.suggest import did_you_mean
 
+_PROJECT = "COMPOSE_PROJECT_NAME"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9_-]")
 
 
@@ -30,8 +31,15 @@ class Project:
     """What the files are together: `root` has their fields, `services` those that are extended."""
 
     def __init__(
-        self, paths: Sequence[str], variable: Variable, read: Reader, unrecorded: Reader, sink: Sink
+        self,
+        paths: Sequence[str],
+        variable: Variable,
+        read: Reader,
+        unrecorded: Reader,
+        sink: Sink,
+        folder: str,
     ) -> None:
+        self._called = folder
         self.folder = posixpath.dirname(paths[0])
         self._sink = sink
         self._read = read
@@ -120,10 +128,14 @@ class Project:
 
     @property
     def name(self) -> str:
-        """What Compose calls the project, as far as the files say."""
+        """What Compose calls the project: it is in the names of images that are built. A plan has
+        it as a variable, since it does not have the folder."""
         said = self.root and self.root.get("name")
-        known = (said and said.text) or self._ask("COMPOSE_PROJECT_NAME")
-        return _NOT_IN_NAMES.sub("", (known or posixpath.basename(self.folder)).lower())
+        known = (said and said.text) or self.variables.get(_PROJECT)
+        if not known:
+            known = posixpath.basename(self.folder) or self._called
+            self.variables.used[_PROJECT] = known
+        return _NOT_IN_NAMES.sub("", known.lower()).strip("_-")
 
     # --- services ---
 

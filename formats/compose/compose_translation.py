@@ -39,11 +39,16 @@ _OF_NETWORKS = (
 
 
 def translate(
-    paths: Sequence[str], variable: Variable, read: Reader, unrecorded: Reader, sink: Sink
+    paths: Sequence[str],
+    variable: Variable,
+    read: Reader,
+    unrecorded: Reader,
+    sink: Sink,
+    folder: str = "",
 ) -> Translation | None:
     """What the files say together; None after a report. NoTextError for those that are named.
-    `unrecorded` reads what a plan must not have."""
-    project = Project(paths, variable, read, unrecorded, sink)
+    `unrecorded` reads what a plan must not have; `folder` is what their folder is called."""
+    project = Project(paths, variable, read, unrecorded, sink, folder)
     if project.root is None:
         return None
     found = _Composition(project, sink).translation()
@@ -65,8 +70,8 @@ class _Composition:
         self._services = {k: v for k, v in everything.items() if self._is_active(v[1])}
         for name, (span, _) in self._services.items():
             self._check_name(name, span)
-        attachments = self._attachments()
         self._gather_names()
+        attachments = self._attachments()
         self._order(everything)
         lines = [
             ServiceReader(self._project, self._shared, self._reading, name, span).line(value)
@@ -138,14 +143,19 @@ class _Composition:
     # --- networks ---
 
     def _attachments(self) -> list[Attachment]:
+        joined = [
+            (service, *one)
+            for service, (span, value) in self._services.items()
+            for one in self._networks_of(span, value)
+        ]
+        for service, _, _, said in joined:
+            if said is not None:
+                self._in_network(service, said)
         found = []
-        for service, (span, value) in self._services.items():
-            for network, place, said in self._networks_of(span, value):
-                bridge = self._bridge(network)
-                line = (Piece(f"link {service}--{bridge}", place),)
-                found.append(Attachment(service, bridge, line))
-                if said is not None:
-                    self._in_network(service, said)
+        for service, network, place, _ in joined:
+            bridge = self._bridge(network)
+            line = (Piece(f"link {service}--{bridge}", place),)
+            found.append(Attachment(service, bridge, line))
         return found
 
     def _networks_of(self, span: Span, value: Value) -> list[tuple[str, Span, Value | None]]:
@@ -185,6 +195,7 @@ class _Composition:
         """What the bridge of a network is called."""
         if network not in self._bridges:
             taken = {*self._services, *self._bridges.values()}
+            taken.update(*self._shared.aliases.values())
             name = network if _NAME.fullmatch(network) else re.sub(r"[^A-Za-z0-9_]+", "_", network)
             if name in taken or name in RESERVED or not _NAME.fullmatch(name):
                 name = f"{name.strip('_') or 'n'}-net"
