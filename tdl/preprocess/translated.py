@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tdl import ast
 from tdl.ast import Span
-from tdl.diagnostics import Sink
+from tdl.diagnostics import Severity, Sink
 from tdl.lexer import LogicalLine, Token, logical_lines
 
 Variable = Callable[[str], str | None]  # the value of a variable; None: it has none
@@ -53,13 +53,18 @@ class Translation:
 
 
 def tokens(lines: Iterable[Line], sink: Sink, note: str = "") -> Iterator[LogicalLine]:
-    """Lines of tokens with the places of the other file, in the round of a loop `note`."""
+    """Lines of tokens with the places of the other file, in the round of a loop `note`. What was
+    reported of a place already is not looked at again: its line is broken."""
+    reported = {one.span for one in sink.found if one.severity is Severity.ERROR}
     for line in lines:
         own = Sink()
+        bad = any(piece.span in reported for piece in line)
         spans = tuple(_columns(line))
         for found in logical_lines(" ".join(piece.text for piece in line), own):
-            yield LogicalLine([_placed(one, spans, note) for one in found.tokens], [], found.broken)
-        for one in own.found:
+            yield LogicalLine(
+                [_placed(one, spans, note) for one in found.tokens], [], bad or found.broken
+            )
+        for one in [] if bad else own.found:
             span = replace(_at(spans, one.span.col), note=note)
             sink.found.append(replace(one, span=span))
 
