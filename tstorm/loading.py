@@ -129,9 +129,9 @@ def read_source(file: str) -> bytes:
 
 def is_foreign(file: str) -> bool:
     """Whether another tool has written it, by its name."""
-    from formats.readers import format_of
+    from tdl.preprocess.includes import FOREIGN
 
-    return file != STDIN and not Path(file).is_dir() and format_of(file) is not None
+    return file.endswith(FOREIGN) and not Path(file).is_dir()
 
 
 def read_experiment(file: str, tdl: str | None = None, more: Sequence[str] = ()) -> bytes:

@@ -24,7 +24,10 @@ x-image: &image
 services:
   db:
     <<: *image
-    command: ["sh", "-c", "mkdir -p /data; echo $$WORD >/data/index.html; exec httpd -f -p 80 -h /data"]
+    command:
+      - sh
+      - -c
+      - mkdir -p /data; echo $$WORD >/data/index.html; exec httpd -f -p 80 -h /data
     environment: {WORD: "${WORD:-kept}"}
     volumes: [data:/data]
     networks: {default: {aliases: [database.internal]}}
