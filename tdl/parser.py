@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from tdl import ast, lalr
 from tdl.bounds import (
@@ -26,6 +27,7 @@ from tdl.dynamic import Actions
 from tdl.lexer import LogicalLine
 from tdl.preprocess.blocks import is_end, is_when
 from tdl.preprocess.includes import NO_TEXTS, Texts
+from tdl.preprocess.translated import Translation
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
 from tdl.reaction_times import from_the_firing
 from tdl.syntax_errors import explain
@@ -52,7 +54,7 @@ class Partial:
     names should not complain about these. `whole` is false when a limit ended the reading: then
     nothing can be said about what the statements make together, and `file` is empty. `includes` are
     the included texts, by the names that spans have for them; `params` the parameters that the text
-    has, with the values that they had.
+    has, with the values that they had; `translations` what files of other tools say.
     """
 
     file: ast.File
@@ -62,6 +64,7 @@ class Partial:
     whole: bool = True
     includes: Mapping[str, bytes] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
+    translations: tuple[Translation, ...] = ()
 
 
 def parse(
@@ -92,7 +95,9 @@ def parse_partial(
     statements: list[ast.Statement] = []
     mentioned: set[str] = set()
     preprocessor = Preprocessor(sink, texts, params)
-    for found in _statements(preprocessor.lines(source), sink, mentioned):
+    # The second is asked when the first has nothing more: then all statements are there.
+    lines = chain.from_iterable((preprocessor.lines(source), preprocessor.unsaid(statements)))
+    for found in _statements(lines, sink, mentioned):
         statements.extend(found)
     whole = all(found.code not in ENDS for found in sink.found)
     file = ast.File(tuple(statements) if whole else ())
@@ -105,6 +110,7 @@ def parse_partial(
         whole,
         preprocessor.includes,
         preprocessor.params,
+        tuple(preprocessor.translations),
     )
 
 

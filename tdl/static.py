@@ -137,7 +137,7 @@ class StaticActions(RunningActions):
                 ports=self._ports(found.get("port")),
                 cpu_millis=None if cpu is None else self._cpu(cpu),
                 mem_bytes=None if mem is None else self._size(mem),
-                options=self._options(found, (*options, "network")),
+                options=(*self._options(found, (*options, "network")), *self.other_words(found)),
                 interfaces=None if own is None else ast.Name(INTERFACES, own.name_span),
                 **self.running(found),
             ),

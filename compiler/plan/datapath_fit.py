@@ -28,7 +28,6 @@ from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from compiler.plan.state import NetworkState
-    from compiler.plan.types import Topology
 
 _UNITS = {"bps": "b/s"}  # of a field's name, where they are written in another way
 

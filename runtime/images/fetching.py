@@ -40,6 +40,11 @@ _ELSEWHERE = (
     "correct img=, log in, or have it from elsewhere (oci-archive:FILE, docker-archive:FILE); state"
     " exec= for a program of this machine; with --programs services without exec= are idle"
 )
+_DOCKER = "docker-daemon:"
+_BUILT = (
+    "run 'docker compose build' if a Compose file builds it, and 'docker image ls' to see what is "
+    "there; one that podman has is containers-storage:NAME, as img: of x-tstorm"
+)
 _MANIFEST_SHAPE = Shape({"config": {"digest": TEXT}})
 _POLICY = {"default": [{"type": "insecureAcceptAnything"}]}  # as skopeo's own default
 _POLICIES = ("$HOME/.config/containers/policy.json", "/etc/containers/policy.json")
@@ -80,7 +85,9 @@ def digest_of(reference: Reference, steps: Steps) -> str:
     try:
         manifest = image_tools.run(what, [*argv, reference.name], image_cache.root())
     except RunError as error:
-        raise RunError(error.message, error.remedy or _ELSEWHERE) from error
+        of_docker = reference.name.startswith(_DOCKER)
+        remedy = error.remedy or (_BUILT if of_docker else _ELSEWHERE)
+        raise RunError(error.message, remedy) from error
     return f"sha256:{hashlib.sha256(manifest).hexdigest()}"
 
 

@@ -109,7 +109,7 @@ services = st.builds(
     entrypoint=st.none() | st.builds(lambda program, rest: (program, *rest), *_WORDS),
     replicas=st.none() | st.integers(1, bounds.MAX_COUNT),
     tags=tag_lists,
-    env=st.dictionaries(st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,5}\Z"), texts, max_size=3).map(
+    env=st.dictionaries(st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_.-]{0,5}\Z"), texts, max_size=3).map(
         lambda found: tuple(found.items())
     ),
     ports=st.lists(st.integers(1, 65535), max_size=3, unique=True).map(tuple),
@@ -128,7 +128,16 @@ services = st.builds(
     grace_ns=st.none() | st.integers(1, bounds.MAX_TIME_NS),
     expect=st.none() | st.sampled_from(EXPECTATIONS),
     keep=st.none() | st.booleans(),
-    options=options.map(_options),
+    options=st.builds(
+        lambda pairs, after, alias: (
+            *_options(pairs),
+            *_options([("after", ";".join(after))] if after else []),
+            *_options([("alias", ";".join(alias))] if alias else []),
+        ),
+        options,
+        st.lists(st.from_regex(r"\A[a-z][a-z0-9]{0,4}(:start|:exit)?\Z"), unique=True, max_size=3),
+        st.lists(st.from_regex(r"\A[a-z0-9][a-z0-9.]{0,4}[a-z0-9]\Z"), unique=True, max_size=3),
+    ),
     interfaces=st.none() | st.just(ast.Name(INTERFACES, NOWHERE)),
 )
 

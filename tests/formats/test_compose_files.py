@@ -1,0 +1,88 @@
+"""Compose files with the structure of well-known ones: the TDL that they become, what is told of
+them, and that the TDL is the same experiment as the file itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.pipeline import Compilation, compile_source
+from compiler.sources import SourceFolder
+from tdl.diagnostics import Severity
+from tests.formats.goldens import CASES, FOLDER, TDL, TOLD, documents, file_of, read
+
+PLAN = ("topology.json", "timeline.jsonl", "snapshots.jsonl", "routes.bin", "expectations.json")
+
+
+def compiled(text: str, case: str) -> Compilation:
+    return compile_source(text, sources=SourceFolder(FOLDER / case))
+
+
+def parts(found: Compilation) -> dict[str, bytes]:
+    return {name: found.files[name] for name in PLAN}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_file_becomes_and_what_is_told(case: str) -> None:
+    for name, text in documents(case).items():
+        golden = (FOLDER / case / name).read_text(encoding="utf-8")
+        assert text == golden, "if that is meant: python -m tests.formats.goldens"
+    assert all(one.severity is Severity.WARNING for one in read(case).diagnostics)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_imported_is_the_same_experiment(case: str) -> None:
+    included = compiled(f'at 5s quit\ninclude "{file_of(case)}"\n', case)
+    imported = compiled(f"at 5s quit\n{(FOLDER / case / TDL).read_text(encoding='utf-8')}", case)
+    assert parts(included) == parts(imported)
+
+
+BY_HAND = {
+    "wordpress": """
+service wordpress img=wordpress:6 port=80 env=WORDPRESS_DB_HOST:db;WORDPRESS_DB_USER:wp; \\
+    WORDPRESS_DB_PASSWORD:"pa$$ #1";WORDPRESS_DB_NAME:blog
+service db img=mariadb:10.11 env=MARIADB_DATABASE:blog;MARIADB_USER:wp; \\
+    MARIADB_PASSWORD:"pa$$ #1";MARIADB_RANDOM_ROOT_PASSWORD:1
+bridge default
+link wordpress--default
+link db--default
+""",
+    "drupal-memcached": """
+start when ready
+service drupal img=drupal:10 mount=modules:/var/www/html/modules:ro alias=web;www.example \\
+    after=memcached:start
+service memcached img=memcached:1.6 command=['memcached','-m','64'] cpu=250m mem=96MiB ready=none \\
+    alias=cache-host
+bridges default cache
+link drupal--default
+link drupal--cache
+link memcached--cache
+""",
+    "load-generator": """
+start when ready
+service target img=nginx:alpine exec="python3 -m http.server 8080" port=8080 tags=web \\
+    ready=tcp:8080 expect=run
+service load img=alpine/bombardier exec="tprobe rtt target.0 --count 20" ready-timeout=5s \\
+    command=['-c','10','-d','10s','http://target:8080/'] after=target
+bridge default
+link target--default
+link load--default
+""",
+}
+
+
+@pytest.mark.parametrize("case", sorted(BY_HAND))
+def test_what_a_person_would_write_is_the_same(case: str) -> None:
+    included = compiled(f'at 5s quit\ninclude "{file_of(case)}"\n', case)
+    assert parts(included) == parts(compiled("at 5s quit\n" + BY_HAND[case], case))
+
+
+def test_a_plan_has_no_more_of_dotenv_than_what_is_used() -> None:
+    found = compiled('include "compose.yaml"\n', "wordpress")
+    assert found.plan.params["DB_PASSWORD"] == "pa$$ #1"
+    assert not any(b"not-for-plans" in data for data in found.files.values())
+    assert set(found.includes) == {"compose.yaml"}
+
+
+def test_there_are_more_than_twenty() -> None:
+    assert len(CASES) > 20
+    assert all((FOLDER / case / TOLD).exists() for case in CASES)
