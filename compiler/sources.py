@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -24,7 +24,8 @@ from compiler.trace_files import MOST_BYTES, BadTrace
 from tdl import ast
 from tdl.bounds import MAX_FILE_BYTES
 from tdl.diagnostics import Sink
-from tdl.preprocess.includes import NO_TEXTS, NoTextError
+from tdl.preprocess.includes import NO_TEXTS, NoTextError, Reader
+from tdl.preprocess.translated import Translation, Variable
 from tdl.suggest import did_you_mean
 
 T = TypeVar("T")
@@ -51,6 +52,11 @@ class Sources(Protocol):
     def text(self, path: str) -> bytes:
         """An included text, as tdl.preprocess.includes.Texts has it. Raises NoTextError."""
 
+    def translated(
+        self, paths: Sequence[str], variable: Variable, read: Reader, sink: Sink
+    ) -> Translation | None:
+        """What files of another tool say, as tdl.preprocess.includes.Texts has it."""
+
     def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:
         """What a link is to follow; None after a report."""
 
@@ -66,6 +72,11 @@ class _Nowhere:
 
     def text(self, path: str) -> bytes:
         return NO_TEXTS.text(path)
+
+    def translated(
+        self, paths: Sequence[str], variable: Variable, read: Reader, sink: Sink
+    ) -> Translation | None:
+        return NO_TEXTS.translated(paths, variable, read, sink)
 
     def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:
         _no_folder("TS0171", wanted, sink)
@@ -106,6 +117,14 @@ class RecordedFiles:
         if known is None:
             raise NoTextError(f"the plan does not have {path!r}", "compile the source again")
         return known
+
+    def translated(
+        self, paths: Sequence[str], variable: Variable, read: Reader, sink: Sink
+    ) -> Translation | None:
+        """The plan has the values of variables, and not the files that they were from."""
+        from formats.readers import translate
+
+        return translate(paths, variable, read, self.text, sink)
 
     def trace(self, wanted: ast.TraceFile, sink: Sink) -> traces.Trace | None:  # noqa: ARG002
         """Raises PlanError if the plan has none of this name."""
@@ -156,6 +175,13 @@ class SourceFolder:
             raise NoTextError(f"there is no file {path!r}", self._near(place)) from None
         except (OSError, ValueError) as error:
             raise NoTextError(_unread(path, error)) from None
+
+    def translated(
+        self, paths: Sequence[str], variable: Variable, read: Reader, sink: Sink
+    ) -> Translation | None:
+        from formats.readers import translate
+
+        return translate(paths, variable, read, self.text, sink)
 
     def is_outside(self, path: str) -> bool:
         """Whether an included text is not below the folder, links followed."""

@@ -310,9 +310,12 @@ def _tags(tags: tuple[ast.Name, ...]) -> list[str]:
 
 
 def _options(options: tuple[tuple[ast.Name, str], ...]) -> list[str]:
-    words = []
+    words: list[str] = []
     for name, value in options:
-        words.append(name.text if name.text != "network" else f"network={_word(value)}")
+        if name.text in ("after", "alias"):
+            words.append(_List(f"{name.text}=", value.split(";")))
+        else:
+            words.append(name.text if name.text != "network" else f"network={_word(value)}")
     return words
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from tdl import ast, lalr
 from tdl.bounds import (
@@ -87,7 +88,9 @@ def parse_partial(
     statements: list[ast.Statement] = []
     mentioned: set[str] = set()
     preprocessor = Preprocessor(sink, texts, params)
-    for found in _statements(preprocessor.lines(source), sink, mentioned):
+    # The second is asked when the first has nothing more: then all statements are there.
+    lines = chain.from_iterable((preprocessor.lines(source), preprocessor.unsaid(statements)))
+    for found in _statements(lines, sink, mentioned):
         statements.extend(found)
     whole = all(found.code not in ENDS for found in sink.found)
     file = ast.File(tuple(statements) if whole else ())

@@ -61,7 +61,7 @@ TEXT = re.compile(
 )
 ENV = re.compile(
     rf"""{SPACE}(?:
-    (?P<ENVITEM>[A-Za-z_][A-Za-z0-9_]*:(?:{STRING}|{_CURLY_STRING}|[^\s;\#"'“”‘’]*))
+    (?P<ENVITEM>[A-Za-z_][A-Za-z0-9_.-]*:(?:{STRING}|{_CURLY_STRING}|[^\s;\#"'“”‘’]*))
   | (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
   | {_SHARED}
   | (?P<WORD>[^\s;\#"'“”‘’\[\]\\]+))""",

@@ -23,6 +23,9 @@ _SYSCTL = re.compile(
     r"(?:net\.[A-Za-z0-9_./-]+|kernel\.(?:shm[a-z_]+|msg[a-z_]+|sem)|fs\.mqueue\.[a-z_]+)", re.ASCII
 )
 MAX_USER = 2**32 - 2  # the last number stands for none
+# What a service starts after: another one is ready, its program is started, or has ended with 0.
+_AFTER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*(?::start|:exit)?", re.ASCII)
+_ALIAS = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?", re.ASCII)
 _TEXTS = ("WORD", "STRING")
 _PROTOCOLS = re.compile(r"(?:tcp|udp|http|https|exec|cmd):\S*", re.ASCII)
 READY_NONE, READY_TCP = "none", "tcp:"
@@ -49,6 +52,22 @@ class RunningActions(Builder):
             "keep": ("keep", lambda prop: self._one_of(prop, ("yes", "no")) != "no"),
         }
         return {field: make(found[word]) for word, (field, make) in makers.items() if word in found}
+
+    def other_words(self, found: Mapping[str, WrittenProperty]) -> Iterator[tuple[ast.Name, str]]:
+        """after= and alias=, which plans carry as options: canonical lists."""
+        for word, pattern, such_as in (
+            ("after", _AFTER, "db, db:start or db:exit"),
+            ("alias", _ALIAS, "database;db.internal"),
+        ):
+            prop = found.get(word)
+            items: dict[str, None] = {}
+            for token in [] if prop is None else prop.values:
+                text = self.text(token) if token.type in _TEXTS else ""
+                if prop is None or prop.array or not pattern.fullmatch(text):
+                    self.error("TS0139", token.span, f"{shown(token)} is not for {word}=", such_as)
+                items[text] = None
+            if prop is not None:
+                yield ast.Name(word, prop.name_span), ";".join(items)
 
     def command_line(self, prop: WrittenProperty) -> str:
         """The text of `exec=` and its like, which a shell could split into words."""

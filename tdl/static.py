@@ -134,7 +134,7 @@ class StaticActions(RunningActions):
                 ports=self._ports(found.get("port")),
                 cpu_millis=None if cpu is None else self._cpu(cpu),
                 mem_bytes=None if mem is None else self._size(mem),
-                options=self._options(found, (*flags, "network")),
+                options=(*self._options(found, (*flags, "network")), *self.other_words(found)),
                 **self.running(found),
             ),
         )

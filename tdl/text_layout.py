@@ -89,8 +89,8 @@ class _Layout:
             word = line.tokens[0].text
             return [f"{word} {said.name.text} = {said.value.text}"] if said else []
         if kind == "INCLUDE":
-            file = heads.include(line, self._sink)
-            return [f"include {_quoted(file.text)}"] if file else []
+            files = heads.include(line, self._sink)
+            return [" ".join(("include", *(_quoted(file.text) for file in files)))] if files else []
         if self._is_raw(line):
             return self._raw(line)
         statements = self._reader.read(line)

@@ -93,7 +93,7 @@ TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "r
                    "trace", "trace-up", "trace-down", "dist")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
 LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm",
-                   "only")  # fmt: skip
+                   "only", "after", "alias")  # fmt: skip
 
 # Other spellings of a property, mostly of the public dialect, by statement.
 SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
@@ -140,6 +140,8 @@ OTHER_PROPERTIES = {
     "stopsignal": "stop",
     "timeout": "grace",
     "exit": "expect",
+    "depends_on": "after",
+    "aliases": "alias",
 }
 OTHER_ACTIONS = {
     "start": "join",
@@ -220,6 +222,8 @@ SERVICE_PROPERTIES = (
     "grace",
     "expect",
     "keep",
+    "after",
+    "alias",
     "network",
 )
 BRIDGE_PROPERTIES = ("tags",)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from compiler import path_queues
+from compiler.declare import start_order
 from compiler.declare.bottlenecks import DeclaredBottleneck, through
 from compiler.declare.common import shares
 from compiler.declare.ends import check_ends
@@ -94,6 +95,7 @@ def declare(file: ast.File, sink: Sink) -> Declared:
     for position in found.halves.values():
         _half(found.links[position], sink)
     _check_connected(found, sink)
+    start_order.check(found.services, found.bridges, sink, waits=found.start is not None)
     _collect_tags(found, sink)
     check_ends(found, sink)
     return found

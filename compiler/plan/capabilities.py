@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.plan.datapath_fit import of_links
+from compiler.plan.service_words import after, aliases
 from compiler.plan.types import Service, Topology
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ KUBERNETES = "k8s"  # rendered for Kubernetes, and `tstorm run --backend k8s`
 COMPOSE = "compose"  # `tstorm render --format compose`
 _ALL = frozenset((LOCAL, KUBERNETES, COMPOSE))
 _LOCAL = frozenset((LOCAL,))
+_ELSEWHERE = frozenset((KUBERNETES, COMPOSE))
 _COMPOSE = frozenset((COMPOSE,))
 _OF_PATHS = frozenset((KUBERNETES, COMPOSE))  # between their hosts a path is one queue
 
@@ -45,6 +47,8 @@ SERVICE_WORDS = (
     CapabilityRow(
         "files= outside of an instance's own folder without fs=private", _on_the_machine, _LOCAL
     ),
+    CapabilityRow("after=", after, _ELSEWHERE),
+    CapabilityRow("alias=", aliases, _ELSEWHERE),
 )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from compiler.plan.types import Node, Topology
+from compiler.plan.service_words import aliases
+from compiler.plan.types import Node, Service, Topology
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import HOSTS, PRIVATE
 
@@ -42,23 +43,24 @@ def hostname(name: str) -> str:
     return whole[: MAX_HOSTNAME - len(end) - 1] + "-" + end
 
 
-def _aliases(service: str, node: Node, taken: Container[str]) -> str:
+def _names(service: Service, node: Node, taken: Container[str]) -> str:
     """A host name that is also a service's or a bridge's name belongs to that."""
     own = hostname(node.name)
-    names = [node.name, *([] if own in taken else [own]), service]
+    names = [node.name, *([] if own in taken else [own]), service.name, *aliases(service)]
     return " ".join(names)
 
 
 def entries(topology: Topology, addresses: Sequence[tuple[str, str]]) -> Iterator[str]:
     """A line for each address, those of IPv4 first; `addresses` are IPv4 and IPv6 of each instance,
     '' for the one that it has not."""
-    services = [service.name for service in topology.services]
+    services = topology.services
     instances = [node for node in topology.nodes if node.service >= 0]
-    taken = {*services, *(node.name for node in topology.nodes[len(instances) :])}
+    bridges = topology.nodes[len(instances) :]
+    taken = {*(one.name for one in services), *(one.name for one in bridges)}
     for family in (0, 1):
         for node, pair in zip(instances, addresses, strict=True):
             if pair[family]:
-                yield f"{pair[family]} {_aliases(services[node.service], node, taken)}"
+                yield f"{pair[family]} {_names(services[node.service], node, taken)}"
 
 
 def addressed(topology: Topology, node: Node) -> Node:

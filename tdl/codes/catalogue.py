@@ -1,8 +1,8 @@
 """The catalogue of every diagnostic code of the project, and the generator of docs/errors.md.
 
 Ranges: TS00xx text and syntax, TS01xx declarations, TS02xx selectors and actions, TS03xx the
-timeline, TS09xx warnings. A code is never reused for another meaning. `python -m
-tdl.codes.catalogue` prints docs/errors.md.
+timeline, TS05xx files of other tools, TS09xx warnings. A code is never reused for another meaning.
+`python -m tdl.codes.catalogue` prints docs/errors.md.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 
 from tdl.codes.action_codes import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
+from tdl.codes.compose_codes import COMPOSE_CODES
 from tdl.codes.delay_codes import DELAY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
 from tdl.codes.running_codes import RUNNING
@@ -29,6 +30,7 @@ ALL = (
     *COMMANDS,
     *TRACE_CODES,
     *DELAY_CODES,
+    *COMPOSE_CODES,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}
 
@@ -38,6 +40,7 @@ _HEADINGS = {
     "TS02": "Selectors and actions",
     "TS03": "Timeline",
     "TS04": "Expectations",
+    "TS05": "Compose files",
     "TS09": "Warnings",
 }
 

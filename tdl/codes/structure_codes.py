@@ -168,6 +168,14 @@ DECLARATIONS = (
         "docs/tdl.md, Losses in bursts, and Out of order.",
         "bridges s1 s2\nlink s1--s2 loss=80% burst=2",
     ),
+    Code(
+        "TS0139",
+        "order of the start, or another name",
+        "after= is a list of services that this one starts after, with `start when ready`: `db` is "
+        "ready, `db:start` is started, `db:exit` has ended with 0. Nobody can start after itself. "
+        "alias= is a list of further host names that nobody else has.",
+        "start when ready\nservice a after=b\nservice b after=a\nlink a--b",
+    ),
     *PATHS,
     Code(
         "TS0166",

@@ -9,6 +9,7 @@ from tdl.bounds import MAX_DEPTH
 from tdl.builder import cover
 from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token
+from tdl.preprocess.includes import FOREIGN
 from tdl.words import MAX_NAME, RUN_VARIABLES
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -107,11 +108,18 @@ def _is_variable(name: Token, sink: Sink) -> bool:
     return True
 
 
-def include(line: LogicalLine, sink: Sink) -> Token | None:
-    """The file's name: a STRING or a WORD."""
-    tokens = line.tokens
-    if len(tokens) == 2 and tokens[1].type in ("STRING", "WORD"):
-        return tokens[1]
-    span = cover(tokens[0], tokens[-1])
+def include(line: LogicalLine, sink: Sink) -> list[Token] | None:
+    """The names of the files, each a STRING or a WORD: one, or several that another tool reads as
+    one."""
+    tokens = line.tokens[1:]
+    texts = all(token.type in ("STRING", "WORD") for token in tokens)
+    if tokens and texts and (len(tokens) == 1 or all(map(is_foreign, tokens))):
+        return tokens
+    span = cover(line.tokens[0], line.tokens[-1])
     sink.error("TS0150", span, "include takes the name of one file", 'write include "FILE"')
     return None
+
+
+def is_foreign(name: Token) -> bool:
+    """Whether it names a file that is no TDL."""
+    return name.text.strip("\"'“”‘’").endswith(FOREIGN)

@@ -8,14 +8,20 @@ a person could have meant.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tdl.bounds import MAX_DEPTH, MAX_FILE_BYTES, MAX_INCLUDES
 from tdl.decoding import decode
 from tdl.diagnostics import Sink
 from tdl.lexer import Token
+from tdl.preprocess.translated import Translation, Variable
 
+FOREIGN = (".yml", ".yaml")  # how names of files end that another package reads
 MAX_PATH = 80  # bytes: a plan carries the texts in an archive
+
+
+Reader = Callable[[str], bytes]  # the text at a path, which a plan then has. NoTextError
 
 
 class NoTextError(Exception):
@@ -34,11 +40,28 @@ class Texts(Protocol):
         """What is in the file at `path`, seen from the folder of the file that includes all others.
         Raises NoTextError."""
 
+    def translated(
+        self, paths: Sequence[str], variable: Variable, read: Reader, sink: Sink
+    ) -> Translation | None:
+        """What files of another tool say together, in TDL; None after a report. `variable` has
+        values that win over those of the files, `read` the files. Raises NoTextError for the
+        first of them."""
+
 
 class _NoTexts:
     def text(self, path: str) -> bytes:
         message = f"'{path}' cannot be read: this text has no folder"
         raise NoTextError(message, "give a TDL file, beside which it is")
+
+    def translated(
+        self,
+        paths: Sequence[str],
+        variable: Variable,  # noqa: ARG002
+        read: Reader,  # noqa: ARG002
+        sink: Sink,  # noqa: ARG002
+    ) -> Translation | None:
+        self.text(paths[0])
+        return None
 
 
 NO_TEXTS: Texts = _NoTexts()
@@ -85,6 +108,26 @@ class Includes:
             return None
         self._open.append(path)
         return path, decode(self.read[path], self._sink, path)
+
+    def translate(
+        self, names: Sequence[str], tokens: Sequence[Token], variable: Variable
+    ) -> Translation | None:
+        """What the files of another tool say that are named at `tokens`; None after a report."""
+        paths = [self._path(name, token) for name, token in zip(names, tokens, strict=True)]
+        found = None
+        if all(paths):
+            try:
+                known = [path for path in paths if path]
+                found = self._texts.translated(known, variable, self._read, self._sink)
+            except NoTextError as problem:
+                self._sink.error("TS0151", tokens[0].span, problem.message, problem.hint)
+        self.failed = self.failed or found is None
+        return found
+
+    def _read(self, path: str) -> bytes:
+        if path not in self.read:
+            self.read[path] = self._texts.text(path)
+        return self.read[path]
 
     def leave(self) -> None:
         """After the last line of the file entered last."""

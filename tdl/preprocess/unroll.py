@@ -17,7 +17,7 @@ from tdl import ast
 from tdl.bounds import MAX_DEPTH, MAX_PARAM, MAX_PARAMS, MAX_ROUNDS
 from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token, logical_lines
-from tdl.preprocess import heads, variables
+from tdl.preprocess import heads, translated, variables
 from tdl.preprocess.arithmetic import MAX_DIGITS
 from tdl.preprocess.blocks import Item, LoopBlock, blocks
 from tdl.preprocess.includes import NO_TEXTS, Includes, Texts
@@ -43,6 +43,7 @@ class Preprocessor:
         self._included = Includes(texts, sink)
         self._given = params
         self.params: dict[str, str] = {}  # that the text has so far, and their values
+        self._translations: list[translated.Translation] = []
         self._rounds = 0
         self._stopped = False
 
@@ -92,14 +93,52 @@ class Preprocessor:
         said = heads.include(LogicalLine(tokens), self._sink)
         if said is None:
             return
-        name = self._value(said, scope)
-        found = None if name is None else self._included.enter(name, said)
+        names = [self._value(token, scope) for token in said]
+        known = [name for name in names if name is not None]
+        if len(known) < len(names):
+            return
+        if heads.is_foreign(said[0]):
+            yield from self._translated(known, said, scope, note)
+            return
+        found = self._included.enter(known[0], said[0])
         if found is None:
             return
         file, source = found
         lines = logical_lines(source, self._sink, file)
         yield from self._run(blocks(lines, self._sink), scope, note, depth)
         self._included.leave()
+
+    def _translated(
+        self, names: list[str], said: list[Token], scope: Scope, note: str
+    ) -> Iterator[LogicalLine]:
+        """The services of files of another tool. Their variables are parameters, too."""
+
+        def variable(name: str) -> str | None:
+            known = scope.get(name)
+            return self._given.get(name) if known is None else known
+
+        found = self._included.translate(names, said, variable)
+        if found is None:
+            return
+        for name, value in found.values.items():
+            if scope.get(name) is None and self._may_be_value(name, value, said[0]):
+                self.params[name] = value
+        self._translations.append(found)
+        yield from translated.tokens(found.lines, self._sink, note)
+
+    def unsaid(self, statements: Sequence[ast.Statement]) -> Iterator[LogicalLine]:
+        """What files of another tool say where these statements, which are all, say nothing."""
+        yield from translated.unsaid(self._translations, statements, self._sink)
+
+    def _may_be_value(self, name: str, value: str, place: Token) -> bool:
+        """Whether a variable of another tool's file can be a parameter."""
+        if len(self.params) < MAX_PARAMS and len(value) <= MAX_PARAM:
+            return True
+        message = f"more than {MAX_PARAMS:,} variables have values"
+        if len(value) > MAX_PARAM:
+            message = f"the value of '{name}' has more than {MAX_PARAM:,} characters"
+        self._sink.error("TS0156", place.span, message, "write them where they are used")
+        return False
 
     def _value(self, token: Token, scope: Scope) -> str | None:
         """What a STRING or a WORD means."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tdl.parser import parse, parse_partial
-from tdl.preprocess.includes import NoTextError
+from tdl.preprocess.includes import NO_TEXTS, NoTextError
 from tdl.text_layout import format_text
 from tests.tdl.helpers import meaning, unspanned
 
@@ -23,6 +23,8 @@ class Files:
             raise NoTextError(f"there is no file {path!r}")
         found = self._texts[path]
         return found if isinstance(found, bytes) else found.encode()
+
+    translated = NO_TEXTS.translated
 
 
 def problems(text: str, **texts: str | bytes) -> list[tuple[str, str, int, int]]:

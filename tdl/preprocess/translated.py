@@ -1,0 +1,132 @@
+"""What a file of another tool says, as statements whose words have their places in that file.
+
+Another package reads the file (`formats`); here its statements become the tokens that the same text
+would have in TDL, so that everything behind sees one language. Of a file with networks of its own
+some statements wait for the end of the text, since they say what holds where the text says nothing:
+a service that no `link` of the text places is linked to the networks that the file has for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from tdl import ast
+from tdl.ast import Span
+from tdl.diagnostics import Sink
+from tdl.lexer import LogicalLine, Token, logical_lines
+
+Variable = Callable[[str], str | None]  # the value of a variable; None: it has none
+
+
+class Piece(NamedTuple):
+    """Words of a statement, and the place in the other file that they are from."""
+
+    text: str
+    span: Span
+
+
+Line = tuple[Piece, ...]
+
+
+class Attachment(NamedTuple):
+    """`service` is in `network`: the link between them."""
+
+    service: str
+    network: str
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """`lines` are the services. `networks` are bridges by name; `settings` are what holds unless
+    the text says the same. `values` are the variables that the file has used, and what they were;
+    `mentioned` the names of all."""
+
+    lines: tuple[Line, ...] = ()
+    networks: Mapping[str, Line] = field(default_factory=dict)
+    attachments: tuple[Attachment, ...] = ()
+    settings: tuple[Line, ...] = ()
+    shared: str = ""  # the network of services that are in none
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+def tokens(lines: Iterable[Line], sink: Sink, note: str = "") -> Iterator[LogicalLine]:
+    """Lines of tokens with the places of the other file, in the round of a loop `note`."""
+    for line in lines:
+        own = Sink()
+        spans = tuple(_columns(line))
+        for found in logical_lines(" ".join(piece.text for piece in line), own):
+            yield LogicalLine([_placed(one, spans, note) for one in found.tokens], [], found.broken)
+        for one in own.found:
+            span = replace(_at(spans, one.span.col), note=note)
+            sink.found.append(replace(one, span=span))
+
+
+def _columns(line: Line) -> Iterator[tuple[int, Span]]:
+    """Where each piece ends on the line, and its place."""
+    end = 0
+    for piece in line:
+        end += len(piece.text) + 1
+        yield end, piece.span
+
+
+def _at(spans: Sequence[tuple[int, Span]], col: int) -> Span:
+    return next((span for end, span in spans if col <= end), spans[-1][1])
+
+
+def _placed(token: Token, spans: Sequence[tuple[int, Span]], note: str) -> Token:
+    span = _at(spans, token.col)
+    width = max(1, span.end_col - span.col)
+    return token._replace(line=span.line, col=span.col, width=width, file=span.file, note=note)
+
+
+def unsaid(
+    found: Sequence[Translation], statements: Sequence[ast.Statement], sink: Sink
+) -> Iterator[LogicalLine]:
+    """What holds besides these statements, which are all that the text has."""
+    if found:
+        yield from tokens(_unsaid(found, statements), sink)
+
+
+def _unsaid(found: Sequence[Translation], statements: Sequence[ast.Statement]) -> Iterator[Line]:
+    said = {type(statement) for statement in statements}
+    if ast.StartWhenReady not in said:
+        yield from (line for one in found for line in one.settings[:1])
+    networks: dict[str, Line] = {}
+    for one in found:
+        networks = {**one.networks, **networks}
+    declared = (one for one in statements if isinstance(one, ast.Bridges))
+    bridges = {name.text for one in declared for name in one.names}
+    links = [one for one in statements if isinstance(one, ast.LinkStatement)]
+    joined = {(end, other) for link in links for end, other in _ends(link)}
+    placed = {end for end, other in joined if other in bridges - networks.keys()}
+    wanted = [
+        one
+        for translation in found
+        for one in translation.attachments
+        if one.service not in placed and (one.service, one.network) not in joined
+    ]
+    wanted += _homeless(found, statements, {end for end, _ in joined})
+    used = {one.network for one in wanted} | {other for _, other in joined}
+    yield from (line for name, line in networks.items() if name in used - bridges)
+    yield from (one.line for one in wanted)
+
+
+def _ends(link: ast.LinkStatement) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (link.a.text, link.b.text), (link.b.text, link.a.text)
+
+
+def _homeless(
+    found: Sequence[Translation], statements: Sequence[ast.Statement], linked: set[str]
+) -> Iterator[Attachment]:
+    """Services that the text declares without any link are in the shared network, too."""
+    shared = next((one.shared for one in found if one.shared), "")
+    own = {one.service for translation in found for one in translation.attachments}
+    for statement in statements if shared else ():
+        if isinstance(statement, ast.ServiceStatement):
+            name = statement.name.text
+            if name not in own | linked:
+                line = (Piece(f"link {name}--{shared}", statement.name.span),)
+                yield Attachment(name, shared, line)
