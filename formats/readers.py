@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from formats.compose import compose_translation
+from formats.topologies import containerlab, graphs, kathara, kollaps, shadow
 from tdl.diagnostics import Sink
 from tdl.preprocess.includes import NoTextError, Reader
 from tdl.preprocess.translated import Translation, Variable
 
 Translate = Callable[[Sequence[str], Variable, Reader, Reader, Sink], Translation | None]
+_YAML = (".yml", ".yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`endings` of the names of its files; `translate` is as compose_translation.translate."""
+    """`endings` of the names of its files. Of several with one ending it is the first of which the
+    text has `words`, a pattern. `translate` is as compose_translation.translate."""
 
     title: str
     endings: tuple[str, ...]
     translate: Translate
+    words: str = ""
 
 
-READERS = (Format("Compose", (".yml", ".yaml"), compose_translation.translate),)
+READERS = (
+    Format("Kollaps YAML", _YAML, kollaps.translate_yaml, r"^experiment *:"),
+    Format("containerlab", _YAML, containerlab.translate, r"^topology *:"),
+    Format("Shadow", _YAML, shadow.translate, r"^hosts *:"),
+    Format("Compose", _YAML, compose_translation.translate),
+    Format("Kollaps XML", (".xml",), kollaps.translate_xml),
+    Format("GraphML", (".graphml",), graphs.translate_graphml),
+    Format("GML", (".gml",), graphs.translate_gml),
+    Format("Kathará", ("lab.conf",), kathara.translate),
+)
 
 
-def format_of(path: str) -> Format | None:
-    ending = posixpath.splitext(path)[1]
-    return next((one for one in READERS if ending in one.endings), None)
+def format_of(path: str, data: bytes = b"") -> Format | None:
+    """Of a file that begins with these bytes."""
+    text = data[: 1 << 16].decode("utf-8", "replace")
+    name = posixpath.basename(path)
+    for one in READERS:
+        if name.endswith(one.endings) and re.search(one.words, text, re.MULTILINE):
+            return one
+    return None
 
 
 def translate(
@@ -37,7 +56,7 @@ def translate(
     """What these files say, all of one format; None after a report. `variable` has values that win
     over those of the files, `read` is for what a plan is to keep, `unrecorded` for what it is not
     to. NoTextError for the files themselves."""
-    found = format_of(paths[0])
+    found = format_of(paths[0], read(paths[0]))
     if found is None:
         raise NoTextError(f"'{paths[0]}' is of no format that is known")
     return found.translate(paths, variable, read, unrecorded, sink)

@@ -17,7 +17,8 @@ from tdl.diagnostics import Sink
 from tdl.lexer import Token
 from tdl.preprocess.translated import Translation, Variable
 
-FOREIGN = (".yml", ".yaml")  # how names of files end that another package reads
+FOREIGN = (".yml", ".yaml", ".xml", ".graphml", ".gml", "lab.conf")
+# how names of files end that another package reads
 MAX_PATH = 80  # bytes: a plan carries the texts in an archive
 
 
