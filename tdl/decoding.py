@@ -46,6 +46,8 @@ def decode(text: str | bytes, sink: Sink, file: str = "") -> str:
     if kind:
         message = f"this is {kind} file, and not TDL"
         hint = "write what it says as service, bridge and link; docs/language-tour.md shows how"
+        if kind == "a YAML":
+            hint = 'a Compose file is read by its name: include "docker-compose.yml"'
         sink.error("TS0033", Span(line, 1, line, 2, file), message, hint)
         return ""
     return read

@@ -25,6 +25,7 @@ from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.dynamic import Actions
 from tdl.lexer import LogicalLine
 from tdl.preprocess.includes import NO_TEXTS, Texts
+from tdl.preprocess.translated import Translation
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
 from tdl.syntax_errors import explain
 
@@ -48,7 +49,7 @@ class Partial:
     names should not complain about these. `whole` is false when a limit ended the reading: then
     nothing can be said about what the statements make together, and `file` is empty. `includes` are
     the included texts, by the names that spans have for them; `params` the parameters that the text
-    has, with the values that they had.
+    has, with the values that they had; `translations` what files of other tools say.
     """
 
     file: ast.File
@@ -58,6 +59,7 @@ class Partial:
     whole: bool = True
     includes: Mapping[str, bytes] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
+    translations: tuple[Translation, ...] = ()
 
 
 def parse(
@@ -103,6 +105,7 @@ def parse_partial(
         whole,
         preprocessor.includes,
         preprocessor.params,
+        tuple(preprocessor.translations),
     )
 
 

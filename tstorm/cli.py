@@ -18,6 +18,7 @@ COMMANDS = {
     "paths": "List the network's end-to-end properties at a time.",
     "explain": "Show why a path is as it is, or where an event comes from.",
     "diff": "Compare two experiments, as timelines and as networks.",
+    "import": "Print a file of another tool as TDL.",
     "measure": "Measure the paths between hosts and write them as TDL.",
     "image": "Build the image of agent and coordinator.",
     "render": "Render a plan as files for Kubernetes or Compose.",
@@ -43,6 +44,8 @@ COMMANDS = {
     "version": "Print versions.",
     "completion": "Print the shell completion script.",
 }
+
+_MODULES = {"import": "import_files"}  # where a command cannot name its module
 
 HELP = """Test distributed systems under changing networks.
 
@@ -77,7 +80,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"tstorm.commands.{cmd_name}")
+        module = import_module(f"tstorm.commands.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = module.command
         return command
 

@@ -127,6 +127,39 @@ def read_source(file: str) -> bytes:
         raise CommandError(f"error: reading {file}: {error.strerror}") from error
 
 
+def is_foreign(file: str) -> bool:
+    """Whether another tool has written it, by its name."""
+    from formats.readers import format_of
+
+    return file != STDIN and not Path(file).is_dir() and format_of(file) is not None
+
+
+def read_experiment(file: str, tdl: str | None = None, more: Sequence[str] = ()) -> bytes:
+    """The text of an experiment: of a TDL file, or one that includes the file of another tool, with
+    those of the same tool that are merged over it (`more`), and then a TDL file beside it."""
+    if not is_foreign(file):
+        if tdl is not None or more:
+            option = "--tdl" if tdl is not None else "--file"
+            message = f"{file} is no Compose file: a TDL file has include for others"
+            raise click.BadParameter(message, param_hint=f"'{option}'")
+        return read_source(file)
+    for one in (file, *more, *([] if tdl is None else [tdl])):
+        read_source(one)  # what cannot be read is told as ever
+    lines = [_including(file, (file, *more))]
+    if tdl is not None:
+        lines.append(_including(file, (tdl,)))
+    return "".join(lines).encode()
+
+
+def _including(file: str, names: Sequence[str]) -> str:
+    """An `include` of files, by their paths from the folder of `file`."""
+    from tdl.formatter import quoted
+
+    folder = folder_of(file)
+    paths = (os.path.relpath(Path(name).absolute(), folder) for name in names)
+    return " ".join(("include", *(quoted(path).replace("$", "\\$") for path in paths))) + "\n"
+
+
 def _what_else(directory: Path) -> str:
     """What a directory is that was given for a TDL file."""
     from tstorm.campaign.recognise import is_campaign
@@ -338,7 +371,7 @@ def load_plan(source: str, seed: int | None, params: Mapping[str, str] | None = 
     """
     directory = recorded_plan(source)
     if directory is None:
-        return compile_text(read_source(source), source, seed, params=params).plan
+        return compile_text(read_experiment(source), source, seed, params=params).plan
     from compiler.plan.reader import read_plan
 
     with plan_errors_shown(source):
@@ -369,20 +402,25 @@ def plan_to_run(
     find: Finder | None = None,
     params: Mapping[str, str] | None = None,
     told: set[Diagnostic] | None = None,
+    tdl: str | None = None,
+    more: Sequence[str] = (),
 ) -> PlanToRun:
     """The plan of `source`, read and checked whole, or compiled.
 
     With a seed or values of parameters, what was recorded is compiled again from its source.
     `budget_bps`, `pace` and `find` (who knows the programs of this machine) are for the warnings of
-    compiling; a plan that is not compiled has none to give. `told`: see compile_text.
+    compiling; a plan that is not compiled has none to give. `told`: see compile_text; `tdl` and
+    `more`: see read_experiment.
     """
     recorded = recorded_plan(source)
     plan = None
     if recorded is None:
-        file, raw = source_name(source), read_source(source)
+        file, raw = source_name(source), read_experiment(source, tdl, more)
     else:
         from compiler.plan.reader import read_plan
 
+        if tdl is not None or more:
+            raise click.UsageError(f"{source} is compiled already: --tdl and --file are for files.")
         if seed is None and budget_bps is not None:
             message = f"{source} is compiled already; 'tstorm check --budget' its source"
             raise click.BadParameter(message, param_hint="'--budget'")
@@ -399,3 +437,23 @@ def plan_to_run(
         raw, file, seed, machines=machines, recorded=plan, params=params, told=told
     )
     return PlanToRun(compilation.plan, Path(source_name(source)).stem, file)
+
+
+def translated(file: str, more: Sequence[str], params: Mapping[str, str]) -> str:
+    """What files of another tool say, as the text of a TDL file; ends with what is wrong there."""
+    from compiler.sources import SourceFolder
+    from formats import as_tdl
+    from tdl.diagnostics import Severity
+    from tdl.parser import parse_partial
+    from tdl.presentation import NOTHING
+
+    raw = read_experiment(file, more=more)
+    sources = _Remembered(SourceFolder(folder_of(file)))
+    partial = parse_partial(raw, sources, params)
+    unknown = next((name for name in params if name not in partial.params), None)
+    if unknown is not None and not partial.failed:
+        raise _no_param(unknown, tuple(partial.params), file)
+    show(sources.fit(partial.diagnostics, file), file, raw, includes=sources.texts or NOTHING)
+    if any(one.severity is Severity.ERROR for one in partial.diagnostics):
+        raise CommandError
+    return "".join(as_tdl.text(found) for found in partial.translations)

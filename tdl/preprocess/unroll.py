@@ -43,7 +43,7 @@ class Preprocessor:
         self._included = Includes(texts, sink)
         self._given = params
         self.params: dict[str, str] = {}  # that the text has so far, and their values
-        self._translations: list[translated.Translation] = []
+        self.translations: list[translated.Translation] = []
         self._rounds = 0
         self._stopped = False
 
@@ -123,12 +123,12 @@ class Preprocessor:
         for name, value in found.values.items():
             if scope.get(name) is None and self._may_be_value(name, value, said[0]):
                 self.params[name] = value
-        self._translations.append(found)
+        self.translations.append(found)
         yield from translated.tokens(found.lines, self._sink, note)
 
     def unsaid(self, statements: Sequence[ast.Statement]) -> Iterator[LogicalLine]:
         """What files of another tool say where these statements, which are all, say nothing."""
-        yield from translated.unsaid(self._translations, statements, self._sink)
+        yield from translated.unsaid(self.translations, statements, self._sink)
 
     def _may_be_value(self, name: str, value: str, place: Token) -> bool:
         """Whether a variable of another tool's file can be a parameter."""

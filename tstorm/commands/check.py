@@ -11,7 +11,7 @@ from tstorm import output, units
 from tstorm.notes import SHOWN_EVENTS
 from tstorm.options import option_types
 from tstorm.options.cluster import BACKEND
-from tstorm.options.shared import budget, diagnostics, params, seed, underlay
+from tstorm.options.shared import beside, budget, diagnostics, params, seed, underlay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", metavar="EXP.tdl", type=option_types.INPUT)
+@beside
 @seed
 @params
 @budget
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 @diagnostics
 def command(
     file: str,
+    tdl: str | None,
+    more: tuple[str, ...],
     seed: int | None,
     params: dict[str, str],
     budget_bps: int | None,
@@ -50,18 +53,19 @@ def command(
       tstorm check --strict --format sarif quickstart.tdl > quickstart.sarif
       tstorm check --budget 10Gb --underlay 200us quickstart.tdl
       tstorm check --backend k8s quickstart.tdl     # and what is other there
+      tstorm check docker-compose.yml --tdl storm.tdl
     """
     from compiler.feasibility.warnings import Machines
     from runtime.options import K8S
     from tstorm import which
-    from tstorm.loading import compile_text, folder_of, read_source, source_name
+    from tstorm.loading import compile_text, folder_of, read_experiment, source_name
 
     find = which.finder(folder_of(file))
     in_cluster = backend == K8S
     machines = Machines(
         budget_bps, underlay_ns, kubernetes=in_cluster, find=None if in_cluster else find
     )
-    raw = read_source(file)
+    raw = read_experiment(file, tdl, more)
     found = compile_text(
         raw, file, seed, strict=strict, form=form, machines=machines, most=most, params=params
     )

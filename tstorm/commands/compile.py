@@ -10,7 +10,7 @@ import click
 from runtime.say import some
 from tstorm import output as out
 from tstorm.options import option_types
-from tstorm.options.shared import budget, diagnostics, params, seed, underlay
+from tstorm.options.shared import beside, budget, diagnostics, params, seed, underlay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +59,7 @@ def _imageless(services: list[str]) -> str:
 @click.option(
     "--no-manifests", is_flag=True, help="Leave out manifests/: see 'tstorm render' for what it is."
 )
+@beside
 @seed
 @params
 @budget
@@ -68,6 +69,8 @@ def command(
     file: str,
     output: str | None,
     no_manifests: bool,
+    tdl: str | None,
+    more: tuple[str, ...],
     seed: int | None,
     params: dict[str, str],
     budget_bps: int | None,
@@ -95,10 +98,10 @@ def command(
             param_hint="'-o'",
         )
     from compiler.feasibility.warnings import Machines
-    from tstorm.loading import compile_text, read_source, source_name, write_plan
+    from tstorm.loading import compile_text, read_experiment, source_name, write_plan
 
     machines = Machines(budget_bps=budget_bps, underlay_ns=underlay_ns, kubernetes=not no_manifests)
-    raw = read_source(file)
+    raw = read_experiment(file, tdl, more)
     compilation = compile_text(
         raw, file, seed, strict=strict, form=form, machines=machines, most=most, params=params
     )

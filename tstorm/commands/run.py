@@ -13,7 +13,7 @@ from tstorm.exit_codes import OK, CommandError
 from tstorm.options import option_types
 from tstorm.options.cluster import only_in_cluster
 from tstorm.options.run_options import running
-from tstorm.options.shared import budget, params, seed, source
+from tstorm.options.shared import beside, budget, params, seed, source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @source
+@beside
 @seed
 @params
 @budget
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 )
 def command(
     source: str,
+    tdl: str | None,
+    more: tuple[str, ...],
     seed: int | None,
     params: dict[str, str],
     seeds: range | None,
@@ -82,6 +85,7 @@ def command(
       tstorm run quickstart.plan --until 2m --out runs/first
       tstorm run day.tdl --pace 60              # a day in 24 minutes, links as they are
       tstorm run quickstart.tdl --format json | jq .outcome
+      tstorm run docker-compose.yml --tdl storm.tdl
       tstorm run bank.tdl --time virtual --seeds 1..100 --fail-on-exit
       tstorm run bank.tdl --seeds 1..20 --out runs/bank   # killed? the same again goes on
       tstorm run bank.tdl --seeds 1..5 --param rtt=5ms,50ms   # each seed with each value
@@ -103,6 +107,9 @@ def command(
         if seeds is not None:
             if junit is not None:
                 raise click.UsageError("--junit is for one run, not for --seeds.")
+            if tdl is not None or more:
+                message = "--seeds takes one text: write include of these files into a TDL file."
+                raise click.UsageError(message)
             _search(source, seed, params, options, cluster, out, seeds, jobs, form)
             return
         if jobs is not None:
@@ -112,7 +119,14 @@ def command(
             find = finder(folder_of(source), images=options.images == PREFERRED)
         pace = asked.get("pace")
         found = plan_to_run(
-            source, seed, budget_bps=budget_bps, pace=pace, find=find, params=params
+            source,
+            seed,
+            budget_bps=budget_bps,
+            pace=pace,
+            find=find,
+            params=params,
+            tdl=tdl,
+            more=more,
         )
         _note_end(found.plan, options)
         if not quiet:

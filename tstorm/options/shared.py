@@ -47,6 +47,27 @@ def params(function: F) -> F:
     )(function)
 
 
+def beside(function: F) -> F:
+    """--tdl and -f: what belongs to a Compose file."""
+    more = click.option(
+        "-f",
+        "--file",
+        "more",
+        metavar="FILE",
+        type=option_types.INPUT,
+        multiple=True,
+        help="With a Compose file: another one, merged over it, as 'docker compose -f' does. "
+        "Repeatable; docker-compose.override.yml is then not read by itself.",
+    )
+    tdl = click.option(
+        "--tdl",
+        metavar="FILE",
+        type=option_types.INPUT,
+        help="With a Compose file: a TDL file beside it, with links, events and expectations.",
+    )
+    return tdl(more(function))
+
+
 def table_or_json(function: F) -> F:
     """--format table|json."""
     return click.option(
