@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 
 from formats import yaml_tree
@@ -27,6 +28,10 @@ _TOP = ("name", "prefix", "mgmt", "settings", "topology", "debug")
 _OF_TOPOLOGY = ("defaults", "kinds", "groups", "nodes", "links")
 _CARRIED = ("kind", "group", "image", "cmd", "entrypoint", "env", "binds", "user", "cpu", "memory")
 _OTHER_ENDS = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
+_WHY = {
+    "exec": "addresses and routes are the experiment's; a command before the start is setup=",
+    "ports": "`tstorm forward` makes a port reachable while the experiment runs",
+}
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _MEMORY = re.compile(r"([0-9]+) *(?:(k|m|g)i?b?|b)?", re.IGNORECASE | re.ASCII)
 
@@ -121,11 +126,10 @@ class _Lab:
         merged: dict[str, Value] = {}
         for level in levels:
             for name, one in level.items():
-                before = merged.get(name)
-                joined = name == "env" and before is not None and before.entries and one.entries
-                more = before.entries or {} if joined and before is not None else {}
-                own_entries = one.entries or {}
-                merged[name] = one.with_entries({**more, **own_entries}) if joined else one
+                before = merged[name].entries if name == "env" and name in merged else None
+                merged[name] = (
+                    one.with_entries({**before, **(one.entries or {})}) if before else one
+                )
         return merged
 
     def _entries(self, value: Value | None) -> dict[str, Value]:
@@ -138,7 +142,7 @@ class _Lab:
             yield Piece(f"img={image(said.text)}", said.span)
         for word, prop in (("entrypoint", "entrypoint"), ("cmd", "command")):
             if (said := fields.get(word)) and said.text:
-                yield Piece(f"{prop}={array(said.text.split())}", said.span)
+                yield from self._split(said, said.text, prop)
         if said := self._map(fields.get("env"), "env"):
             listed = [variable(key, one.text or "") for key, _, one in said.values()]
             yield Piece(f"env={';'.join(listed)}", said.span)
@@ -159,6 +163,12 @@ class _Lab:
         for word, value in fields.items():
             if word not in _CARRIED and not value.is_null:
                 self._lost(value.span, word)
+
+    def _split(self, said: Value, text: str, prop: str) -> Iterator[Piece]:
+        try:
+            yield Piece(f"{prop}={array(shlex.split(text))}", said.span)
+        except ValueError as error:
+            self._sink.error("TS0501", said.span, f"no shell splits this into words: {error}")
 
     def _number(self, said: Value, prop: str) -> Iterator[Piece]:
         if said.text and _NUMBER.fullmatch(said.text):
@@ -183,9 +193,7 @@ class _Lab:
         if word in self._told:
             return
         self._told.add(word)
-        why = "docs/import.md says what is"
-        if word == "exec":
-            why = "addresses and routes are the experiment's; a command before the start is setup="
+        why = _WHY.get(word, "docs/import.md says what is")
         self._sink.warning("TS0971", span, f"{word} is not carried over", why)
 
     # --- links ---

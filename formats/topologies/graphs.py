@@ -74,7 +74,7 @@ class _Topology:
         self._edges = [edge for edge in self._graph.edges if self._is_link(edge)]
         yield from self._links()
         if self._unknown:
-            message = f"{len(self._unknown)} links have no delay"
+            message = f"links without a delay: {len(self._unknown)}"
             why = "their edges state none, and an end has no coordinates: at 0s A--B set latency=…"
             self._sink.warning("TS0973", self._unknown[0], message, why)
 
