@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from formats.compose import compose_translation
-from formats.topologies import containerlab, graphs, kathara, kollaps, shadow
+from formats.topologies import containerlab, graphs, kathara, kollaps, matrices, shadow
 from tdl.diagnostics import Sink
-from tdl.preprocess.includes import NoTextError, Reader
+from tdl.preprocess.includes import MATRICES, NoTextError, Reader
 from tdl.preprocess.translated import Translation, Variable
 
 Translate = Callable[[Sequence[str], Variable, Reader, Reader, Sink], Translation | None]
@@ -26,6 +26,7 @@ class Format:
     endings: tuple[str, ...]
     translate: Translate
     words: str = ""
+    is_whole: bool = True  # a file says all that is needed
 
 
 READERS = (
@@ -37,6 +38,7 @@ READERS = (
     Format("GraphML", (".graphml",), graphs.translate_graphml),
     Format("GML", (".gml",), graphs.translate_gml),
     Format("Kathará", ("lab.conf",), kathara.translate),
+    Format("matrix", MATRICES, matrices.translate, is_whole=False),
 )
 
 

@@ -26,12 +26,13 @@ STATEMENTS = {
     "let": "LET",
     "for": "FOR",
     "include": "INCLUDE",
+    "matrix": "INCLUDE",
     "param": "PARAM",
     "expect": "EXPECT",
     "figure": "FIGURE",
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
-MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck")
+MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "matrix")
 
 # What can be expected: the word after `expect`.
 EXPECTED = {

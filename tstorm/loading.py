@@ -131,7 +131,8 @@ def is_foreign(file: str) -> bool:
     """Whether another tool has written it, by its name."""
     from formats.readers import format_of
 
-    return file != STDIN and not Path(file).is_dir() and format_of(file) is not None
+    found = None if file == STDIN or Path(file).is_dir() else format_of(file)
+    return found is not None and found.is_whole
 
 
 def read_experiment(file: str, tdl: str | None = None, more: Sequence[str] = ()) -> bytes:

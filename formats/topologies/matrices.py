@@ -12,7 +12,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,11 +20,12 @@ from formats.attributes import Attribute
 from formats.element_names import ElementNames
 from tdl.ast import Span
 from tdl.diagnostics import Sink
-from tdl.preprocess.translated import Line, Piece, Translation
+from tdl.preprocess.includes import Reader
+from tdl.preprocess.translated import Line, Piece, Translation, Variable
 
 MAX_BYTES = 16 << 20
 MAX_PLACES = 1000
-WAYS = {"rtt": 2, "one-way": 1}
+_PARTS = {"rtt": 2, "one-way": 1}
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(ns|us|ms|s)?", re.ASCII)
 _NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _MISSING = ("", "-", "nan", "NaN", "null")
@@ -32,8 +33,12 @@ _MISSING = ("", "-", "nan", "NaN", "null")
 Cells = Mapping[tuple[str, str], Attribute]  # from, to
 
 
-def translate(data: bytes, file: str, way: str, sink: Sink) -> Translation | None:
-    """`way`: a word of WAYS. None after a report."""
+def translate(
+    paths: Sequence[str], _variable: Variable, read: Reader, _unrecorded: Reader, sink: Sink
+) -> Translation | None:
+    """Of one file, whose path is followed by `rtt` or `one-way`. None after a report."""
+    file, way = paths
+    data = read(file)
     if len(data) > MAX_BYTES:
         sink.error(
             "TS0506", Span(1, 1, 1, 2, file), f"the file has more than {MAX_BYTES >> 20} MiB"
@@ -43,7 +48,7 @@ def translate(data: bytes, file: str, way: str, sink: Sink) -> Translation | Non
     cells = (_json if text.lstrip().startswith("{") else _csv)(text, file, sink)
     if cells is None:
         return None
-    return Translation(tuple(_lines(cells, WAYS[way], sink)))
+    return Translation(tuple(_lines(cells, _PARTS[way], sink)))
 
 
 def _csv(text: str, file: str, sink: Sink) -> Cells | None:

@@ -14,7 +14,7 @@ from formats.readers import translate
 from formats.topologies.great_circle import distance_m
 from tdl.diagnostics import Sink
 from tdl.parser import parse_partial
-from tests.formats.topology_goldens import CASES, FOLDER, TDL, TOLD, documents, file_of
+from tests.formats.topology_goldens import CASES, FOLDER, TDL, TOLD, documents, file_of, statement
 
 FOREIGN = {case: (FOLDER / case / file_of(case)).read_bytes() for case in CASES}
 END = "at 10m quit\n"
@@ -29,7 +29,7 @@ def test_it_becomes_what_is_recorded(case: str) -> None:
 @pytest.mark.parametrize("case", [one for one in CASES if one != "shadow"])  # it ends by itself
 def test_the_text_that_is_printed_compiles_to_the_same_network_and_events(case: str) -> None:
     sources = SourceFolder(FOLDER / case)
-    own = compile_source(f'include "{file_of(case)}"\n{END}', sources=sources)
+    own = compile_source(statement(case) + END, sources=sources)
     printed = compile_source((FOLDER / case / TDL).read_text() + END, sources=sources)
     assert own.topology.nodes == printed.topology.nodes
     assert own.topology.links == printed.topology.links
@@ -139,10 +139,47 @@ def test_no_file_breaks_a_reader(data: st.DataObject) -> None:
         content[at:end] = data.draw(st.sampled_from(PIECES) | st.binary(max_size=8))
     file = file_of(case)
     sink = Sink()
-    found = translate([file], lambda _name: None, lambda _path: bytes(content), _nothing, sink)
+    words = ["rtt"] if file.endswith(".csv") else []
+    found = translate(
+        [file, *words], lambda _name: None, lambda _path: bytes(content), _nothing, sink
+    )
     lines = bytes(content).count(b"\n") + 2
     assert all(1 <= one.span.line <= lines and one.span.col >= 1 for one in sink.found)
     assert found is not None or sink.failed
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "line"),
+    [
+        ("m.csv", ",a,b\na,0,1\nb,1,0,3\n", "TS0501", 3),
+        ("m.csv", ",a,b\na,0,fast\nb,1,0\n", "TS0501", 2),
+        ("m.csv", ",a,b\na,0,1\na,1,0\n", "TS0501", 3),
+        ("m.json", '{"a": {"b": 1,}}', "TS0508", 1),
+        ("m.json", '{"a": 7}', "TS0501", 1),
+    ],
+)
+def test_what_is_wrong_with_a_matrix_has_its_place(
+    tmp_path: Path, name: str, text: str, code: str, line: int
+) -> None:
+    (tmp_path / name).write_text(text)
+    partial = parse_partial(f'matrix "{name}" one-way\n', SourceFolder(tmp_path))
+    first = partial.diagnostics[0]
+    assert (first.code, first.span.file, first.span.line) == (code, name, line)
+
+
+def test_a_matrix_in_json_is_that_in_csv(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("from;fra;iad\nfra;;88.2\niad;90ms;-\n")
+    (tmp_path / "m.json").write_text('{"fra": {"iad": 88.2}, "iad": {"fra": "90ms"}}')
+    sources = SourceFolder(tmp_path)
+    end = "service a exec=true\nlink a--fra\nat 1s quit\n"
+    one, other = (
+        compile_source(f'matrix "{name}" one-way\n{end}', sources=sources).topology
+        for name in ("m.csv", "m.json")
+    )
+    assert one.links == other.links
+    assert one.routing == "direct"
+    delays = {link.name: link.state.delay_ns for link in one.links}
+    assert (delays["fra->iad"], delays["iad->fra"]) == (88_200_000, 90_000_000)
 
 
 def _nothing(_path: str) -> bytes:

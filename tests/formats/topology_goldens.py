@@ -18,9 +18,15 @@ def file_of(case: str) -> str:
     return next(one.name for one in (FOLDER / case).iterdir() if one.stem != "expected")
 
 
+def statement(case: str) -> str:
+    """The line of TDL that reads the file."""
+    name = file_of(case)
+    return f'matrix "{name}" rtt\n' if name.endswith(".csv") else f'include "{name}"\n'
+
+
 def documents(case: str) -> dict[str, str]:
     """The TDL, and the diagnostics as they are shown."""
-    partial = parse_partial(f'include "{file_of(case)}"\n', SourceFolder(FOLDER / case))
+    partial = parse_partial(statement(case), SourceFolder(FOLDER / case))
     told = render_text(partial.diagnostics, "exp.tdl", b"", includes=partial.includes)
     return {TDL: "".join(map(as_tdl.text, partial.translations)), TOLD: told}
 
