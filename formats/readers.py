@@ -3,32 +3,58 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from formats.compose import compose_translation
+from formats.topologies import containerlab, graphs, kathara, kollaps, matrices, shadow
 from tdl.diagnostics import Sink
-from tdl.preprocess.includes import NoTextError, Reader
+from tdl.preprocess.includes import MATRICES, NoTextError, Reader
 from tdl.preprocess.translated import Translation, Variable
 
 Translate = Callable[[Sequence[str], Variable, Reader, Reader, Sink, str], Translation | None]
+Plain = Callable[[Sequence[str], Reader, Sink], Translation | None]
+_YAML = (".yml", ".yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`endings` of the names of its files; `translate` is as compose_translation.translate."""
+    """`endings` of the names of its files. Of several with one ending it is the first of which the
+    text has `words`, a pattern. `translate` is as compose_translation.translate."""
 
     title: str
     endings: tuple[str, ...]
     translate: Translate
+    words: str = ""
 
 
-READERS = (Format("Compose", (".yml", ".yaml"), compose_translation.translate),)
+def _plain(translate: Plain) -> Translate:
+    """Of a reader that asks for nothing but its files."""
+    return lambda paths, _variable, read, _unrecorded, sink, _folder: translate(paths, read, sink)
 
 
-def format_of(path: str) -> Format | None:
-    ending = posixpath.splitext(path)[1]
-    return next((one for one in READERS if ending in one.endings), None)
+READERS = (
+    Format("Kollaps YAML", _YAML, _plain(kollaps.translate_yaml), r"^experiment *:"),
+    Format("containerlab", _YAML, _plain(containerlab.translate), r"^topology *:"),
+    Format("Shadow", _YAML, _plain(shadow.translate), r"^hosts *:"),
+    Format("Compose", _YAML, compose_translation.translate),
+    Format("Kollaps XML", (".xml",), _plain(kollaps.translate_xml)),
+    Format("GraphML", (".graphml",), _plain(graphs.translate_graphml)),
+    Format("GML", (".gml",), _plain(graphs.translate_gml)),
+    Format("Kathará", ("lab.conf",), _plain(kathara.translate)),
+    Format("matrix", MATRICES, _plain(matrices.translate)),
+)
+
+
+def format_of(path: str, data: bytes = b"") -> Format | None:
+    """Of a file that begins with these bytes."""
+    text = data[: 1 << 16].decode("utf-8", "replace")
+    name = posixpath.basename(path)
+    for one in READERS:
+        if name.endswith(one.endings) and re.search(one.words, text, re.MULTILINE):
+            return one
+    return None
 
 
 def translate(
@@ -43,7 +69,7 @@ def translate(
     over those of the files, `read` is for what a plan is to keep, `unrecorded` for what it is not
     to; `folder` is the name of the folder that paths begin in. NoTextError for the files
     themselves."""
-    found = format_of(paths[0])
+    found = format_of(paths[0], read(paths[0]))
     if found is None:
         raise NoTextError(f"'{paths[0]}' is of no format that is known")
     return found.translate(paths, variable, read, unrecorded, sink, folder)

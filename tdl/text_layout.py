@@ -101,7 +101,11 @@ class _Layout:
             return [f"{word} {said.name.text} = {said.value.text}"] if said else []
         if kind == "INCLUDE":
             files = heads.include(line, self._sink)
-            return [" ".join(("include", *(_quoted(file.text) for file in files)))] if files else []
+            if not files:
+                return []
+            if line.tokens[0].text == "matrix":
+                return [f"matrix {_quoted(files[0].text)} {files[1].text}"]
+            return [" ".join(("include", *(_quoted(file.text) for file in files)))]
         if self._is_raw(line):
             return self._raw(line)
         inside = self._reader.in_block

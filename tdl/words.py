@@ -26,13 +26,14 @@ STATEMENTS = {
     "let": "LET",
     "for": "FOR",
     "include": "INCLUDE",
+    "matrix": "INCLUDE",
     "param": "PARAM",
     "expect": "EXPECT",
     "figure": "FIGURE",
     "when": "WHEN",
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
-MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when")
+MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix")
 
 # What can be expected: the word after `expect`.
 EXPECTED = {

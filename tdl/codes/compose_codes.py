@@ -63,6 +63,12 @@ COMPOSE_CODES = (
         "",
     ),
     Code(
+        "TS0508",
+        "not in its format",
+        "The file is no XML, GML, CSV or JSON, or has a line that is no line of its format.",
+        "",
+    ),
+    Code(
         "TS0970",
         "variable that is not set",
         "A variable of a Compose file has no value and no default: it stands for nothing.",
@@ -73,6 +79,14 @@ COMPOSE_CODES = (
         "not carried over",
         "What a Compose file says there has no effect in an experiment; the message says what is "
         "so instead.",
+        "",
+    ),
+    Code(
+        "TS0973",
+        "means something else here",
+        "A part of another tool's file is carried over as something that behaves differently: a "
+        "router becomes a bridge, since routes are the plan's, and an instance forwards nothing "
+        "between its links. docs/import.md says what is so of each format.",
         "",
     ),
     Code(

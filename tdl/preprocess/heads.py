@@ -9,7 +9,7 @@ from tdl.bounds import MAX_DEPTH
 from tdl.builder import cover
 from tdl.diagnostics import Sink
 from tdl.lexer import LogicalLine, Token
-from tdl.preprocess.includes import FOREIGN
+from tdl.preprocess.includes import FOREIGN, MATRICES, WAYS
 from tdl.words import MAX_NAME, RUN_VARIABLES
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -110,13 +110,33 @@ def _is_variable(name: Token, sink: Sink) -> bool:
 
 def include(line: LogicalLine, sink: Sink) -> list[Token] | None:
     """The names of the files, each a STRING or a WORD: one, or several that another tool reads as
-    one."""
+    one. `matrix` takes one, and behind it a word of WAYS."""
     tokens = line.tokens[1:]
+    if line.tokens[0].text == "matrix":
+        return _matrix(line, sink)
     texts = all(token.type in ("STRING", "WORD") for token in tokens)
     if tokens and texts and (len(tokens) == 1 or all(map(is_foreign, tokens))):
         return tokens
     span = cover(line.tokens[0], line.tokens[-1])
     sink.error("TS0150", span, "include takes the name of one file", 'write include "FILE"')
+    return None
+
+
+def _matrix(line: LogicalLine, sink: Sink) -> list[Token] | None:
+    tokens = line.tokens[1:]
+    texts = bool(tokens) and tokens[0].type in ("STRING", "WORD")
+    if texts and len(tokens) == 2 and tokens[1].text in WAYS:
+        if tokens[0].text.strip("\"'“”‘’").endswith(MATRICES):
+            return tokens
+        message, hint = (
+            "a matrix is a CSV or a JSON file",
+            f"its name ends in {' or '.join(MATRICES)}",
+        )
+        sink.error("TS0150", tokens[0].span, message, hint)
+        return None
+    span = cover(line.tokens[0], line.tokens[-1])
+    message = "matrix takes the name of a file, and whether it has round trips or one way"
+    sink.error("TS0150", span, message, 'write matrix "FILE.csv" rtt, or … one-way')
     return None
 
 

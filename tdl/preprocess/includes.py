@@ -17,7 +17,10 @@ from tdl.diagnostics import Sink
 from tdl.lexer import Token
 from tdl.preprocess.translated import Translation, Variable
 
-FOREIGN = (".yml", ".yaml")  # how names of files end that another package reads
+FOREIGN = (".yml", ".yaml", ".xml", ".graphml", ".gml", "lab.conf")
+# how names of files end that another package reads
+MATRICES = (".csv", ".json")  # the same, of `matrix FILE WAY`
+WAYS = ("rtt", "one-way")
 MAX_PATH = 80  # bytes: a plan carries the texts in an archive
 
 
@@ -110,14 +113,19 @@ class Includes:
         return path, decode(self.read[path], self._sink, path)
 
     def translate(
-        self, names: Sequence[str], tokens: Sequence[Token], variable: Variable
+        self,
+        names: Sequence[str],
+        tokens: Sequence[Token],
+        variable: Variable,
+        words: Sequence[str] = (),
     ) -> Translation | None:
-        """What the files of another tool say that are named at `tokens`; None after a report."""
+        """What the files of another tool say that are named at `tokens`; None after a report.
+        `words` are for their reader, who finds them behind the paths."""
         paths = [self._path(name, token) for name, token in zip(names, tokens, strict=True)]
         found = None
         if all(paths):
             try:
-                known = [path for path in paths if path]
+                known = [*(path for path in paths if path), *words]
                 found = self._texts.translated(known, variable, self._read, self._sink)
             except NoTextError as problem:
                 self._sink.error("TS0151", tokens[0].span, problem.message, problem.hint)

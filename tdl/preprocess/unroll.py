@@ -102,12 +102,14 @@ class Preprocessor:
         said = heads.include(LogicalLine(tokens), self._sink)
         if said is None:
             return
+        is_matrix = tokens[0].text == "matrix"
+        words = [said.pop().text] if is_matrix else []
         names = [self._value(token, scope) for token in said]
         known = [name for name in names if name is not None]
         if len(known) < len(names):
             return
-        if heads.is_foreign(said[0]):
-            yield from self._translated(known, said, scope, note)
+        if is_matrix or heads.is_foreign(said[0]):
+            yield from self._translated(known, said, words, scope, note)
             return
         found = self._included.enter(known[0], said[0])
         if found is None:
@@ -118,15 +120,15 @@ class Preprocessor:
         self._included.leave()
 
     def _translated(
-        self, names: list[str], said: list[Token], scope: Scope, note: str
+        self, names: list[str], said: list[Token], words: list[str], scope: Scope, note: str
     ) -> Iterator[LogicalLine]:
-        """The services of files of another tool. Their variables are parameters, too."""
+        """The statements of files of another tool. Their variables are parameters, too."""
 
         def variable(name: str) -> str | None:
             known = scope.get(name)
             return self._given.get(name) if known is None else known
 
-        found = self._included.translate(names, said, variable)
+        found = self._included.translate(names, said, variable, words)
         if found is None:
             return
         for name, value in found.values.items():

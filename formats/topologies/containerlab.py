@@ -1,0 +1,255 @@
+"""A containerlab topology as statements.
+
+Nodes of kind linux are services with their images; bridges are bridges; what runs a router's system
+is a bridge, too, since routes here are the plan's. A node without a link is in the management
+network, as all are there. Source: containerlab's manual, "Topology definition" and "Links".
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+from formats import yaml_tree
+from formats.compose.compose_values import array, bare, image, pair, variable
+from formats.element_names import is_name
+from formats.yaml_tree import Value
+from tdl.ast import Span
+from tdl.diagnostics import Sink
+from tdl.preprocess.includes import Reader
+from tdl.preprocess.translated import Attachment, Line, Piece, Translation
+from tdl.suggest import did_you_mean
+
+MANAGEMENT = "mgmt"
+_BRIDGES = ("bridge", "ovs-bridge")
+_TOP = ("name", "prefix", "mgmt", "settings", "topology", "debug")
+_OF_TOPOLOGY = ("defaults", "kinds", "groups", "nodes", "links")
+_CARRIED = ("kind", "group", "image", "cmd", "entrypoint", "env", "binds", "user", "cpu", "memory")
+_OTHER_ENDS = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
+_WHY = {
+    "exec": "addresses and routes are the experiment's; a command before the start is setup=",
+    "ports": "`tstorm forward` makes a port reachable while the experiment runs",
+}
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_MEMORY = re.compile(r"([0-9]+) *(?:(k|m|g)i?b?|b)?", re.IGNORECASE | re.ASCII)
+
+
+def translate(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | None:
+    root = yaml_tree.read(read(paths[0]), paths[0], sink)
+    return None if root is None else _Lab(root, posixpath.dirname(paths[0]), sink).translation()
+
+
+class _Lab:
+    def __init__(self, root: Value, folder: str, sink: Sink) -> None:
+        self._folder, self._sink = folder, sink
+        topology = self._map(root.get("topology"), "topology")
+        for value, known, what in ((root, _TOP, "a lab"), (topology, _OF_TOPOLOGY, "topology")):
+            for name, span, _ in value.values() if value else ():
+                if name not in known:
+                    hint = did_you_mean(name, known) or f"it has {', '.join(known)}"
+                    sink.error("TS0501", span, f"{what} has no field '{name[:40]}'", hint)
+        self._topology = topology or root
+        self._nodes = self._map(self._topology.get("nodes"), "nodes")
+        self._names = [name for name, _, _ in self._nodes.values()] if self._nodes else []
+        self._bridges: set[str] = set()
+        self._linked: dict[str, int] = {}
+        self._told: set[str] = set()
+
+    def _map(self, value: Value | None, what: str) -> Value | None:
+        if value is None or value.is_null or value.entries is not None:
+            return None if value is None or value.is_null else value
+        self._sink.error("TS0501", value.span, f"{what} is a map, and not {value.kind}")
+        return None
+
+    def translation(self) -> Translation:
+        if self._nodes is None:
+            self._sink.error("TS0501", self._topology.span, "a lab has topology: nodes:")
+            return Translation()
+        nodes = [
+            line
+            for name, span, one in self._nodes.values()
+            if (line := self._node(name, span, one))
+        ]
+        links = list(self._links())
+        for name, span, _ in self._nodes.values():
+            if name not in self._bridges and self._linked.get(name, 0) > 1:
+                why = "only bridges do; a router of its own is a bridge here"
+                self._sink.warning(
+                    "TS0973", span, f"{name} does not forward between its links", why
+                )
+        alone = tuple(
+            Attachment(name, MANAGEMENT, (Piece(f"link {name}--{MANAGEMENT}", span),))
+            for name, span, _ in self._nodes.values()
+            if name not in self._linked and name not in self._bridges
+        )
+        networks = (
+            {MANAGEMENT: (Piece(f"bridge {MANAGEMENT}", alone[0].line[0].span),)} if alone else {}
+        )
+        return Translation((*nodes, *links), networks, alone)
+
+    # --- nodes ---
+
+    def _node(self, name: str, span: Span, value: Value) -> Line:
+        if not is_name(name):
+            hint = "names are letters, digits, '_' and single '-', and no word such as join"
+            self._sink.error("TS0501", span, f"nothing can be called '{name[:80]}'", hint)
+            return ()
+        fields = self._fields(value)
+        kind = fields.get("kind")
+        word = (kind.text if kind else None) or ""
+        if word == "linux":
+            return tuple(self._service(name, span, fields))
+        self._bridges.add(name)
+        if word not in _BRIDGES:
+            why = "routes are the plan's: its image and configuration are not used"
+            place = kind.span if kind else span
+            self._sink.warning(
+                "TS0973", place, f"{name} ({word or 'of no kind'}) becomes a bridge", why
+            )
+        return (Piece(f"bridge {name}", span),)
+
+    def _fields(self, value: Value) -> dict[str, Value]:
+        """With what the defaults, its kind and its group say, the nearest last; env is joined."""
+        own = self._entries(value)
+        levels = [self._entries(self._topology.get("defaults"))]
+        kind = own.get("kind") or levels[0].get("kind")
+        group = own.get("group")
+        for section, one in (("kinds", kind), ("groups", group)):
+            found = self._topology.get(section)
+            if one is not None and found is not None and one.text:
+                levels.append(self._entries(found.get(one.text)))
+        levels.append(own)
+        merged: dict[str, Value] = {}
+        for level in levels:
+            for name, one in level.items():
+                before = merged[name].entries if name == "env" and name in merged else None
+                merged[name] = (
+                    one.with_entries({**before, **(one.entries or {})}) if before else one
+                )
+        return merged
+
+    def _entries(self, value: Value | None) -> dict[str, Value]:
+        known = self._map(value, "this")
+        return {name: one for name, _, one in known.values()} if known else {}
+
+    def _service(self, name: str, span: Span, fields: dict[str, Value]) -> Iterator[Piece]:
+        yield Piece(f"service {name}", span)
+        if (said := fields.get("image")) and said.text:
+            yield Piece(f"img={image(said.text)}", said.span)
+        for word, prop in (("entrypoint", "entrypoint"), ("cmd", "command")):
+            if (said := fields.get(word)) and said.text:
+                yield from self._split(said, said.text, prop)
+        if said := self._map(fields.get("env"), "env"):
+            listed = [variable(key, one.text or "") for key, _, one in said.values()]
+            yield Piece(f"env={';'.join(listed)}", said.span)
+        yield from self._binds(fields.get("binds"))
+        if (said := fields.get("user")) and said.text:
+            yield Piece(f"user={bare(said.text)}", said.span)
+        if (said := fields.get("cpu")) and said.text:
+            yield from self._number(said, "cpu")
+        if (said := fields.get("memory")) and said.text:
+            match = _MEMORY.fullmatch(said.text.strip())
+            unit = {"k": "KiB", "m": "MiB", "g": "GiB"}.get(
+                (match[2] or "").lower() if match else "", "B"
+            )
+            if match is None:
+                self._sink.error("TS0501", said.span, f"'{said.text[:40]}' is no size")
+            else:
+                yield Piece(f"mem={match[1]}{unit}", said.span)
+        for word, value in fields.items():
+            if word not in _CARRIED and not value.is_null:
+                self._lost(value.span, word)
+
+    def _split(self, said: Value, text: str, prop: str) -> Iterator[Piece]:
+        try:
+            yield Piece(f"{prop}={array(shlex.split(text))}", said.span)
+        except ValueError as error:
+            self._sink.error("TS0501", said.span, f"no shell splits this into words: {error}")
+
+    def _number(self, said: Value, prop: str) -> Iterator[Piece]:
+        if said.text and _NUMBER.fullmatch(said.text):
+            yield Piece(f"{prop}={said.text}", said.span)
+        else:
+            self._sink.error("TS0501", said.span, f"'{(said.text or '')[:40]}' is no number")
+
+    def _binds(self, value: Value | None) -> Iterator[Piece]:
+        found = []
+        for one in value.items or () if value else ():
+            host, _, rest = (one.text or "").partition(":")
+            path = (
+                host
+                if host.startswith("/")
+                else posixpath.normpath(posixpath.join(self._folder, host))
+            )
+            found.append(pair(path, rest))
+        if found and value is not None:
+            yield Piece(f"mount={';'.join(found)}", value.span)
+
+    def _lost(self, span: Span, word: str) -> None:
+        if word in self._told:
+            return
+        self._told.add(word)
+        why = _WHY.get(word, "docs/import.md says what is")
+        self._sink.warning("TS0971", span, f"{word} is not carried over", why)
+
+    # --- links ---
+
+    def _links(self) -> Iterator[Line]:
+        value = self._topology.get("links")
+        if value is not None and not value.is_null and value.items is None:
+            self._sink.error("TS0501", value.span, "links is a list")
+            return
+        seen: dict[tuple[str, str], int] = {}
+        total: dict[tuple[str, str], int] = {}
+        found: list[tuple[Value, str, str]] = []
+        for one in value.items or () if value else ():
+            ends = self._ends(one)
+            if ends is not None:
+                a, b = ends
+                total[min(a, b), max(a, b)] = total.get((min(a, b), max(a, b)), 0) + 1
+                found.append((one, a, b))
+        for one, a, b in found:
+            key = min(a, b), max(a, b)
+            pieces = [Piece(f"link {a}--{b}", one.span)]
+            if total[key] > 1:
+                seen[key] = seen.get(key, 0) + 1
+                pieces.append(Piece(f"name={key[0]}_{key[1]}_{seen[key]}", one.span))
+            mtu = one.get("mtu")
+            if mtu is not None and not mtu.is_null:
+                pieces += self._number(mtu, "mtu")
+            for end in (a, b):
+                self._linked[end] = self._linked.get(end, 0) + 1
+            yield tuple(pieces)
+
+    def _ends(self, link: Value) -> tuple[str, str] | None:
+        kind, listed = link.get("type"), link.get("endpoints")
+        if kind is not None and kind.text != "veth":
+            self._no_link(kind.span, f"a link of type {(kind.text or '')[:40]}")
+            return None
+        names: list[str] = []
+        for one in (listed.items or ()) if listed else ():
+            node = one.get("node")
+            name = ((node.text if node else one.text) or "").partition(":")[0]
+            if name in _OTHER_ENDS:
+                self._no_link(one.span, f"a link to {name}")
+                return None
+            if name not in self._names:
+                hint = did_you_mean(name, self._names)
+                self._sink.error("TS0501", one.span, f"there is no node '{name[:40]}'", hint)
+                return None
+            names.append(name)
+        if len(names) != 2:
+            self._sink.error(
+                "TS0501", link.span, "a link has two endpoints", '["a:eth1", "b:eth1"]'
+            )
+            return None
+        if names[0] == names[1]:
+            self._no_link(link.span, "a link from a node to itself")
+            return None
+        return names[0], names[1]
+
+    def _no_link(self, span: Span, what: str) -> None:
+        hint = "an experiment's links are between two of its own nodes"
+        self._sink.error("TS0502", span, f"{what} cannot be carried over", hint)

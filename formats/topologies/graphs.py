@@ -1,0 +1,169 @@
+"""A graph as bridges and links: what the Topology Zoo has, and files with words of their own.
+
+Nodes are bridges, called by their labels; programs are linked to them by the text that includes the
+file. A link has the delay that its edge states, or else that of light in a fibre (2/3 c) along the
+great circle between coordinates. Its rate is the edge's LinkSpeedRaw, or rate, bandwidth, capacity.
+Source: the Topology Zoo's attributes (topology-zoo.org); Shadow's network graphs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+
+from formats.attributes import Attribute, Attributes
+from formats.element_names import ElementNames
+from formats.topologies.graph_files import Graph, GraphEdge, GraphNode, read_gml, read_graphml
+from formats.topologies.great_circle import distance_m
+from tdl.ast import Span
+from tdl.diagnostics import Sink
+from tdl.preprocess.includes import Reader
+from tdl.preprocess.translated import Line, Piece, Translation
+
+FIBRE_M_PER_S = 199_861_639  # two thirds of the speed of light
+_LABELS = ("label", "name")
+_TIMES = ("latency", "delay")
+_RATES = ("LinkSpeedRaw", "rate", "bandwidth", "capacity")
+_LOSSES = ("packet_loss", "loss")
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(ns|us|ms|s)?", re.ASCII)
+_RATE = re.compile(
+    r"([0-9]+(?:\.[0-9]+)?(?:[eE]\+?[0-9]+)?) *([KMGTkmgt]?)(?:bps|bits?/s|bit|bits|b/s|b)?",
+    re.ASCII,
+)
+_LOSS = re.compile(r"[0-9]+(?:\.[0-9]+)?%?", re.ASCII)
+_PREFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def translate_graphml(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | None:
+    return _translate(read_graphml(read(paths[0]), paths[0], sink), sink)
+
+
+def translate_gml(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | None:
+    return _translate(read_gml(read(paths[0]), paths[0], sink), sink)
+
+
+def _translate(graph: Graph | None, sink: Sink) -> Translation | None:
+    if graph is None:
+        return None
+    return Translation(tuple(_Topology(graph, sink).lines()))
+
+
+class _Topology:
+    def __init__(self, graph: Graph, sink: Sink) -> None:
+        self._graph, self._sink = graph, sink
+        self._names = ElementNames()
+        self._nodes: dict[str, GraphNode] = {}
+        self._edges: list[GraphEdge] = []
+        self._unknown: list[Span] = []
+
+    def lines(self) -> Iterator[Line]:
+        for node in self._graph.nodes:
+            if node.key in self._nodes:
+                self._sink.error("TS0501", node.span, f"node {node.key[:40]} stands here twice")
+                continue
+            self._nodes[node.key] = node
+            label = _first(node.words, _LABELS)
+            name = self._names.take(node.key, label.text if label and label.text else node.key)
+            yield (Piece(f"bridge {name}", node.span),)
+        self._edges = [edge for edge in self._graph.edges if self._is_link(edge)]
+        yield from self._links()
+        if self._unknown:
+            message = f"links without a delay: {len(self._unknown)}"
+            why = "their edges state none, and an end has no coordinates: at 0s A--B set latency=…"
+            self._sink.warning("TS0973", self._unknown[0], message, why)
+
+    def _is_link(self, edge: GraphEdge) -> bool:
+        for end in (edge.source, edge.target):
+            if end.text not in self._nodes:
+                self._sink.error("TS0501", edge.span, f"there is no node {end.text[:40]}")
+                return False
+        if edge.source.text == edge.target.text:
+            name = self._names[edge.source.text]
+            self._sink.warning(
+                "TS0971",
+                edge.span,
+                f"the edge from {name} to itself is not carried over",
+                "a link has two ends",
+            )
+            return False
+        return True
+
+    def _links(self) -> Iterator[Line]:
+        ends = [(edge.source.text, edge.target.text) for edge in self._edges]
+        ways = Counter(ends)
+        both = Counter(frozenset(one) for one in ends)
+        numbers: Counter[frozenset[str]] = Counter()
+        for edge, (a, b) in zip(self._edges, ends, strict=True):
+            pair = frozenset((a, b))
+            one_way = self._graph.is_directed and ways[a, b] == ways[b, a] == 1
+            mark = "->" if one_way else "--"
+            pieces = [Piece(f"link {self._names[a]}{mark}{self._names[b]}", edge.span)]
+            if not one_way and both[pair] > 1:
+                numbers[pair] += 1
+                pieces.append(Piece(f"name={self._name_of(pair, numbers[pair])}", edge.span))
+            pieces += self._delay(edge)
+            pieces += self._rate(edge, "up" if one_way else "rate")
+            if (said := _first(edge.words, _LOSSES)) and said.text not in ("", "0", "0.0"):
+                if _LOSS.fullmatch(said.text):
+                    pieces.append(Piece(f"loss={said.text}", said.span))
+                else:
+                    self._bad(said, "no share")
+            yield tuple(pieces)
+
+    def _name_of(self, pair: frozenset[str], number: int) -> str:
+        first, second = sorted(self._names[one] for one in pair)
+        key = f"{first}--{second}:{number}"
+        return self._names.take(key, f"{first}_{second}_{number}")
+
+    def _delay(self, edge: GraphEdge) -> Iterator[Piece]:
+        said = _first(edge.words, _TIMES)
+        if said is not None and said.text:
+            match = _TIME.fullmatch(said.text)
+            if match is None:
+                self._bad(said, "no time")
+            else:
+                yield Piece(f"latency={match[1]}{match[2] or 'ms'}", said.span)
+            return
+        places = [self._place(self._nodes[one.text]) for one in (edge.source, edge.target)]
+        a, b = places
+        if a is None or b is None:
+            self._unknown.append(edge.span)
+        else:
+            us = (distance_m(a, b) * 10**6 + FIBRE_M_PER_S // 2) // FIBRE_M_PER_S
+            yield Piece(f"latency={us}us", edge.span)
+
+    def _place(self, node: GraphNode) -> tuple[Decimal, Decimal] | None:
+        found = []
+        for word, most in (("Latitude", 90), ("Longitude", 180)):
+            said = node.words.get(word)
+            if said is None or not said.text:
+                return None
+            try:
+                value = Decimal(said.text)
+            except InvalidOperation:
+                value = Decimal("NaN")
+            if not value.is_finite() or abs(value) > most:
+                self._bad(said, f"no {word.lower()}")
+                return None
+            found.append(value)
+        return found[0], found[1]
+
+    def _rate(self, edge: GraphEdge, word: str) -> Iterator[Piece]:
+        said = _first(edge.words, _RATES)
+        if said is None or not said.text:
+            return
+        match = _RATE.fullmatch(said.text)
+        bps = Decimal(match[1]) * _PREFIXES[match[2].upper()] if match else Decimal(0)
+        if match is None or bps != bps.to_integral_value() or not 0 < bps < 10**15:
+            self._bad(said, "no rate")
+        else:
+            yield Piece(f"{word}={int(bps)}b", said.span)
+
+    def _bad(self, said: Attribute, why: str) -> None:
+        self._sink.error("TS0501", said.span, f"'{said.text[:40]}' is {why}")
+
+
+def _first(words: Attributes, names: Sequence[str]) -> Attribute | None:
+    return next((words[name] for name in names if name in words), None)

@@ -1,0 +1,199 @@
+"""Topologies of other tools: what they become, what is said of the rest, and hostile files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.pipeline import compile_source
+from compiler.sources import SourceFolder
+from formats.readers import translate
+from formats.topologies.great_circle import distance_m
+from tdl.diagnostics import Sink
+from tdl.parser import parse_partial
+from tests.formats.topology_goldens import CASES, FOLDER, TDL, TOLD, documents, file_of, statement
+
+FOREIGN = {case: (FOLDER / case / file_of(case)).read_bytes() for case in CASES}
+END = "at 10m quit\n"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_becomes_what_is_recorded(case: str) -> None:
+    recorded = {name: (FOLDER / case / name).read_text(encoding="utf-8") for name in (TDL, TOLD)}
+    assert documents(case) == recorded
+
+
+@pytest.mark.parametrize("case", [one for one in CASES if one != "shadow"])  # it ends by itself
+def test_the_text_that_is_printed_compiles_to_the_same_network_and_events(case: str) -> None:
+    sources = SourceFolder(FOLDER / case)
+    own = compile_source(statement(case) + END, sources=sources)
+    printed = compile_source((FOLDER / case / TDL).read_text() + END, sources=sources)
+    assert own.topology.nodes == printed.topology.nodes
+    assert own.topology.links == printed.topology.links
+    assert [(e.at_ns, e.kind, e.target) for e in own.events] == [
+        (e.at_ns, e.kind, e.target) for e in printed.events
+    ]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "metres"),
+    [
+        (("0", "0"), ("0", "180"), 20_015_087),  # half of the circumference
+        (("90", "0"), ("0", "77"), 10_007_543),
+        (("51.47", "-0.4543"), ("40.6413", "-73.7781"), 5_540_000),  # London to New York
+        (("1", "1"), ("1", "1"), 0),
+    ],
+)
+def test_distances_are_those_of_great_circles(
+    a: tuple[str, str], b: tuple[str, str], metres: int
+) -> None:
+    from decimal import Decimal
+
+    first, second = ((Decimal(x), Decimal(y)) for x, y in (a, b))
+    found = distance_m(first, second)
+    assert abs(found - metres) <= max(1, metres // 500)
+    assert found == distance_m(second, first)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "line", "col"),
+    [
+        ("a.xml", "<experiment>\n<services>\n</experiment>", "TS0508", 3, 3),
+        ("a.xml", "<topology/>", "TS0501", 1, 1),
+        ("a.xml", "<!DOCTYPE a [<!ENTITY b 'c'>]>\n<experiment/>", "TS0506", 1, 13),
+        ("a.xml", "<experiment>\n  <nodes/>\n</experiment>", "TS0501", 2, 3),
+        (
+            "a.xml",
+            "<experiment><services>\n<service name='a' image='x'/>\n<service name='a'/>"
+            "</services></experiment>",
+            "TS0501",
+            3,
+            10,
+        ),
+        (
+            "a.xml",
+            "<experiment><bridges><bridge name='a'/><bridge name='b'/></bridges><links>\n"
+            "<link origin='a' dest='b' latency='5 loss=1'/></links></experiment>",
+            "TS0501",
+            2,
+            27,
+        ),
+        (
+            "a.xml",
+            "<experiment><bridges><bridge name='a'/><bridge name='b'/></bridges><links>\n"
+            "<link origin='a' dest='b' upload='5MB'/></links></experiment>",
+            "TS0501",
+            2,
+            27,
+        ),
+        (
+            "a.xml",
+            "<experiment><bridges><bridge name='a'/></bridges><dynamic>\n"
+            "<schedule name='a' time='1' action='crash'/></dynamic></experiment>",
+            "TS0501",
+            2,
+            29,
+        ),
+        ("a.yaml", "experiment:\n  servers:\n    name: a\n", "TS0501", 2, 3),
+        ("a.yaml", "experiment:\n  links:\n    orig: a\n    dest: b\n", "TS0501", 3, 5),
+        ("a.yaml", "topology:\n  nodes:\n    a: {kind: linux}\n  links:\n"
+                   "    - endpoints: ['a:eth1', 'b:eth1']\n", "TS0501", 5, 29),
+        ("a.yaml", "topology:\n  nodes:\n    a: {kind: linux}\n  links:\n"
+                   "    - endpoints: ['a:eth1', 'host:eth1']\n", "TS0502", 5, 29),
+        ("a.yaml", "topology:\n  nodes:\n    a: {kind: linux, cpu: '1 2'}\n", "TS0501", 3, 27),
+        ("a.yaml", "hosts: {}\nnetwork: {graph: {type: graphml}}\n", "TS0501", 2, 25),
+        ("a.yaml", "hosts:\n  a:\n    network_node_id: 7\n"
+                   "network: {graph: {type: 1_gbit_switch}}\n", "TS0501", 3, 22),
+        ("a.gml", "graph [\n  node [ id 0 ]\n  edge [ source 0 target 1 ]\n]", "TS0501", 3, 3),
+        ("a.gml", "graph [\n  node [ id 0 ]\n", "TS0508", 1, 1),
+        ("a.gml", "graph [ node [ id 0 ] node [ id 1 ]\n"
+                  "edge [ source 0 target 1 delay slow ] ]", "TS0501", 2, 32),
+        ("a.graphml", "<graphml/>", "TS0501", 1, 1),
+        ("lab.conf", "pc1[0]=A\npc1 = 3\n", "TS0508", 2, 1),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_has_its_place(
+    tmp_path: Path, name: str, text: str, code: str, line: int, col: int
+) -> None:
+    (tmp_path / name).write_text(text)
+    partial = parse_partial(f'include "{name}"\n', SourceFolder(tmp_path))
+    first = next(one for one in partial.diagnostics if one.code.startswith("TS05"))
+    assert (first.code, first.span.file) == (code, name)
+    assert (first.span.line, first.span.col) == (line, col)
+
+
+PIECES = sorted({word for data in FOREIGN.values() for word in data.split()})
+
+
+@given(st.data())
+def test_no_file_breaks_a_reader(data: st.DataObject) -> None:
+    """A file of a tool in which pieces are cut out, doubled or put in from others."""
+    case = data.draw(st.sampled_from(CASES))
+    content = bytearray(FOREIGN[case])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content)))
+        end = data.draw(st.integers(at, min(len(content), at + 60)))
+        content[at:end] = data.draw(st.sampled_from(PIECES) | st.binary(max_size=8))
+    file = file_of(case)
+    sink = Sink()
+    words = ["rtt"] if file.endswith(".csv") else []
+    found = translate(
+        [file, *words], lambda _name: None, lambda _path: bytes(content), _nothing, sink
+    )
+    lines = bytes(content).count(b"\n") + 2
+    assert all(1 <= one.span.line <= lines and one.span.col >= 1 for one in sink.found)
+    assert found is not None or sink.failed
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "line"),
+    [
+        ("m.csv", ",a,b\na,0,1\nb,1,0,3\n", "TS0501", 3),
+        ("m.csv", ",a,b\na,0,fast\nb,1,0\n", "TS0501", 2),
+        ("m.csv", ",a,b\na,0,1\na,1,0\n", "TS0501", 3),
+        ("m.json", '{"a": {"b": 1,}}', "TS0508", 1),
+        ("m.json", '{"a": 7}', "TS0501", 1),
+    ],
+)
+def test_what_is_wrong_with_a_matrix_has_its_place(
+    tmp_path: Path, name: str, text: str, code: str, line: int
+) -> None:
+    (tmp_path / name).write_text(text)
+    partial = parse_partial(f'matrix "{name}" one-way\n', SourceFolder(tmp_path))
+    first = partial.diagnostics[0]
+    assert (first.code, first.span.file, first.span.line) == (code, name, line)
+
+
+def test_a_matrix_in_json_is_that_in_csv(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("from;fra;iad\nfra;;88.2\niad;90ms;-\n")
+    (tmp_path / "m.json").write_text('{"fra": {"iad": 88.2}, "iad": {"fra": "90ms"}}')
+    sources = SourceFolder(tmp_path)
+    end = "service a exec=true\nlink a--fra\nat 1s quit\n"
+    one, other = (
+        compile_source(f'matrix "{name}" one-way\n{end}', sources=sources).topology
+        for name in ("m.csv", "m.json")
+    )
+    assert one.links == other.links
+    assert one.routing == "direct"
+    delays = {link.name: link.state.delay_ns for link in one.links}
+    assert (delays["fra->iad"], delays["iad->fra"]) == (88_200_000, 90_000_000)
+
+
+def _nothing(_path: str) -> bytes:
+    return b""
+
+
+def test_bounds_hold() -> None:
+    deep = b"<experiment>" * 100
+    many = b"<experiment><services>" + b"<service name='a'/>" * 200_001
+    for data in (deep, many, b"<a>" + b"x" * (17 << 20)):
+        sink = Sink()
+        assert translate(["a.xml"], lambda _n: None, lambda _p: data, _nothing, sink) is None  # noqa: B023
+        assert [one.code for one in sink.found] == ["TS0506"]
+    sink = Sink()
+    nested = b"graph [ " * 100
+    assert translate(["a.gml"], lambda _n: None, lambda _p: nested, _nothing, sink) is None
+    assert [one.code for one in sink.found] == ["TS0508"]
