@@ -87,7 +87,10 @@ class GrowingPage:
             "logs": _by_instance(self._lines),
             "tables": [tables.facts(self.manifest, {})],
             "permille": list(page_probes.PERMILLE),
-            **{"figures": None, "expectations": [], "programs": [], "notes": []},
+            "figures": None,
+            "expectations": [],
+            "programs": [],
+            "notes": [],
             **self.series.whole(),
         }
 

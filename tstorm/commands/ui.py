@@ -56,7 +56,7 @@ def command(
       ssh -L 8080:127.0.0.1:8080 lab       # and there: tstorm ui --port 8080
     """
     from tstorm.command_support import errors_shown
-    from tstorm.ui.missing import check_installed
+    from tstorm.ui.ui_extra import check_installed
 
     with errors_shown():
         check_installed()

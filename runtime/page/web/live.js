@@ -81,7 +81,7 @@ export function mountSteering(root, model) {
     note.textContent = text;
     note.className = `note ${kind}`;
     note.hidden = !text;
-    part.hidden = !text && !model.live;
+    place();
   };
   const act = async (path, body, done = () => {}) => {
     controls.disabled = true;
@@ -110,11 +110,14 @@ export function mountSteering(root, model) {
   const form = el("form", { onsubmit: submit }, controls);
   const next = el("p", { class: "quiet next" });
   const refusal = el("p", { class: "quiet" });
-  const part = el("section", { id: "steering", hidden: true }, note, form, words, refusal, next);
-  root.append(part);
+  const part = el("section", { id: "steering" }, note, form, words, refusal, next);
+  const place = () => {
+    if (note.hidden && !model.live) part.remove();
+    else if (!part.isConnected) root.prepend(part);
+  };
   model.on(["live"], () => {
     const { live } = model;
-    part.hidden = !live && note.hidden;
+    place();
     form.hidden = !live || Boolean(live.refusal);
     refusal.textContent = live?.refusal ? `This run cannot be steered: ${live.refusal}` : "";
   });
@@ -134,5 +137,5 @@ export function mountSteering(root, model) {
       button(verb, `${name} ${verb}`, () => act("do", { text: `${name} ${verb}` }))));
     if (!line.value) line.value = node === undefined ? `${name} set latency=` : "";
   };
-  return { say, about, over: () => { say(""); form.hidden = true; part.hidden = true; } };
+  return { say, about, over: () => say("") };
 }
