@@ -160,6 +160,10 @@ class Feed:
             self._listeners.add(listener)
             return listener
 
+    @property
+    def is_listened_to(self) -> bool:
+        return bool(self._listeners)
+
     def leave(self, listener: Listener) -> None:
         self._listeners.discard(listener)
 

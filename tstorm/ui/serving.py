@@ -24,7 +24,7 @@ from runtime.page.growing_page import GrowingPage
 from runtime.rundir.rundir import RunDirectory
 from tstorm.reporting.openmetrics import live_text
 from tstorm.ui.access import Guarded
-from tstorm.ui.bounded_http import settings
+from tstorm.ui.bounded_http import hang_up_on_all, settings
 from tstorm.ui.feed import Feed
 from tstorm.ui.routes import API, ServedRun, application
 
@@ -71,12 +71,15 @@ async def _serve(
         if feeding.done():
             feeding.result()  # what is wrong with it ends the server, too
         if with_run and not serving.done():
-            await asyncio.wait({serving}, timeout=_LINGER_SECONDS)
+            deadline = time.monotonic() + _LINGER_SECONDS
+            while feed.is_listened_to and time.monotonic() < deadline:
+                await asyncio.sleep(0.05)
             server.should_exit = True
         await serving
     finally:
         feeding.cancel()
         server.should_exit = True
+        await hang_up_on_all(server)
 
 
 def _token(name: str) -> str:
