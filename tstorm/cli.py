@@ -35,6 +35,7 @@ COMMANDS = {
     "forward": "Make a port of a running program reachable on this machine.",
     "inspect": "Show the state of a run.",
     "top": "Show what links, pairs and programs of a run do now.",
+    "ui": "Serve the page of a run while it goes on, to watch and to steer it.",
     "logs": "Show what programs wrote and what happened, by time.",
     "report": "Report what a run came to: Markdown, JSON, CSV, JUnit or HTML.",
     "plot": "Draw a pair or a link over time, as SVG or PNG.",

@@ -145,9 +145,10 @@ def carry_out(
     cluster: Mapping[str, Any],
     *,
     quiet: bool,
+    seen: Callable[[Progress], Progress] | None = None,
 ) -> RunResult:
     """Runs the plan where the options say, with progress on stderr. `cluster`: what was said of one
-    and is no option of the run."""
+    and is no option of the run; `seen`: what else looks at progress, and may add to it."""
     from runtime.errors import UnfitError
     from tstorm import datapath_errors, display
 
@@ -157,7 +158,7 @@ def carry_out(
 
         def relay(record: Progress) -> None:
             with output.kept_going(sys.stderr):
-                show(record)
+                show(record if seen is None else seen(record))
 
         try:
             return run(found.plan, options, places, relay)

@@ -9,13 +9,14 @@ page holds at most MOST_NUMBERS numbers of them. A series is written as it is sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 MOST_BUCKETS = 1000
 LEAST_BUCKETS = 60
 MOST_NUMBERS = 1_100_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,10 @@ class TimeGrid:
             given = whole
         return [*found, (last, amount - given)]
 
+    def coarser(self) -> TimeGrid:
+        """With buckets of twice the length."""
+        return TimeGrid(self.begin_ns, 2 * self.step_ns, -(-self.count // 2))
+
     def to_record(self) -> dict[str, int]:
         return {"begin_ns": self.begin_ns, "step_ns": self.step_ns, "count": self.count}
 
@@ -54,6 +59,25 @@ def grid(begin_ns: int, end_ns: int, least_step_ns: int, numbers: int) -> TimeGr
     wanted = min(max(MOST_NUMBERS // max(numbers, 1), LEAST_BUCKETS), MOST_BUCKETS)
     step = max(-(-span // wanted), least_step_ns, 1)
     return TimeGrid(begin_ns, step, max(-(-span // step), 1))
+
+
+def since(values: dict[int, T], first: int, end: int) -> dict[int, T]:
+    """Those of the buckets from `first` on, all of which are before `end`. Where few can be, only
+    these are looked at."""
+    if not first:
+        return values
+    if end - first < len(values):
+        return {bucket: values[bucket] for bucket in range(first, end) if bucket in values}
+    return {bucket: value for bucket, value in values.items() if bucket >= first}
+
+
+def coarser(values: Mapping[int, int], both: Callable[[int, int], int]) -> dict[int, int]:
+    """In buckets of twice the length."""
+    found: dict[int, int] = {}
+    for bucket, value in values.items():
+        half = bucket // 2
+        found[half] = both(found[half], value) if half in found else value
+    return found
 
 
 def packed(values: Mapping[int, int], count: int) -> dict[str, Any]:

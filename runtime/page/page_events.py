@@ -7,6 +7,7 @@ ones; how many there are is counted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -47,9 +48,9 @@ class Happened:
     def take_all(self, records: Iterable[Mapping[str, Any]]) -> None:
         """RunError where the file is damaged; what came before it is kept."""
         for record in records:
-            self._take(record)
+            self.take(record)
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def take(self, record: Mapping[str, Any]) -> None:
         of_plan = record.get("seq") is not None
         applied = record.get("applied_ns")
         at_ns = self._clock.plan_time(applied) if type(applied) is int else None
@@ -96,6 +97,11 @@ class Happened:
             return ended_badly(record)
         return (str(record.get("target", "")), record.get("applied_ns", -1)) in self._failures
 
+    def planned_by_kind(self) -> dict[str, int]:
+        """How many events of the plan were carried out."""
+        kinds = self._kinds.words()
+        return dict(Counter(kinds[row[1]] for row in self.rows if row[0] is not None))
+
     def note(self, notes: list[str]) -> None:
         for what, count, most in (
             ("events of the plan", self.planned, MOST_PLANNED),
@@ -110,7 +116,8 @@ class Happened:
         if self.strange:
             notes.append(f"{self.strange} events are left out: they are damaged")
 
-    def record(self) -> dict[str, Any]:
+    def record(self, first: int = 0) -> dict[str, Any]:
+        """Of the rows from this one on."""
         columns = (
             "seq",
             "kind",
@@ -124,9 +131,22 @@ class Happened:
             "failed",
             "started_ns",
         )
+        kinds, targets, rows = self._kinds, self._targets, self.rows
+        if first:
+            kinds, targets, rows = self._with_own_words(rows[first:])
         return {
             "columns": list(columns),
-            "kinds": self._kinds.words(),
-            "targets": self._targets.words(),
-            "rows": self.rows,
+            "kinds": kinds.words(),
+            "targets": targets.words(),
+            "rows": rows,
         }
+
+    def _with_own_words(self, rows: list[list[Any]]) -> tuple[Words, Words, list[list[Any]]]:
+        """Few rows need few of the words."""
+        kinds, targets = Words(), Words()
+        known_kinds, known_targets = self._kinds.words(), self._targets.words()
+        own = [
+            [row[0], kinds.number(known_kinds[row[1]]), targets.number(known_targets[row[2]])]
+            for row in rows
+        ]
+        return kinds, targets, [[*mine, *row[3:]] for mine, row in zip(own, rows, strict=True)]

@@ -32,7 +32,7 @@ _LIBRARIES = ("d3-dispatch.js", "d3-quadtree.js", "d3-timer.js", "d3-force.js", 
 _MODULES = (
     *("dom.js", "format.js", "model.js", "csv.js", "clock.js", "table.js"),
     *("lives.js", "verdict.js", "timeline.js", "network.js", "layout.js", "charts.js", "series.js"),
-    *("programs.js", "logs.js", "spread.js", "sections.js", "main.js"),
+    *("programs.js", "logs.js", "spread.js", "sections.js", "live.js", "main.js"),
 )
 _STYLES = ("vendor/uplot.css", "page.css")
 _CROSS, _MARK, _TICK = "M4 4l8 8m0-8l-8 8", "M8 3v6.5m0 2v2", "M3.5 8.5l3 3 6-7"
@@ -45,7 +45,7 @@ _ICONS = {  # colours of the light theme, and paths
     UNKNOWN: ("#626c78", _MARK),
 }
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=function|class|const)", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=function|async function|class|const)", re.MULTILINE)
 
 
 def _read(name: str) -> str:
@@ -69,11 +69,11 @@ def _digest(text: str) -> str:
 
 
 @cache
-def _policy() -> str:
+def _policy(connect: str = "") -> str:
     scripts = " ".join(_digest(one) for one in _scripts())
     return (
         f"default-src 'none'; script-src {scripts}; style-src {_digest(_style())};"
-        " img-src data:; base-uri 'none'; form-action 'none'"
+        f" img-src data:; base-uri 'none'; form-action 'none'{connect}"
     )
 
 
@@ -102,19 +102,33 @@ def page(data: Mapping[str, Any]) -> str:
     title = escape(f"{data['run']['id']}: {data['result']['state'].upper()}")
     failed = list(map(told, data["result"]["failures"]))
     how = f"{data['run']['outcome']} {data['run']['message']}"
-    lines = [*failed, *data["verdict"]["lines"], how]
+    lines = escape(chr(10).join([*failed, *data["verdict"]["lines"], how]))
+    icon = f'<link rel="icon" href="{_icon(data)}">\n'
+    absent = (
+        f"<h1>{title}</h1><pre>{lines}</pre>"
+        "<p>The rest of this page needs scripts; summary.json and the other files of the run have"
+        " all of it.</p>"
+    )
+    return _document(_policy(), f"{icon}<title>{title}</title>", absent, embedded(data))
+
+
+def live_page(api: str) -> str:
+    """The same page without data, which is asked of the address `api` of where it came from."""
+    absent = "<p>This page needs scripts.</p>"
+    head = '<link rel="icon" href="data:,">\n<title>tstorm</title>'
+    return _document(_policy("; connect-src 'self'"), head, absent, embedded({"api": api}))
+
+
+def _document(policy: str, head: str, absent: str, data: str) -> str:
     scripts = "".join(f"<script>{one}</script>\n" for one in _scripts())
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f'<link rel="icon" href="{_icon(data)}">\n'
-        f"<title>{title}</title>\n<style>{_style()}</style>\n<body>\n"
-        f"<noscript><h1>{title}</h1><pre>{escape(chr(10).join(lines))}</pre>"
-        "<p>The rest of this page needs scripts; summary.json and the other files of the run have"
-        " all of it.</p></noscript>\n"
-        f'<script type="application/json" id="data">{embedded(data)}</script>\n{scripts}'
+        f"{head}\n<style>{_style()}</style>\n<body>\n"
+        f"<noscript>{absent}</noscript>\n"
+        f'<script type="application/json" id="data">{data}</script>\n{scripts}'
         "</body>\n</html>\n"
     )
 

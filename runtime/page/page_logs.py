@@ -61,16 +61,16 @@ def _log(
     left_out = max(size - part, 0)
     with logs.reading(f"{name}{SUFFIX}", ANY_BYTES) as file:
         if left_out:
-            lines += (_line(one, clock) for one in lines_of(file, name, growth, 0, part // 4))
+            lines += (shown_line(one, clock) for one in lines_of(file, name, growth, 0, part // 4))
             lines.append([None, None, f"… some {left_out:,} bytes are left out here …"])
             begin = size - (part - part // 4)
-            lines += (_line(one, clock) for one in lines_of(file, name, growth, begin, size))
+            lines += (shown_line(one, clock) for one in lines_of(file, name, growth, begin, size))
         else:
-            lines += (_line(one, clock) for one in lines_of(file, name, growth, 0, size))
+            lines += (shown_line(one, clock) for one in lines_of(file, name, growth, 0, size))
     return {"instance": name, "bytes": size, "left_out_bytes": left_out, "lines": lines}
 
 
-def _line(line: LogRecord, clock: PlanClock) -> list[Any]:
+def shown_line(line: LogRecord, clock: PlanClock) -> list[Any]:
     text = line.text
     if len(text) > MOST_CHARACTERS:
         more = len(text) - MOST_CHARACTERS + line.cut

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.page.grid import TimeGrid, packed, percentiles
+from runtime.page.grid import TimeGrid, packed, percentiles, since
 
 NUMBERS = 5  # of each bucket
 MOST_KEPT = 20_000  # delays of a pair
@@ -24,7 +24,7 @@ MOST_DELAY_NS = (1 << 63) - 1
 
 
 class Probes:
-    """`pairs` are those of the header that are shown."""
+    """`pairs` are those of the header that are shown. `changed`: as of page_traffic.Flows."""
 
     def __init__(
         self, grid: TimeGrid, header: Mapping[str, Any], most_pairs: int, pace: int
@@ -41,20 +41,23 @@ class Probes:
         self._delays = [array("q") for _ in self.pairs]
         self.sent = [0] * len(self.pairs)
         self.lost = [0] * len(self.pairs)
+        self.last_ns: list[int | None] = [None] * len(self.pairs)  # delay of the last that came
+        self.changed = self._latest = 0
 
     def take(self, record: Mapping[str, Any]) -> None:
         for pair, sent_ns, delay_ns in record.get("probes", ()):
             if pair >= len(self.pairs):
                 continue
-            found = self._buckets[pair].setdefault(
-                self._grid.bucket(sent_ns), [0, MOST_DELAY_NS, 0, 0, 0]
-            )
+            bucket = self._grid.bucket(sent_ns)
+            self.changed = min(self.changed, bucket)
+            self._latest = max(self._latest, bucket)
+            found = self._buckets[pair].setdefault(bucket, [0, MOST_DELAY_NS, 0, 0, 0])
             self.sent[pair] += 1
             if delay_ns is None:
                 found[4] += 1
                 self.lost[pair] += 1
                 continue
-            delay = min(delay_ns, MOST_DELAY_NS)
+            delay = self.last_ns[pair] = min(delay_ns, MOST_DELAY_NS)
             found[0] += delay
             found[1] = min(found[1], delay)
             found[2] = max(found[2], delay)
@@ -66,8 +69,20 @@ class Probes:
         """Of how many pairs only the first delays are in the distribution."""
         return sum(sent - lost > MOST_KEPT for sent, lost in zip(self.sent, self.lost, strict=True))
 
+    def coarsen(self) -> None:
+        """Goes over to buckets of twice the length."""
+        self._grid, self._latest = self._grid.coarser(), self._latest // 2
+        self._buckets = [_coarser(buckets) for buckets in self._buckets]
+
     def record(self, pair: int) -> dict[str, Any]:
-        buckets, count = self._buckets[pair], self._grid.count
+        """All of it."""
+        spread = percentiles(sorted(self._delays[pair]), PERMILLE, 1000)
+        return {**self.series(pair), "cdf": spread}
+
+    def series(self, pair: int, first: int = 0) -> dict[str, Any]:
+        """From the bucket `first` on."""
+        count = self._grid.count
+        buckets = since(self._buckets[pair], first, self._latest + 1)
         there = {at: one for at, one in buckets.items() if one[3]}
         found = {
             "mean": packed({at: one[0] // one[3] for at, one in there.items()}, count),
@@ -76,7 +91,6 @@ class Probes:
             "sent": self.sent[pair],
             "missing": self.lost[pair],
             "interval_ns": self._interval(pair),
-            "cdf": percentiles(sorted(self._delays[pair]), PERMILLE, 1000),
         }
         if any(one[3] > 1 for one in there.values()):
             found["lo"] = packed({at: one[1] for at, one in there.items()}, count)
@@ -86,3 +100,14 @@ class Probes:
     def _interval(self, pair: int) -> int:
         """Plan time, as the grid is."""
         return self.intervals_ns[pair] * self._pace if pair < len(self.intervals_ns) else 0
+
+
+def _coarser(buckets: Mapping[int, list[int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for bucket, (whole, low, high, got, lost) in buckets.items():
+        one = found.setdefault(bucket // 2, [0, MOST_DELAY_NS, 0, 0, 0])
+        one[0] += whole
+        one[1], one[2] = min(one[1], low), max(one[2], high)
+        one[3] += got
+        one[4] += lost
+    return found

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any
 
-from runtime.page.grid import TimeGrid, packed
+from runtime.page.grid import TimeGrid, coarser, packed, since
 from runtime.rundir.sample_reader import LINKS, PAIRS, Key, SampleReader
 
 LINK_NUMBERS, PAIR_NUMBERS = 6, 5  # of each bucket, at most
@@ -57,6 +58,17 @@ class FlowColumns:
             self.queue[bucket] = max(self.queue.get(bucket, 0), backlog)
         self.waiting = backlog
 
+    def coarsen(self, bits: int, step_ns: int) -> None:
+        """Buckets of twice the length. `bits`: as of Flows, `step_ns`: of a bucket before."""
+        rates = {bucket: size * bits // step_ns for bucket, size in self.size.items()}
+        self.high = coarser({**rates, **self.high}, max)
+        self.low = coarser({**rates, **self.low}, min)
+        self.covered = coarser({**dict.fromkeys(rates, step_ns), **self.covered}, add)
+        self.size = coarser(self.size, add)
+        self.packets = coarser(self.packets, add)
+        self.drops = coarser(self.drops, add)
+        self.queue = coarser(self.queue, max)
+
 
 @dataclass(frozen=True, slots=True)
 class RowPositions:
@@ -90,7 +102,9 @@ class _Between:
 
 
 class Flows:
-    """Takes the lines of the file. `links` and `pairs` have those that are wanted, by number."""
+    """Takes the lines of the file. `links` and `pairs` have those that are wanted, by number; pairs
+    that come later have `room`. `changed`: the first bucket of which a line told, until somebody
+    sets it again."""
 
     def __init__(
         self,
@@ -100,6 +114,7 @@ class Flows:
         *,
         some: bool,
         pace: int,
+        room: int = 0,
     ) -> None:
         self._grid, self._pace = grid, pace
         self.reader = SampleReader(some=some)
@@ -108,6 +123,8 @@ class Flows:
         self.pairs: dict[Key, FlowColumns] = {pair: FlowColumns() for pair in pairs}
         self._links = self._pairs = _table((), "", "")
         self._span_ns = 1  # what the longest line tells of
+        self._room = room
+        self.changed = self._latest = 0
 
     def take(self, record: Mapping[str, Any]) -> None:
         sample = self.reader.sample(record)
@@ -119,9 +136,13 @@ class Flows:
         from_ns, at_ns = sample.plan_since_ns(self._pace), sample.at_ns
         self._span_ns = max(self._span_ns, at_ns - from_ns)
         when = _Between(from_ns, at_ns, self._grid.bucket(from_ns), self._grid.bucket(at_ns - 1))
+        self.changed = min(self.changed, when.first)
+        self._latest = max(self._latest, when.last)
         for key, row in self.reader.values(record, LINKS):
             self._add(self.links.get(key), self._links, row, when)
         for key, row in self.reader.values(record, PAIRS):
+            if len(self.pairs) < self._room:
+                self.pairs.setdefault(key, FlowColumns())
             self._add(self.pairs.get(key), self._pairs, row, when)
 
     def _add(
@@ -152,36 +173,50 @@ class Flows:
         if table.backlog >= 0:
             flow.hold(last, row[table.backlog])
 
-    def link_record(self, link: int) -> dict[str, Any]:
-        flow = self.links[link]
+    def coarsen(self) -> None:
+        """Goes over to buckets of twice the length."""
+        for flow in (*self.links.values(), *self.pairs.values()):
+            flow.coarsen(self._bits, self._grid.step_ns)
+        self._grid, self._latest = self._grid.coarser(), self._latest // 2
+
+    def link_record(self, link: int, first: int = 0) -> dict[str, Any]:
+        """From the bucket `first` on, as are those below."""
+        flow, count, end = self.links[link], self._grid.count, self._latest + 1
         return {
             "link": link,
-            **self._rates(flow),
-            "queue": packed(flow.queue, self._grid.count),
-            "drops": packed(flow.drops, self._grid.count),
+            **self._rates(flow, first),
+            "queue": packed(since(flow.queue, first, end), count),
+            "drops": packed(since(flow.drops, first, end), count),
         }
 
-    def pair_record(self, key: tuple[int, int]) -> dict[str, Any]:
-        flow = self.pairs[key]
-        packets = {bucket: flow.packets.get(bucket, 0) for bucket in {**flow.packets, **flow.drops}}
+    def pair_record(self, key: tuple[int, int], first: int = 0) -> dict[str, Any]:
+        flow, count, end = self.pairs[key], self._grid.count, self._latest + 1
+        drops = since(flow.drops, first, end)
+        arrived = since(flow.packets, first, end)
+        packets = {bucket: flow.packets.get(bucket, 0) for bucket in {**arrived, **drops}}
         return {
-            **self._rates(flow),
-            "pkts": packed(packets, self._grid.count),
-            "drops": packed(flow.drops, self._grid.count),
+            **self._rates(flow, first),
+            "pkts": packed(packets, count),
+            "drops": packed(drops, count),
         }
 
-    def _rates(self, flow: FlowColumns) -> dict[str, Any]:
+    def _rates(self, flow: FlowColumns, first: int) -> dict[str, Any]:
         """Bits per second; without `lo` and `hi` where a bucket is no longer than a sample."""
-        step = self._grid.step_ns
-        mean = {bucket: size * self._bits // step for bucket, size in flow.size.items() if size}
-        found = {"rate": packed(mean, self._grid.count)}
+        step, count, end = self._grid.step_ns, self._grid.count, self._latest + 1
+        sizes = since(flow.size, first, end)
+        mean = {bucket: size * self._bits // step for bucket, size in sizes.items() if size}
+        found = {"rate": packed(mean, count)}
         if flow.high:
             low = {
                 bucket: min(bps, mean.get(bucket, 0))
-                for bucket, bps in flow.low.items()
+                for bucket, bps in since(flow.low, first, end).items()
                 if flow.covered[bucket] + self._span_ns >= step and bps
             }
-            high = {at: max(bps, mean.get(at, 0)) for at, bps in flow.high.items() if bps}
-            found["lo"] = packed(low, self._grid.count)
-            found["hi"] = packed(high, self._grid.count)
+            high = {
+                at: max(bps, mean.get(at, 0))
+                for at, bps in since(flow.high, first, end).items()
+                if bps
+            }
+            found["lo"] = packed(low, count)
+            found["hi"] = packed(high, count)
         return found

@@ -29,17 +29,28 @@ from runtime.rundir.runfiles import EVENTS, LOG_TIMES
 class Follower:
     """Reads the logs of some of the instances of a run directory, which may be anybody's. RunError.
 
-    known   all instances that have a log: events of those that are not followed are left out
+    known        all instances that have a log: events of those that are not followed are left out
+    most_bytes   of a log that is longer already only so much of its end comes
     """
 
-    def __init__(self, run: HeldDirectory, instances: Sequence[str], known: Sequence[str]) -> None:
+    def __init__(
+        self,
+        run: HeldDirectory,
+        instances: Sequence[str],
+        known: Sequence[str],
+        most_bytes: int = MAX_BYTES,
+    ) -> None:
         self._run = run
         self._logs = logs_of(run)
         self._known = frozenset(known)
         self._grown = {name: Growth() for name in instances}
-        self._read = dict.fromkeys(instances, 0)  # bytes
+        self._read = {name: max(self._size(name) - most_bytes, 0) for name in instances}  # bytes
         self._times = GrowingLines(run, LOG_TIMES)
         self._events = GrowingLines(run, EVENTS)
+
+    def _size(self, name: str) -> int:
+        status = self._logs.status(f"{name}{SUFFIX}")
+        return status.st_size if status else 0
 
     def part(self, *, last: bool = False) -> Iterator[LogRecord]:
         """What has come since the part before. `last`: nobody writes any more, so the ends of logs
@@ -58,8 +69,9 @@ class Follower:
             return []
         with self._logs.reading(f"{name}{SUFFIX}", MAX_BYTES) as file:
             end = file.seek(0, 2) if last else _end_of_line(file, begin, growth.size)
-            # A part of a file begins behind a line: at the end of the one that was read last.
-            found = list(lines_of(file, name, growth, max(begin - 1, 0), end))
+            # A part of a file begins behind a line: at the end of the one that was read last. All
+            # of the file begins with its first line, which is that one if it has no text.
+            found = list(lines_of(file, name, growth, max(begin - 1, 0), end))[begin == 1 :]
         self._read[name] = max(begin, end)
         growth.forget()
         return found

@@ -75,6 +75,11 @@ class GrowingLines:
         self._directory, self._name = directory, name
         self._at, self._lines = 0, 0  # where the next one begins, and how many are before it
 
+    def skip(self) -> None:
+        """Goes on behind what is there now: each write is a whole line."""
+        status = self._directory.status(self._name)
+        self._at = status.st_size if status else 0
+
     def more(self) -> Iterator[dict[str, Any]]:
         """The whole records behind those that were read before. RunError as `read_lines`."""
         most, path = MAX_LINE_BYTES[self._name], str(self._directory / self._name)

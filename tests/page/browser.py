@@ -54,6 +54,7 @@ class Browser:
         self._number = 0
         self._session: str | None = None
         self._loaded = False
+        self._own = "file:"  # begin of addresses that a page may ask for
         self.problems: list[str] = []
         self._start(argv)
         try:
@@ -141,7 +142,7 @@ class Browser:
             self.problems.append(values["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             url = values["request"]["url"]
-            if not url.startswith(("file:", "blob:", "about:")):
+            if not url.startswith(("file:", "blob:", "about:", self._own)):
                 self.problems.append(f"it asked for {url}")
 
     # -- what one does with a page ----------------------------------------------------------------
@@ -156,11 +157,22 @@ class Browser:
         scale: float = 1,
     ) -> None:
         """Returns when it is loaded."""
-        self.problems.clear()
         self.resize(width, height, scale)
         self.theme(dark=dark)
+        self._own = "file:"
+        self._go_to(page.resolve().as_uri())
+
+    def open_served(self, link: str) -> None:
+        """The same for a page of a server, which may be asked for more."""
+        self.resize(1280, 900)
+        self.theme(dark=False)
+        self._own = link.partition("#")[0]
+        self._go_to(link)
+
+    def _go_to(self, link: str) -> None:
+        self.problems.clear()
         self._loaded = False
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=link)
         while not self._loaded:
             self._note(self._next())
         self.settle()

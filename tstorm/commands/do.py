@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from tstorm import output, units
+from tstorm import output
 from tstorm.exit_codes import CommandError
 from tstorm.options.shared import run_argument
 
 if TYPE_CHECKING:
-    from tdl.diagnostics import Diagnostic
     from tstorm.live.steer import Done
 
 STDIN = "-"
@@ -65,31 +62,25 @@ def command(run: str, actions: tuple[str, ...], file: str | None, *, as_json: bo
 
 def carry_out(act: Callable[[], Done], name: str, text: str, *, as_json: bool) -> None:
     """Prints what comes of an action of this text, which messages call `name`."""
-    from compiler.plan.format import PlanError
-    from runtime.errors import RunError
+    from compiler.plan.format import SOURCE
     from tstorm.command_support import errors_shown
-    from tstorm.live.steer import ActionError
+    from tstorm.live.answers import answered, told_lines
+    from tstorm.loading import show
 
-    try:
-        with errors_shown() if not as_json else nullcontext():
-            done = act()
-    except ActionError as error:
-        if as_json:
-            found = [_record(one, error.name) for one in error.diagnostics]
-            _answer({"error": str(error), "code": found[0]["code"], "diagnostics": found})
-        else:
-            _show(error.diagnostics, error.name, name, text, error.plan.source)
-            click.echo("nothing was changed", err=True)
-        raise CommandError from None
-    except (RunError, PlanError) as error:
-        _answer({"error": str(error)})
-        raise CommandError(code=getattr(error, "exit_code", 1)) from None
+    answer = answered(act)
     if as_json:
-        found = [_record(one, done.name) for one in done.warnings]
-        _answer({"ok": dict(done.told), "warnings": found})
-        return
-    _show(done.warnings, done.name, name, text, b"")
-    _tell(done)
+        output.line(json.dumps(answer.record, sort_keys=True))
+    else:
+        with errors_shown():
+            if answer.refusal is not None:
+                raise answer.refusal
+        show(answer.found, name, text.encode(), includes={SOURCE: answer.source})
+        for line in told_lines(answer.done) if answer.done else ():
+            output.line(line)
+        if answer.exit_code:
+            click.echo("nothing was changed", err=True)
+    if answer.exit_code:
+        raise CommandError(code=answer.exit_code)
 
 
 def _text(actions: Sequence[str], file: str | None) -> tuple[str, str]:
@@ -119,46 +110,3 @@ def _text(actions: Sequence[str], file: str | None) -> tuple[str, str]:
     if not text.strip():
         raise CommandError(f"error: {name}: there is nothing in it")
     return text, name
-
-
-def _show(found: Sequence[Diagnostic], own: str, name: str, text: str, source: bytes) -> None:
-    """With places in the action as it was given; what is about the plan stands in its source."""
-    from compiler.plan.format import SOURCE
-    from tstorm.loading import show
-
-    def placed(one: Diagnostic) -> Diagnostic:
-        files = {own: "", "": SOURCE}
-        return replace(one, span=replace(one.span, file=files.get(one.span.file, one.span.file)))
-
-    show([placed(one) for one in found], name, text.encode(), includes={SOURCE: source})
-
-
-def _record(one: Diagnostic, own: str) -> dict[str, object]:
-    from tstorm.eventtext import span_record
-
-    span = one.span
-    found: dict[str, object] = {
-        "severity": one.severity.value,
-        "code": one.code,
-        "message": one.message,
-        "hint": one.hint,
-        **span_record(span),
-    }
-    return found if span.file == own else {**found, "file": span.file or "source.tdl"}
-
-
-def _answer(record: dict[str, Any]) -> None:
-    output.line(json.dumps(record, sort_keys=True))
-
-
-def _tell(done: Done) -> None:
-    told = done.told
-    count, at = told["events"], units.duration(told["planned_ns"])
-    events = "" if not count else ", 1 event" if count == 1 else f", {count} events"
-    output.line(f"action {told['action']} from {at} on{events}")
-    for event in told["first"]:
-        output.line(
-            f"  {units.duration(event['at_ns'])} {event['kind']} {event['target']}".rstrip()
-        )
-    if count > len(told["first"]):
-        output.line(f"  and {count - len(told['first'])} more")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from compiler.plan.reader import Plan
     from runtime.options import RunOptions
+    from tstorm.ui.beside_run import PageBeside
 
 
 @click.command()
@@ -49,6 +51,18 @@ if TYPE_CHECKING:
     type=option_types.TextType(),
     help="When the run has ended, also write it as JUnit XML, as 'tstorm report --format junit'.",
 )
+@click.option(
+    "--ui",
+    "with_page",
+    is_flag=True,
+    help="Serve the page of the run while it goes on, as 'tstorm ui' does; its link is shown.",
+)
+@click.option(
+    "--ui-port",
+    metavar="PORT",
+    type=option_types.WholeNumber(min=0, max=65535),
+    help="With --ui: the port of the page.  [default: a free one]",
+)
 def command(
     source: str,
     tdl: str | None,
@@ -58,6 +72,8 @@ def command(
     seeds: range | None,
     jobs: int | None,
     junit: str | None,
+    with_page: bool,
+    ui_port: int | None,
     budget_bps: int | None,
     asked: dict[str, Any],
     cluster: dict[str, Any],
@@ -89,6 +105,7 @@ def command(
       tstorm run bank.tdl --time virtual --seeds 1..100 --fail-on-exit
       tstorm run bank.tdl --seeds 1..20 --out runs/bank   # killed? the same again goes on
       tstorm run bank.tdl --seeds 1..5 --param rtt=5ms,50ms   # each seed with each value
+      tstorm run quickstart.tdl --ui            # and watch and steer it in a browser
       tstorm run quickstart.plan --backend k8s --nodes pool=lab
     """
     from runtime.options import PREFERRED
@@ -104,6 +121,10 @@ def command(
 
     with errors_shown():
         options = options_of(asked)
+        if ui_port is not None and not with_page:
+            raise click.UsageError("--ui-port is for --ui.")
+        if with_page:
+            _check_page(options, seeds)
         if seeds is not None:
             if junit is not None:
                 raise click.UsageError("--junit is for one run, not for --seeds.")
@@ -133,12 +154,30 @@ def command(
             _note_short(found.plan, options)
         if not options.on_this_machine:
             show_in_cluster(found.plan, source, refuse=True)
-        result = carry_out(found, options, places_of(source, out, found.name), cluster, quiet=quiet)
+        places = places_of(source, out, found.name)
+        with _page(ui_port or 0) if with_page else nullcontext() as page:
+            seen = None if page is None else page.seen
+            result = carry_out(found, options, places, cluster, quiet=quiet, seen=seen)
     report(result, form, quiet=quiet)
     if junit is not None:
         _write_junit(result.directory, junit)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)
+
+
+def _check_page(options: RunOptions, seeds: range | None) -> None:
+    """Usage errors, and RunError where packages for it are missing."""
+    from tstorm.ui.ui_extra import check_installed
+
+    if seeds is not None or not options.on_this_machine:
+        raise click.UsageError("--ui is for one run on this machine.")
+    check_installed()
+
+
+def _page(port: int) -> PageBeside:
+    from tstorm.ui.beside_run import PageBeside
+
+    return PageBeside(port)
 
 
 def _note_end(plan: Plan, options: RunOptions) -> None:

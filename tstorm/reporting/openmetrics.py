@@ -9,17 +9,21 @@ had virtual time, that is what passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.options import decode
 from runtime.probing import probe_record
-from runtime.rundir.sample_reader import LINKS, PAIRS, read_samples
+from runtime.rundir.sample_reader import LINKS, PAIRS, Key, read_samples
 from runtime.schedule import PlanClock
-from tstorm.reporting.run_facts import FINISHED, RunFacts, named
+from tstorm.reporting.run_facts import FINISHED, RUNNING, RunFacts, named
 
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+    from compiler.plan.reader import Plan
+    from runtime.page.growing_page import GrowingPage
 
 _SECOND = 10**9
 _CAUSES = {"drop_loss": "loss", "drop_queue": "queue", "drop_down": "down", "drop_route": "route"}
@@ -45,66 +49,177 @@ Series = dict[Labels, dict[int, Mapping[str, int]]]  # by second: the last readi
 
 def render(facts: RunFacts) -> str:
     """RunError for what is damaged."""
+    return _text(_Recorded(facts))
+
+
+def live_text(page: GrowingPage) -> str:
+    """The last value of each series, without times, as who scrapes a run that goes on wants it."""
+    return _text(_GoingOn(page))
+
+
+def _text(source: MetricsSource) -> str:
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Run(facts))
+    registry.register(_Run(source))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()
 
 
-class _Run:
+@dataclass(frozen=True, slots=True)
+class ProbeSeries:
+    """By second, at which moment what was known: the last delay, and how many were lost so far."""
+
+    measure: str
+    delays: dict[Labels, dict[int, tuple[int, int]]]
+    lost: dict[Labels, dict[int, tuple[int, int]]]
+
+
+class MetricsSource(Protocol):
+    """`start_ns`: of the wall clock, at time 0; None: samples get no times."""
+
+    start_ns: int | None
+
+    def info(self) -> dict[str, str]: ...
+    def series(self) -> dict[str, Series]: ...
+    def events(self) -> dict[str, list[tuple[int, int]]]: ...
+    def probes(self) -> ProbeSeries | None: ...
+
+
+class _Recorded:
+    """A run directory, at whatever moment."""
+
     def __init__(self, facts: RunFacts) -> None:
         self._facts = facts
         start: object = facts.manifest.get("start_unix_ns")
-        self._start_ns = start if type(start) is int else 0
+        self.start_ns: int | None = start if type(start) is int else 0
         options = decode(facts.manifest["options"], "options")
         self._clock = PlanClock(options.start_at_ns, options.pace)
 
-    def describe(self) -> list[Metric]:
-        return []  # a registry would have all of it made once more for the names
-
-    def collect(self) -> Iterator[Metric]:
-        yield self._info()
-        for kind, series in self._series().items():
-            yield from self._counters(kind, series)
-        yield from self._events()
-        yield from self._probes()
-
-    def _time(self, since_start_ns: int) -> float:
-        return (self._start_ns + since_start_ns) / _SECOND
-
-    def _info(self) -> Metric:
-        from prometheus_client.core import InfoMetricFamily
-
+    def info(self) -> dict[str, str]:
         facts = self._facts
         outcome = str(facts.summary.get("outcome", "")) if facts.state == FINISHED else facts.state
-        values = {
-            "run": str(facts.manifest["run_id"]),
-            "experiment": str(facts.manifest["experiment"]),
-            "plan": str(facts.manifest["plan_digest"]),
-            "seed": str(facts.manifest["seed"]),
-            "outcome": outcome,
-            "verdict": str(facts.verdict.get("state", "")),
-        }
-        return InfoMetricFamily("tstorm_run", "The run, and what came of it.", values)
+        return _named_run(facts.manifest, outcome, str(facts.verdict.get("state", "")))
 
-    def _series(self) -> dict[str, Series]:
-        """Of links and of pairs."""
-        topology = self._facts.plan.topology
-        names = {
-            LINKS: [link.name for link in topology.links],
-            PAIRS: [node.name for node in topology.nodes],
-        }
+    def series(self) -> dict[str, Series]:
+        names = _names(self._facts.plan)
         found: dict[str, Series] = {kind: {} for kind in names}
         for sample in read_samples(self._facts.directory):
             second = sample.until_ns // _SECOND
             for kind, series in found.items():
                 for key, row in sample.rows(kind):
-                    labels = named(key if isinstance(key, tuple) else (key,), names[kind])
+                    labels = _labels(key, names[kind])
                     series.setdefault(labels, {})[second] = {**row, "": sample.until_ns}
         return found
+
+    def events(self) -> dict[str, list[tuple[int, int]]]:
+        times: dict[str, list[int]] = {}
+        for event in self._facts.events():
+            if "seq" in event and event.get("applied_ns") is not None:
+                times.setdefault(str(event["kind"]), []).append(event["applied_ns"])
+        return {kind: list(enumerate(sorted(found), 1)) for kind, found in times.items()}
+
+    def probes(self) -> ProbeSeries | None:
+        """The last one of each second that came back, and how many did not."""
+        found = probe_record.read(self._facts.directory)
+        if found is None:
+            return None
+        told = ProbeSeries(found.header.measure, {}, {})
+        counts: dict[Labels, int] = {}
+        for pair, sent_ns, delay_ns in found.probes:
+            labels = tuple(found.header.pairs[pair])
+            since_ns = self._clock.due(sent_ns)
+            second = since_ns // _SECOND
+            if delay_ns is not None:
+                told.delays.setdefault(labels, {})[second] = (since_ns, delay_ns)
+            else:
+                counts[labels] = counts.get(labels, 0) + 1
+                told.lost.setdefault(labels, {})[second] = (since_ns, counts[labels])
+        return told
+
+
+class _GoingOn:
+    """What the page of a run knows of this moment."""
+
+    start_ns: int | None = None
+
+    def __init__(self, page: GrowingPage) -> None:
+        self._page = page
+
+    def info(self) -> dict[str, str]:
+        manifest = self._page.manifest
+        return _named_run(manifest, str(manifest.get("outcome", RUNNING)), "")
+
+    def series(self) -> dict[str, Series]:
+        names = _names(self._page.plan)
+        return {
+            kind: {
+                _labels(key, names[kind]): {0: {**row, "": 0}}
+                for key, row in self._page.series.counters(kind).items()
+            }
+            for kind in names
+        }
+
+    def events(self) -> dict[str, list[tuple[int, int]]]:
+        counts = self._page.happened.planned_by_kind()
+        return {kind: [(count, 0)] for kind, count in counts.items()}
+
+    def probes(self) -> ProbeSeries | None:
+        found = self._page.series.probes
+        if found is None:
+            return None
+        delays = zip(found.pairs, found.last_ns, strict=True)
+        return ProbeSeries(
+            found.measure,
+            {pair: {0: (0, delay_ns)} for pair, delay_ns in delays if delay_ns is not None},
+            {pair: {0: (0, lost)} for pair, lost in zip(found.pairs, found.lost, strict=True)},
+        )
+
+
+def _named_run(manifest: Mapping[str, Any], outcome: str, verdict: str) -> dict[str, str]:
+    return {
+        "run": str(manifest["run_id"]),
+        "experiment": str(manifest["experiment"]),
+        "plan": str(manifest["plan_digest"]),
+        "seed": str(manifest["seed"]),
+        "outcome": outcome,
+        "verdict": verdict,
+    }
+
+
+def _names(plan: Plan) -> dict[str, list[str]]:
+    topology = plan.topology
+    return {
+        LINKS: [link.name for link in topology.links],
+        PAIRS: [node.name for node in topology.nodes],
+    }
+
+
+def _labels(key: Key, names: Sequence[str]) -> Labels:
+    return named(key if isinstance(key, tuple) else (key,), names)
+
+
+class _Run:
+    def __init__(self, source: MetricsSource) -> None:
+        self._source = source
+
+    def describe(self) -> list[Metric]:
+        return []  # a registry would have all of it made once more for the names
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import InfoMetricFamily
+
+        text = "The run, and what came of it."
+        yield InfoMetricFamily("tstorm_run", text, self._source.info())
+        for kind, series in self._source.series().items():
+            yield from self._counters(kind, series)
+        yield from self._events()
+        yield from self._probes()
+
+    def _time(self, since_start_ns: int) -> float | None:
+        start_ns = self._source.start_ns
+        return None if start_ns is None else (start_ns + since_start_ns) / _SECOND
 
     def _counters(self, kind: str, series: Series) -> Iterator[Metric]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -146,43 +261,25 @@ class _Run:
 
         text = "Events that were carried out, by kind."
         family = CounterMetricFamily("tstorm_events", text, labels=("kind",))
-        times: dict[str, list[int]] = {}
-        for event in self._facts.events():
-            if "seq" in event and event.get("applied_ns") is not None:
-                times.setdefault(str(event["kind"]), []).append(event["applied_ns"])
-        for kind, found in sorted(times.items()):
-            for number, at_ns in enumerate(sorted(found), 1):
+        for kind, found in sorted(self._source.events().items()):
+            for number, at_ns in found:
                 family.add_metric((kind,), number, timestamp=self._time(at_ns))
         yield family
 
     def _probes(self) -> Iterator[Metric]:
-        """The last one of each second that came back, and how many did not."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        found = probe_record.read(self._facts.directory)
+        found = self._source.probes()
         if found is None:
             return
-        delays: dict[Labels, dict[int, tuple[int, int]]] = {}
-        lost: dict[Labels, dict[int, tuple[int, int]]] = {}
-        counts: dict[Labels, int] = {}
-        for pair, sent_ns, delay_ns in found.probes:
-            labels = tuple(found.header.pairs[pair])
-            since_ns = self._clock.due(sent_ns)
-            second = since_ns // _SECOND
-            if delay_ns is not None:
-                delays.setdefault(labels, {})[second] = (since_ns, delay_ns)
-            else:
-                counts[labels] = counts.get(labels, 0) + 1
-                lost.setdefault(labels, {})[second] = (since_ns, counts[labels])
-        measure = found.header.measure
-        text = f"Delay ({measure}) of the last probe of each second that was not lost."
+        text = f"Delay ({found.measure}) of the last probe of each second that was not lost."
         ends = _LABELS[PAIRS]
         gauge = GaugeMetricFamily("tstorm_probe_delay_seconds", text, labels=ends, unit="seconds")
-        for labels, seconds in sorted(delays.items()):
+        for labels, seconds in sorted(found.delays.items()):
             for _, (at_ns, delay_ns) in sorted(seconds.items()):
                 gauge.add_metric(labels, delay_ns / _SECOND, timestamp=self._time(at_ns))
         counter = CounterMetricFamily("tstorm_probes_lost", "Probes that were lost.", labels=ends)
-        for labels, seconds in sorted(lost.items()):
+        for labels, seconds in sorted(found.lost.items()):
             for _, (at_ns, number) in sorted(seconds.items()):
                 counter.add_metric(labels, number, timestamp=self._time(at_ns))
         yield from (gauge, counter)

@@ -19,6 +19,7 @@ export class View {
     this.to = 1e9;
     this.cursor = 0;
     this.pinned = false;
+    this.pointed = false; // somebody has the pointer over a chart
     this.listeners = { cursor: [], range: [] };
     this.asked = new Set();
   }
@@ -125,6 +126,8 @@ export function follow(node, view) {
     began = null;
     choice.hidden = true;
   });
+  node.addEventListener("pointerenter", () => (view.pointed = true));
+  node.addEventListener("pointerleave", () => (view.pointed = false));
   node.addEventListener("dblclick", () => view.reset());
   const place = () => {
     const seen = view.cursor >= view.from && view.cursor <= view.to;

@@ -57,7 +57,7 @@ export function lives(model) {
     one.changes.push([Math.max(lifeMoment(event), begin), one.killed ? "killed" : one.node === "down" ? "down" : living]);
   }
   for (const one of found.values())
-    one.stretches = one.changes.map(([from, state], place) => [from, one.changes[place + 1]?.[0] ?? time.end_ns, state]);
+    one.stretches = one.changes.map(([from, state], place) => [from, one.changes[place + 1]?.[0] ?? model.known_ns, state]);
   return [...found.values()];
 }
 
@@ -70,7 +70,7 @@ export function outages(model) {
     const one = open.get(key);
     if (!one) return;
     open.delete(key);
-    const to = event ? eventMoment(event) : model.time.end_ns;
+    const to = event ? eventMoment(event) : model.known_ns;
     const until = event ? event.planned_ns ?? to : "";
     const same = `${one.when} ${until} ${one.words}`;
     if (to <= one.from) return;

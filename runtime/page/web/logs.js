@@ -27,11 +27,18 @@ export function mountLogs(root, model, view) {
       (from.value === "" || one.instance === from.value) && (!words || one.text.toLowerCase().includes(words)));
     draw();
   };
+  let known = [];
+  const offer = (names) => {
+    const chosen = from.value;
+    from.replaceChildren(el("option", { value: "" }, names.length === 1 ? names[0] : `all ${names.length} logs`),
+      ...(names.length > 1 ? names.map((name) => el("option", { value: name }, name)) : []));
+    from.value = names.length > 1 && names.includes(chosen) ? chosen : "";
+  };
   model.on(["logs"], () => {
     lines = merged(model.logs);
     const names = [...model.logs.keys()];
-    from.replaceChildren(el("option", { value: "" }, names.length === 1 ? names[0] : `all ${names.length} logs`),
-      ...(names.length > 1 ? names.map((name) => el("option", { value: name }, name)) : []));
+    if (names.join("\n") !== known.join("\n")) offer(names);
+    known = names;
     part.hidden = lines.length === 0;
     filter();
   });

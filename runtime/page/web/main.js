@@ -12,6 +12,7 @@ import { mountLogs } from "./logs.js";
 import { mountSpread } from "./spread.js";
 import { mountEvents, mountFigures, mountNotes, mountTables } from "./sections.js";
 import { moment } from "./format.js";
+import { goLive, mountSteering } from "./live.js";
 
 const KEYS = [
   ["← →", "move the cursor by a point; with Shift by ten"],
@@ -111,6 +112,7 @@ function start() {
   const verdict = el("section", { id: "verdict" });
   const side = el("div", { class: "beside" });
   document.body.append(head.node, main);
+  const steering = mountSteering(main, model);
   main.append(verdict);
   mountFigures(main, model);
   main.append(side);
@@ -127,6 +129,7 @@ function start() {
   const changed = pairs.choice.changed;
   pairs.choice.changed = () => { changed(); spread(); };
   chosen = ({ node, link }) => {
+    steering.about(model.network, { node, link });
     if (node !== undefined) showLog(model.network.nodes[node]);
     else if (model.links.has(link)) links.choice.toggle(link);
   };
@@ -137,8 +140,13 @@ function start() {
   redraws.push(() => timeline.ask(), () => drawing.ask(), () => lanes.ask(), pairs.redraw, links.redraw, spread);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   window.thunderstorm = { model, view, apply: (update) => model.apply(update) };
-  model.apply(JSON.parse(document.getElementById("data").textContent));
-  view.move(firstFailure(model.result) ?? view.begin);
+  const look = () => view.move(firstFailure(model.result) ?? view.begin);
+  const given = JSON.parse(document.getElementById("data").textContent);
+  if (given.api) goLive(given.api, model, view, steering, look);
+  else {
+    model.apply(given);
+    look();
+  }
 }
 
 start();

@@ -2,6 +2,8 @@
 // or piece by piece while a run goes on. Keys are those of docs/page.md.
 
 const APPENDED = new Set(["events", "links", "pairs", "logs"]);
+const MOST_PIECES = 50; // of a series
+const MOST_LINES = 5000; // of a log while the run goes on
 
 // One series on the grid. `fill` says what a bucket has that is not told: "zero", "hold" (as the one
 // before), "gap" (nothing is known).
@@ -15,6 +17,14 @@ export class Series {
   add(piece) {
     if (piece && Array.isArray(piece.v)) this.pieces.push(piece);
     this.found = null;
+    if (this.pieces.length > MOST_PIECES) this.join();
+  }
+
+  // Later pieces say better what earlier ones said.
+  join() {
+    const told = new Map();
+    for (const { i, v } of this.pieces) v.forEach((value, at) => value !== null && told.set(i ? i[at] : at, value));
+    this.pieces = [{ i: [...told.keys()], v: [...told.values()] }];
   }
 
   get empty() {
@@ -42,6 +52,7 @@ export class Series {
 
   sum() {
     let whole = 0;
+    if (this.pieces.length > 1) this.join();
     for (const { v } of this.pieces) for (const value of v) whole += value ?? 0;
     return whole;
   }
@@ -71,6 +82,8 @@ export class Model {
     this.links = new Map(); // by number
     this.pairs = new Map(); // by "src -> dst"
     this.logs = new Map(); // by instance
+    this.coming = []; // while the run goes on: [at_ns, kind, target] of what is planned next
+    this.live = null; // what a run that goes on lets be done to it
     this.listeners = [];
   }
 
@@ -79,7 +92,9 @@ export class Model {
     this.listeners.push({ keys: new Set(keys), listener });
   }
 
-  apply(update) {
+  // `anew` names those of which there is nothing but what this update has.
+  apply({ anew = [], ...update }) {
+    for (const key of anew) key === "events" ? (this.events = []) : this[key].clear();
     for (const [key, value] of Object.entries(update)) {
       if (APPENDED.has(key)) this[`add_${key}`](value);
       else if (key in this && key !== "listeners") this[key] = value;
@@ -118,7 +133,7 @@ export class Model {
         pair.probe ??= {};
         addTo(pair.probe, record.probe, PROBE_CHANNELS);
         for (const key of ["sent", "missing", "interval_ns", "cdf"])
-          pair.probe[key] = record.probe[key];
+          if (key in record.probe) pair.probe[key] = record.probe[key];
       }
     }
   }
@@ -128,8 +143,19 @@ export class Model {
       const known = this.logs.get(instance) ?? { instance, bytes: 0, lines: [] };
       known.bytes = bytes;
       for (const line of lines) known.lines.push(line);
+      if (this.going && known.lines.length > MOST_LINES) known.lines.splice(0, known.lines.length - MOST_LINES);
       this.logs.set(instance, known);
     }
+  }
+
+  // Whether the run goes on.
+  get going() {
+    return this.time.now_ns !== undefined;
+  }
+
+  // Nothing is known of what is later.
+  get known_ns() {
+    return this.time.now_ns ?? this.time.end_ns;
   }
 
   bucket(ns) {

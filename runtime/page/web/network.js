@@ -28,7 +28,7 @@ export function mountNetwork(root, model, view, pick) {
   const heading = section("network", "Network", el("span", { class: "quiet at" }),
     csvButton("network", () => epochsAsRows(model)));
   const tip = el("div", { class: "tip", hidden: true });
-  const state = { at: null, places: null, hover: null, fit: null, lives: new Map(), beside: new Map() };
+  const state = { at: null, places: null, same: "", hover: null, fit: null, lives: new Map(), beside: new Map() };
   const canvas = new Canvas("the network at the cursor", (context, width, height) =>
     drawNetwork(context, width, height, model, view, state));
   const box = el("div", { class: "drawing" }, canvas.node, tip);
@@ -42,7 +42,9 @@ export function mountNetwork(root, model, view, pick) {
     absent.textContent = drawn ? "" : "The network is not drawn; the notes at the end say why.";
     if (!drawn) return;
     state.at = new NetworkAt(network);
-    state.places = layOut(network, () => canvas.ask());
+    const same = JSON.stringify([network.nodes, network.ends]);
+    if (same !== state.same) state.places = layOut(network, () => canvas.ask());
+    state.same = same;
     state.beside = besideOthers(network.ends);
     canvas.ask();
   });

@@ -25,10 +25,17 @@ class Choice {
     this.more = more;
   }
 
-  // What is there has changed.
+  // What is there has changed. What was chosen for the user stays until something weighs far more, and
+  // what is under the pointer is not made anew.
   update() {
-    if (!this.touched) this.chosen = this.items().slice(0, FIRST).map((item) => item.key);
-    this.draw();
+    const items = this.items();
+    const weights = new Map(items.map((item) => [item.key, item.weight]));
+    const least = Math.min(...this.chosen.map((key) => weights.get(key) ?? -1));
+    const best = items.find((item) => !this.chosen.includes(item.key))?.weight ?? -1;
+    if (!this.touched && (this.chosen.length < FIRST || best > 2 * least))
+      this.chosen = items.slice(0, FIRST).map((item) => item.key);
+    const shown = JSON.stringify(this.chosen);
+    if (shown !== this.shown) this.draw();
   }
 
   toggle(key) {
@@ -44,6 +51,7 @@ class Choice {
   }
 
   draw() {
+    this.shown = JSON.stringify(this.chosen);
     const names = new Map(this.items().map((item) => [item.key, item.name]));
     this.chips.replaceChildren(...this.chosen.map((key) => {
       const swatch = el("i", {});

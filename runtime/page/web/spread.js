@@ -17,7 +17,7 @@ export function mountSpread(root, model, choice, view) {
   let seen = false;
   const draw = () => {
     const lines = chosenSpreads(model, choice);
-    part.hidden = ![...model.pairs.values()].some((pair) => pair.probe);
+    part.hidden = ![...model.pairs.values()].some((pair) => pair.probe?.cdf);
     if (!seen || part.hidden) return;
     plot?.destroy();
     box.replaceChildren();

@@ -42,7 +42,7 @@ export function mountTimeline(root, model, view) {
   follow(box, view);
   view.on("range", () => canvas.ask());
   view.on("cursor", () => tellNearest(said, box, model, view, spans));
-  model.on(["events", "expectations", "verdict", "time"], () => {
+  model.on(["events", "expectations", "verdict", "time", "coming"], () => {
     spans = outages(model);
     canvas.ask();
   });
@@ -83,6 +83,7 @@ function drawTimeline(context, width, height, model, view, x, left, spans) {
     context.lineTo(x(done), top(lane) + HEIGHT - 2);
     context.stroke();
   }
+  drawComing(context, model, view, x, top);
   context.setLineDash([]);
   const judged = top(LANES.length) + HEIGHT / 2;
   context.textAlign = "center";
@@ -96,6 +97,27 @@ function drawTimeline(context, width, height, model, view, x, left, spans) {
     context.fillText("◆", x(at_ns), judged);
   }
   axis(context, width, height, view, x, left, text);
+}
+
+// What is planned and has not happened, and where the run is.
+function drawComing(context, model, view, x, top) {
+  if (!model.going) return;
+  const now = x(model.time.now_ns);
+  context.lineWidth = 2;
+  context.setLineDash([2, 2]);
+  for (const [at, kind] of model.coming) {
+    if (at <= model.time.now_ns || at > view.to || at < view.from) continue;
+    const lane = laneOf({ kind });
+    context.strokeStyle = laneColour(lane);
+    context.beginPath();
+    context.moveTo(x(at), top(lane) + 1);
+    context.lineTo(x(at), top(lane) + HEIGHT - 2);
+    context.stroke();
+  }
+  if (model.time.now_ns < view.from || model.time.now_ns > view.to) return;
+  context.setLineDash([]);
+  context.fillStyle = colours().accent;
+  context.fillRect(now, 0, 1.5, top(LANES.length + 1));
 }
 
 function cross(context, x, y, colour) {
@@ -159,6 +181,8 @@ function tellNearest(said, box, model, view, spans) {
     if (event.failed) found.unshift(words);
     else found.push(words);
   }
+  for (const [at, kind, target] of model.coming)
+    if (at > model.known_ns && Math.abs(at - view.cursor) <= near) found.push(`planned: ${moment(at, view.width)} ${kind} ${target}`.trim());
   for (const one of spans)
     if (one.from <= view.cursor && view.cursor < one.to)
       found.push(`${one.text} from ${moment(one.from, view.width)} to ${moment(one.to, view.width)}`);

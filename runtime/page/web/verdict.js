@@ -3,7 +3,7 @@ import { el } from "./dom.js";
 import { moment } from "./format.js";
 import { csvButton } from "./csv.js";
 
-const SIGNS = { failed: "✕", interrupted: "!", valid: "✓", degraded: "!", invalid: "✕", unknown: "?" };
+const SIGNS = { running: "▶", failed: "✕", interrupted: "!", valid: "✓", degraded: "!", invalid: "✕", unknown: "?" };
 const MOST_FAILURES = 5; // before the verdict; all of them are below
 const STATES = {
   passed: ["✓", "passed"],
