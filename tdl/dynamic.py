@@ -17,7 +17,8 @@ from tdl.class_actions import Option
 from tdl.figure_actions import FigureActions
 from tdl.lexer import Token
 from tdl.member_actions import Clause, MemberActions
-from tdl.path_actions import AUTO, PathActions
+from tdl.mobility_actions import MobilityActions
+from tdl.path_actions import AUTO
 from tdl.static import NO_TRACE
 from tdl.suggest import did_you_mean
 from tdl.words import (
@@ -51,7 +52,7 @@ _IN_INTERVALS = (
 )
 
 
-class Actions(MemberActions, FigureActions, PathActions):
+class Actions(MemberActions, FigureActions, MobilityActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---

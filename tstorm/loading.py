@@ -72,6 +72,7 @@ class _Remembered:
         self.files = sources.files
         self.trace = sources.trace
         self.delays = sources.delays
+        self.mobility = sources.mobility
         self.texts: dict[str, bytes] = {}
         self._hidden: set[str] = set()
 

@@ -135,6 +135,15 @@ class PlannedDelays:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedMobility:
+    """Where nodes are over time (compiler/plan/motion.py)."""
+
+    name: str  # of the file, as the source has it
+    digest: str  # SHA-256 of its content, which is in files.tar
+    nodes: tuple[int, ...]  # which nodes those of the content are
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     services: tuple[Service, ...]
     nodes: tuple[Node, ...]
@@ -148,6 +157,7 @@ class Topology:
     quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have
     traces: tuple[PlannedTrace, ...] = ()
     delays: tuple[PlannedDelays, ...] = ()  # each file once, by name
+    mobility: tuple[PlannedMobility, ...] = ()  # one at most
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tdl.codes.action_codes import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
 from tdl.codes.delay_codes import DELAY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
+from tdl.codes.mobility_codes import MOBILITY_CODES
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
 from tdl.codes.syntax_codes import SYNTAX
@@ -28,6 +29,7 @@ ALL = (
     *WARNINGS,
     *COMMANDS,
     *TRACE_CODES,
+    *MOBILITY_CODES,
     *DELAY_CODES,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}
