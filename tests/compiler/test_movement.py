@@ -20,6 +20,7 @@ from compiler.plan.motion import Motion, Point
 from compiler.plan.reader import Plan
 from compiler.sources import RecordedFiles, SourceFolder
 from tdl.diagnostics import TdlError
+from tests.mobility_model import Radios, square_apart
 
 LIGHT = 299_792_458
 SECOND = 10**9
@@ -52,10 +53,6 @@ _tracks = st.integers(2, 7).flatmap(
 )
 
 
-def _distance(one: Point, two: Point) -> int:
-    return sum((a - b) ** 2 for a, b in zip(one, two, strict=True))
-
-
 def _nearest_to_origin(one: Point, two: Point) -> Fraction:
     """The square of the distance from the origin to the segment, in fractions."""
     way = [b - a for a, b in zip(one, two, strict=True)]
@@ -67,48 +64,6 @@ def _nearest_to_origin(one: Point, two: Point) -> Fraction:
     )
     share = max(Fraction(0), min(Fraction(1), share))
     return sum(((a + share * d) ** 2 for a, d in zip(one, way, strict=True)), Fraction(0))
-
-
-class Radios:
-    """Algorithm 1 of the paper, request by request."""
-
-    def __init__(self, nodes: int, count: int) -> None:
-        self.radios: list[list[int | None]] = [[None] * count for _ in range(nodes)]
-
-    def request(self, source: int, dest: int, radio: int, visible: set[tuple[int, int]]) -> str:
-        if self.radios[source][radio] is not None:
-            return "busy"
-        if (min(source, dest), max(source, dest)) not in visible:
-            return "not visible"
-        if dest in self.radios[source]:
-            return "exists"
-        free = [m for m, other in enumerate(self.radios[dest]) if other is None]
-        if not free:
-            return "no free radio"
-        self.radios[source][radio], self.radios[dest][free[0]] = dest, source
-        return ""
-
-    def lose(self, visible: set[tuple[int, int]]) -> None:
-        for node, radios in enumerate(self.radios):
-            for number, other in enumerate(radios):
-                if other is not None and (min(node, other), max(node, other)) not in visible:
-                    radios[number] = None
-
-    def step(self, visible: set[tuple[int, int]], at: list[Point]) -> set[tuple[int, int]]:
-        self.lose(visible)
-        for node, radios in enumerate(self.radios):
-            others = [other for other in range(len(at)) if other != node]
-            others.sort(key=lambda other: (_distance(at[node], at[other]), other))
-            for number in range(len(radios)):
-                for other in others:
-                    if self.request(node, other, number, visible) in ("", "busy"):
-                        break
-        return {
-            (node, other)
-            for node, radios in enumerate(self.radios)
-            for other in radios
-            if other is not None and node < other
-        }
 
 
 @given(_tracks, st.none() | st.integers(0, 60), st.none() | st.integers(0, 25), st.integers(1, 4))
@@ -125,12 +80,12 @@ def test_links_are_those_of_the_algorithm(
         visible = {
             (a, b)
             for a, b in combinations(range(len(at)), 2)
-            if (reach is None or _distance(at[a], at[b]) <= reach**2)
+            if (reach is None or square_apart(at[a], at[b]) <= reach**2)
             and (body is None or _nearest_to_origin(at[a], at[b]) >= body**2)
         }
         assert {(pair.a, pair.b) for pair in seen[step]} == visible
         assert set(links) == radios.step(visible, at)
-        assert links == {(a, b): _distance(at[a], at[b]) for a, b in links}
+        assert links == {(a, b): square_apart(at[a], at[b]) for a, b in links}
         used = Counter(node for pair in links for node in pair)
         assert max(used.values(), default=0) <= count
 
@@ -144,7 +99,7 @@ def test_the_example_of_the_paper() -> None:
             -1_440_555_000,
         ),
     )
-    square = _distance(one, two)
+    square = square_apart(one, two)
     assert latency_ns(square) == 142_246_648
     motion = Motion([0], [[one], [two]], None, 1, False)
     assert list(sight.seen(motion, None, 6_371_000_000)) == [[sight.Pair(square, 0, 1)]]
@@ -235,7 +190,7 @@ def test_a_latency_that_is_said_needs_no_trace(tmp_path: Path) -> None:
     )
 
 
-def test_rates_and_losses_follow_the_distance(tmp_path: Path) -> None:
+def test_rates_and_losses_follow_thesquare_apart(tmp_path: Path) -> None:
     text = EXPERIMENT.replace("rate=10Mb", "rate=radio.csv latency=1ms")
     table = "distance,rate,loss\n0,9Mb,0\n2000km,4Mb,5%\n2500km,0,0\n"
     plan = compiled(tmp_path, text, row_csv=ROW, radio_csv=table).plan

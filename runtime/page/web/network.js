@@ -4,6 +4,7 @@ import { Canvas, colours, el, section } from "./dom.js";
 import { lives } from "./lives.js";
 import { NetworkAt, after } from "./model.js";
 import { layOut } from "./layout.js";
+import { placesInMotion, turnable } from "./positions.js";
 import { bytes, moment, percent, rate, span } from "./format.js";
 import { csvButton } from "./csv.js";
 
@@ -42,7 +43,7 @@ export function mountNetwork(root, model, view, pick) {
     absent.textContent = drawn ? "" : "The network is not drawn; the notes at the end say why.";
     if (!drawn) return;
     state.at = new NetworkAt(network);
-    state.places = layOut(network, () => canvas.ask());
+    state.places = placesInMotion(network) ?? layOut(network, () => canvas.ask());
     state.beside = besideOthers(network.ends);
     canvas.ask();
   });
@@ -59,6 +60,7 @@ export function mountNetwork(root, model, view, pick) {
     showTip(tip, event, box, model, view, state);
     canvas.ask();
   });
+  turnable(canvas, state);
   canvas.node.addEventListener("pointerleave", () => {
     state.hover = null;
     tip.hidden = true;
@@ -88,11 +90,14 @@ function legend() {
 function drawNetwork(context, width, height, model, view, state) {
   if (!state.places) return;
   state.at.go(view.cursor);
-  const { nodes } = state.places;
-  state.fit = fitting(nodes, width, height);
+  state.places.go?.(view.cursor);
+  const { nodes, moves } = state.places;
+  state.fit = fitting(state.places.frame ?? nodes, width, height);
   const place = (index) => state.fit(nodes[index]);
   const many = nodes.length > 300;
   model.network.ends.forEach(([src, dst], link) => {
+    // Of nodes that move only those links are drawn that are there.
+    if (moves?.has(src) && moves.has(dst) && !state.at.links[link]?.up) return;
     drawHalf(context, ...aside(place(src), place(dst), state.beside.get(link)), linkNow(model, view, state, link), {
       thin: many, lit: state.hover?.link === link,
     });
