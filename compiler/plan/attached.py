@@ -15,7 +15,7 @@ import io
 import tarfile
 from collections.abc import Iterable, Mapping
 
-from compiler.plan import delay_tables
+from compiler.plan import delay_tables, motion
 from compiler.plan.format import ATTACHED, MAX_ATTACHED_BYTES, PlanError
 from compiler.plan.types import Topology
 
@@ -107,6 +107,9 @@ class Attached:
             for digest in sorted(wanted ^ found.keys()):
                 what = "is missing" if digest in wanted else f"belongs to no {owner}"
                 raise PlanError(ATTACHED, f"the content {digest:.12} {what}", _HINT)
+        for one in topology.mobility:
+            if len(motion.decode(self.motions[one.digest]).places) != len(one.nodes):
+                raise PlanError(ATTACHED, "other nodes move than the topology has", _HINT)
         names = {delay_tables.decode(content).name for content in self.delays.values()}
         for link in topology.links if names else ():
             measured = delay_tables.measured(link.state.distribution)
