@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.analysis.effects import Effects, effects
-from compiler.declare.measured_delays import measure
-from compiler.declare.trace_numbers import follow
+from compiler.declare.files_of import FilesOf
 from compiler.expand.recorder import Origin, Recorder
 from compiler.pipeline import carried_out, elaborate
 from compiler.plan.format import SOURCE, PlanError
@@ -44,10 +43,8 @@ def _origin(plan: Plan, event: Event) -> Origin:
     partial = parse_partial(plan.source, RecordedFiles(plan), plan.params)
     if partial.failed:
         raise _other_release(plan, TdlError(partial.diagnostics))
-    file, traces = follow(partial.file, RecordedFiles(plan), sink)
-    file, delays = measure(file, RecordedFiles(plan), sink)
-    recorded = (traces.planned, delays.planned)
-    model, timeline = elaborate(file, sink, plan.seed, recorder, recorded=recorded)
+    named = FilesOf(partial.file, RecordedFiles(plan), sink)
+    model, timeline = elaborate(named.file, sink, plan.seed, recorder, recorded=named.recorded)
     timeline = carried_out(model, timeline, partial.includes)
     if sink.failed:
         raise _other_release(plan, TdlError(sink.found))

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from compiler.declare.measured_delays import measure
+from compiler.declare.files_of import FilesOf
 from compiler.declare.model import Model, build
 from compiler.declare.recovery import also_wrong
 from compiler.declare.service_files import attach
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
-from compiler.declare.trace_numbers import follow
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, end_of, expand
 from compiler.expand.world import NeedReplicas
@@ -105,10 +104,12 @@ def compile_source(
         sink.error("TS0154", ast.Span(1, 1, 1, 2), "there is nothing in this file", EMPTY)
         raise TdlError(sink.found)
     attachments = attach(partial.file, sources, sink)
-    file, traces = follow(partial.file, sources, sink)
-    file, delays = measure(file, sources, sink)
-    recorded = (traces.planned, delays.planned)
-    model, timeline = elaborate(file, sink, seed, files=attachments.files, recorded=recorded)
+    named = FilesOf(partial.file, sources, sink)
+    if named.unknown:
+        raise TdlError(sink.found)
+    model, timeline = elaborate(
+        named.file, sink, seed, files=attachments.files, recorded=named.recorded
+    )
     carried = carried_out(model, timeline, partial.includes)
     expectations = expect(model, carried, sink)
     own = figures(model, sink)
@@ -126,8 +127,9 @@ def compile_source(
         end_ns=carried.end_ns,
         snapshots=bypassed.through(snapshots(model.planned, carried.events)),
         attached=attachments.contents,
-        traces=traces.contents,
-        delays=delays.contents,
+        traces=named.traces.contents,
+        delays=named.delays.contents,
+        motions=() if named.moving is None else (named.moving.content,),
         includes={member(path): data for path, data in partial.includes.items()},
         expectations=expectations,
         figures=own,

@@ -11,14 +11,17 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from compiler import delay_files, trace_files
-from compiler.plan import delay_tables, traces
+from compiler.mobility import distance_tables, motion_formats
+from compiler.mobility.tracks import BadMotion, Tracks, sample
+from compiler.plan import delay_tables, motion, traces
 from compiler.plan.delay_tables import DelayTable
 from compiler.plan.format import MAX_ATTACHED_BYTES, PlanError
+from compiler.plan.motion import Motion
 from compiler.plan.reader import Plan
 from compiler.trace_files import MOST_BYTES, BadTrace
 from tdl import ast
@@ -45,6 +48,9 @@ class Content:
     span: ast.Span
 
 
+Moving = tuple[list[str], Motion]  # names of nodes, and where they are
+
+
 class Sources(Protocol):
     def files(self, service: ast.ServiceStatement, sink: Sink) -> list[Content]:
         """What `files=` of a service stands for, in any order."""
@@ -62,6 +68,9 @@ class Sources(Protocol):
 
     def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:
         """What a jitter is drawn from; None after a report."""
+
+    def mobility(self, wanted: ast.Mobility, sink: Sink) -> Moving | None:
+        """Where nodes are, and what links have by distance; None after a report."""
 
 
 class _Nowhere:
@@ -86,8 +95,15 @@ class _Nowhere:
         _no_folder("TS0178", wanted, sink)
         return None
 
+    def mobility(self, wanted: ast.Mobility, sink: Sink) -> Moving | None:
+        _no_folder("TS0190", wanted, sink)
+        return None
 
-def _no_folder(code: str, named: ast.FileItem | ast.TraceFile | ast.DelayFile, sink: Sink) -> None:
+
+_Named = ast.FileItem | ast.TraceFile | ast.DelayFile | ast.Mobility
+
+
+def _no_folder(code: str, named: _Named, sink: Sink) -> None:
     message = f"{named.source!r} cannot be read: this text has no folder"
     sink.error(code, named.span, message, "give a TDL file, beside which the files are")
 
@@ -139,6 +155,14 @@ class RecordedFiles:
             if one.name == wanted.source:
                 return delay_tables.decode(self._plan.attached.delays[one.digest])
         raise PlanError(self._plan.source_name, f"draws from {wanted.source!r}, as no plan does")
+
+    def mobility(self, wanted: ast.Mobility, sink: Sink) -> Moving | None:  # noqa: ARG002
+        """Raises PlanError if the plan has no such movement."""
+        for one in self._plan.topology.mobility:
+            if one.name == wanted.source:
+                names = [self._plan.topology.nodes[node].name for node in one.nodes]
+                return names, motion.decode(self._plan.attached.motions[one.digest])
+        raise PlanError(self._plan.source_name, f"moves by {wanted.source!r}, as no plan does")
 
 
 def member(path: str) -> str:
@@ -194,19 +218,54 @@ class SourceFolder:
     def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:
         return self._parsed(wanted.source, wanted.span, delay_files.parse, "TS0178", sink)
 
+    def mobility(self, wanted: ast.Mobility, sink: Sink) -> Moving | None:
+        moves = self._parsed(
+            wanted.source,
+            wanted.place,
+            lambda data: _sampled(data, wanted),
+            "TS0190",
+            sink,
+            motion_formats.MOST_BYTES,
+        )
+        tables = [
+            None if name is None else self._parsed(name, wanted.span, parse, "TS0190", sink)
+            for name, parse in (
+                (wanted.rate_file, distance_tables.rates),
+                (wanted.loss_file, distance_tables.losses),
+            )
+        ]
+        if moves is None or any(
+            table is None and name is not None
+            for table, name in zip(tables, (wanted.rate_file, wanted.loss_file), strict=True)
+        ):
+            return None
+        tracks, found = moves
+        for code, what, hint in tracks.warnings:
+            sink.warning(code, wanted.place, f"{wanted.source!r}: {what}", hint)
+        both: Any = {"rates": tables[0] or (), "losses": tables[1] or ()}
+        return tracks.names, replace(found, **both)
+
     def _parsed(
-        self, name: str, span: ast.Span, parse: Callable[[bytes], T], unread: str, sink: Sink
+        self,
+        name: str,
+        span: ast.Span,
+        parse: Callable[[bytes], T],
+        unread: str,
+        sink: Sink,
+        most: int = MOST_BYTES,
     ) -> T | None:
         """`unread`: the code where it cannot be read."""
         path = self._folder / name
         try:
-            return parse(_steady(path))
+            return parse(_steady(path, most))
         except FileNotFoundError:
             sink.error(unread, span, f"there is no file {name!r}", self._near(path))
         except IsADirectoryError:
             sink.error(unread, span, f"{name!r} is a folder", "name a file in it")
         except BadTrace as bad:
             place = f"line {bad.line} of {name!r}" if bad.line else repr(name)
+            if isinstance(bad, BadMotion) and bad.column:
+                place = f"line {bad.line}, column {bad.column} of {name!r}"
             sink.error(bad.code or unread, span, f"{place} {bad.why}", bad.hint or None)
         except _NotOnDiskError as error:
             hint = "copy what it gives to a file, and name that"
@@ -279,7 +338,12 @@ def _unread(name: str, error: OSError | ValueError) -> str:
     return f"{name!r} cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
-def _steady(path: Path) -> bytes:
+def _sampled(data: bytes, wanted: ast.Mobility) -> tuple[Tracks, Motion]:
+    tracks = motion_formats.tracks_of(data, wanted)
+    return tracks, sample(tracks, wanted.every_ns)
+
+
+def _steady(path: Path, most: int = MOST_BYTES) -> bytes:
     """Its bytes, of a file that nobody writes meanwhile."""
     with os.fdopen(os.open(path, _OPEN), "rb") as stream:
         before = os.fstat(stream.fileno())
@@ -287,10 +351,11 @@ def _steady(path: Path) -> bytes:
             raise IsADirectoryError
         if not _can_be_read(stream.fileno()):
             raise _NotOnDiskError("it is no file on a disk")
-        if before.st_size > MOST_BYTES:
-            why = f"has {before.st_size:,} bytes, more than {MOST_BYTES >> 20} MiB"
-            raise BadTrace(0, why, "cut it, or leave out what no run reaches", "TS0176")
-        data = stream.read(MOST_BYTES + 1)
+        if before.st_size > most:
+            why = f"has {before.st_size:,} bytes, more than {most >> 20} MiB"
+            code = "TS0176" if most == MOST_BYTES else "TS0192"
+            raise BadTrace(0, why, "cut it, or leave out what no run reaches", code)
+        data = stream.read(most + 1)
         after = os.fstat(stream.fileno())
     if len(data) != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
         raise BadTrace(0, "was changed while it was read", "try again", "")

@@ -522,8 +522,18 @@ class Quit:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The compiler's: which links come up and go down at which times, by names of their two ends.
+    Those that are not up at 0 s are down at first."""
+
+    links: tuple[tuple[str, str], ...]
+    changes: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]  # time, up, down
+    span: Span
+
+
 Counted = Join | Leave | Crash | Kill | Disconnect | Reconnect | Pause | Resume | Restart
-Action = Counted | Churn | Flap | Set | Ramp | Partition | Heal | Background | Quit
+Action = Counted | Churn | Flap | Set | Ramp | Partition | Heal | Background | Quit | Move
 
 
 @dataclass(frozen=True, slots=True)
@@ -613,6 +623,38 @@ class When:
     body: tuple[Dynamic, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class MobileNodes:
+    """One of `nodes=`: SERVICE:PREFIX, whose instances are at the nodes with such names."""
+
+    service: Name
+    prefix: str  # '' = all
+
+
+@dataclass(frozen=True, slots=True)
+class Mobility:
+    """`mobility FILE …`: nodes that move, and the links between them. None = not stated; of rates
+    and losses one of value and file at most is."""
+
+    source: str
+    span: Span
+    place: Span  # of the file's name
+    format: str | None = None
+    unit: str | None = None
+    nodes: tuple[MobileNodes, ...] = ()
+    range_mm: int | None = None
+    body_mm: int | None = None
+    every_ns: int | None = None
+    latency_ns: int | None = None  # None: what light takes
+    latency_step_ns: int | None = None
+    rate_bps: int | None = None
+    rate_file: str | None = None
+    loss_ppb: int | None = None
+    loss_file: str | None = None
+    transceivers: int | None = None
+    allocate: str | None = None
+
+
 Setting = Bootstrapper | Seed | Routing | Network | Hops | StartWhenReady | QuitWhen
 Statement = (
     Setting
@@ -620,6 +662,7 @@ Statement = (
     | Bridges
     | Bottleneck
     | LinkStatement
+    | Mobility
     | Dynamic
     | Expect
     | Figure

@@ -10,6 +10,7 @@ from __future__ import annotations
 MAX_TIME_NS = 2**63 - 1
 MAX_LATENCY_NS = 86_400 * 10**9  # of one link
 MAX_RATE_BPS = 10**13
+MAX_DISTANCE_MM = 10**15  # between nodes that move: a thousand million km
 MAX_QUEUE_BYTES = 2**30
 MAX_QUEUE_PACKETS = 715_827  # of 1,500 bytes, within that
 MAX_FLOWS = 10_000  # that a table, or a background, tells apart

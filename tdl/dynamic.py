@@ -16,7 +16,8 @@ from tdl.builder import (
 from tdl.class_actions import Option
 from tdl.lexer import Token
 from tdl.member_actions import Clause, MemberActions
-from tdl.path_actions import AUTO, PathActions
+from tdl.mobility_actions import MobilityActions
+from tdl.path_actions import AUTO
 from tdl.reaction_actions import ReactionActions
 from tdl.static import NO_TRACE
 from tdl.suggest import did_you_mean
@@ -51,7 +52,7 @@ _IN_INTERVALS = (
 )
 
 
-class Actions(MemberActions, ReactionActions, PathActions):
+class Actions(MemberActions, ReactionActions, MobilityActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from tdl import aqm, ast, quantities, some_packets
+from tdl.mobility_actions import reads_as_file
 from tdl.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.static import IMAGE, NO_TRACE
 from tdl.words import CHANGEABLE, LINK_WORDS, STATISTICS
@@ -111,6 +112,8 @@ def _statement(node: ast.Statement) -> list[str]:
             return _bottleneck(node)
         case ast.LinkStatement():
             return _link(node)
+        case ast.Mobility():
+            return _mobility(node)
         case ast.Dynamic():
             return [*_times(node), *_clause(node)]
         case ast.Expect() | ast.Figure():
@@ -235,6 +238,29 @@ def _bottleneck(node: ast.Bottleneck) -> list[str]:
     if node.queue_bytes is not None:
         words.append("queue=" + quantities.size(node.queue_bytes))
     return words
+
+
+def _mobility(node: ast.Mobility) -> list[str]:
+    words = ["mobility", _bare(node.source)]
+    words += [f"{word}={said}" for word, said in (("format", node.format), ("unit", node.unit))
+              if said is not None]  # fmt: skip
+    if node.nodes:
+        words.append(_List("nodes=", (_item(one.service.text, one.prefix) for one in node.nodes)))
+    amounts = (
+        ("range", node.range_mm, quantities.distance),
+        ("body", node.body_mm, quantities.distance),
+        ("every", node.every_ns, quantities.time),
+        ("latency", node.latency_ns, quantities.latency),
+        ("latency-step", node.latency_step_ns, quantities.latency),
+        ("rate", node.rate_bps, quantities.rate),
+        ("loss", node.loss_ppb, quantities.share),
+        ("transceivers", node.transceivers, str),
+    )
+    words += [f"{word}={text(value)}" for word, value, text in amounts if value is not None]
+    for word, file in (("rate", node.rate_file), ("loss", node.loss_file)):
+        if file is not None:
+            words.append(f"{word}={_bare(file) if reads_as_file(file) else quoted(file)}")
+    return words if node.allocate is None else [*words, f"allocate={node.allocate}"]
 
 
 def _necks(node: ast.LinkStatement) -> list[str]:
@@ -405,6 +431,8 @@ def _action(action: ast.Action) -> list[str]:
             between = "->" if action.one_way else ";"
             only = [] if action.only is None else [f"only={some_packets.written(action.only)}"]
             return ["partition", *between.join(groups).split(" "), *only]
+        case ast.Move():
+            return []
         case ast.Heal():
             return ["heal"]
         case ast.Background():

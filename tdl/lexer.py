@@ -38,6 +38,7 @@ from tdl.words import (
     LINK_PROPERTIES,
     LIST_PROPERTIES,
     MAX_NAME,
+    MOBILITY_TEXTS,
     OTHER_PROPERTIES,
     RESERVED,
     SERVICE_PROPERTIES,
@@ -178,7 +179,7 @@ class _Scanner:
             kind = known
         elif not tokens and word in STATEMENTS and not is_name(word, self.text, end):
             kind = STATEMENTS[word]
-            if kind in ("BOOTSTRAPPER", "INCLUDE"):
+            if kind in ("BOOTSTRAPPER", "INCLUDE", "MOBILITY"):
                 self.mode = TEXT
             elif kind in ("EXPECT", "WHEN"):
                 self.mode = self.expecting
@@ -208,6 +209,8 @@ class _Scanner:
             self.mode = self.expecting
         elif name in LIST_PROPERTIES:
             self.mode = LIST
+        elif first == "MOBILITY" and name in MOBILITY_TEXTS:
+            self.mode = TEXT
         else:
             self.mode = ENV if name == "env" else TEXT if name in TEXT_PROPERTIES else self.plain
 

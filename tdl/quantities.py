@@ -55,6 +55,11 @@ def rate(bps: int) -> str:
     return _scaled(bps, _RATES) if bps else "0"
 
 
+def distance(mm: int) -> str:
+    """`12.5km`, `300m`."""
+    return decimal(mm, 10**6) + "km" if mm >= 10**6 else decimal(mm, 10**3) + "m"
+
+
 def share(ppb: int) -> str:
     """`12.5%`."""
     return decimal(ppb, 10_000_000) + "%"

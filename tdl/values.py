@@ -13,6 +13,7 @@ from functools import lru_cache
 from tdl.bounds import (
     MAX_BURST_MILLI,
     MAX_COUNT,
+    MAX_DISTANCE_MM,
     MAX_LATENCY_NS,
     MAX_QUEUE_BYTES,
     MAX_QUEUE_PACKETS,
@@ -281,6 +282,17 @@ def _size_unit_problem(digits: str, unit: str) -> ValueProblem:
     better = nearest(unit, [known for known in _SIZE_UNITS if known])
     hint = f"did you mean {digits}{better}?" if better else "sizes look like 30000, 64KB or 1MiB"
     return ValueProblem("TS0022", f"unknown unit of size '{unit}'", hint)
+
+
+@lru_cache(maxsize=4096)
+def distance(text: str) -> int:
+    """A distance in mm, with m or km."""
+    digits, unit = _split(text)
+    scale = {"m": 10**3, "km": 10**6}.get(unit)
+    if scale is None:
+        what = f"unknown unit of length '{unit}'" if unit else f"{text} has no unit of length"
+        raise ValueProblem("TS0022", what, f"write {digits}m or {digits}km")
+    return _limit(_exact(digits, scale, text, "mm"), MAX_DISTANCE_MM, text, "1000000000km")
 
 
 @lru_cache(maxsize=4096)

@@ -21,6 +21,7 @@ STATEMENTS = {
     "link": "LINK",
     "path": "PATH",
     "bottleneck": "BOTTLENECK",
+    "mobility": "MOBILITY",
     "at": "AT",
     "from": "FROM",
     "let": "LET",
@@ -33,7 +34,8 @@ STATEMENTS = {
     "when": "WHEN",
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
-MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix")
+MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix",
+               "mobility")  # fmt: skip
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -101,7 +103,7 @@ TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "r
                    "trace", "trace-up", "trace-down", "dist")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
 LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm",
-                   "only", "after", "alias")  # fmt: skip
+                   "only", "after", "alias", "nodes")  # fmt: skip
 
 # Other spellings of a property, mostly of the public dialect, by statement.
 SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
@@ -235,6 +237,24 @@ SERVICE_PROPERTIES = (
     "network",
 )
 BRIDGE_PROPERTIES = ("tags",)
+MOBILITY_PROPERTIES = (
+    "format",
+    "unit",
+    "nodes",
+    "range",
+    "body",
+    "every",
+    "latency",
+    "latency-step",
+    "rate",
+    "loss",
+    "transceivers",
+    "allocate",
+)
+MOBILITY_TEXTS = ("rate", "loss")  # of it, a value or a file
+MOTION_FORMATS = ("visibility", "setdest", "bonnmotion", "csv", "gpx")
+LENGTHS = ("m", "km")
+ALLOCATIONS = ("nearest",)
 
 
 class LinkWord(NamedTuple):

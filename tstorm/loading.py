@@ -74,6 +74,7 @@ class _Remembered:
         self.trace = sources.trace
         self.delays = sources.delays
         self.translated = sources.translated
+        self.mobility = sources.mobility
         self.texts: dict[str, bytes] = {}
         self._hidden: set[str] = set()
 

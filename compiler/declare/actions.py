@@ -47,6 +47,7 @@ RULES: dict[type, ActionRule] = {
     ast.Set: ActionRule(("link", "bottleneck"), ("set",)),
     ast.Ramp: ActionRule(("link",), ("set",)),
     ast.Background: ActionRule(("link",), ("background",)),
+    ast.Move: ActionRule((), ("link_down", "link_up")),
     ast.Quit: ActionRule((), ("quit",)),
 }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from compiler import path_queues, queues
 from compiler.declare.declared import Declared
@@ -25,6 +25,7 @@ from compiler.plan.types import (
     Node,
     PlanFile,
     PlannedDelays,
+    PlannedMobility,
     PlannedTrace,
     Service,
     Topology,
@@ -48,8 +49,28 @@ FIELDS = {
 }
 LAST_IPV4 = 0xFFFE  # of 10.77.0.0/16: above it is broadcast
 NO_FILES: Mapping[str, tuple[PlanFile, ...]] = {}
-Recorded = tuple[tuple[PlannedTrace, ...], tuple[PlannedDelays, ...]]
-NOTHING_RECORDED: Recorded = ((), ())
+
+
+class MovingBridges(Protocol):
+    """Nodes that move, by their names (compiler/declare/mobile_links.py)."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+class Recorded(NamedTuple):
+    """What files say that statements name."""
+
+    traces: tuple[PlannedTrace, ...] = ()
+    delays: tuple[PlannedDelays, ...] = ()
+    moving: MovingBridges | None = None
+
+
+NOTHING_RECORDED = Recorded()
 _AMOUNTS = [(word, row.field) for word, row in LINK_WORDS.items() if row.field]
 
 
@@ -116,8 +137,9 @@ def expand(
         hops_at=declared.hops.span.place if declared.hops else ("", 0),
         start_when_ready=declared.start is not None,
         quit_when=ending(declared),
-        traces=recorded[0],
-        delays=recorded[1],
+        traces=recorded.traces,
+        delays=recorded.delays,
+        mobility=_mobility(recorded.moving, node_of),
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
     planned = with_interfaces(topology)
@@ -199,6 +221,15 @@ def _links(
             for src, dst, state in ((a, b, there), (b, a, back)):
                 name = direction_name(src, dst, called)
                 yield Link(name, node_of[src], node_of[dst], link_seed(seed, name), tags, state)
+
+
+def _mobility(
+    moving: MovingBridges | None, node_of: Mapping[str, int]
+) -> tuple[PlannedMobility, ...]:
+    if moving is None:
+        return ()
+    nodes = tuple(node_of.get(name, 0) for name in moving.names)  # 0: it is reported
+    return (PlannedMobility(moving.source, moving.digest, nodes),)
 
 
 def _states(link: ast.LinkStatement) -> tuple[LinkState, LinkState]:

@@ -21,6 +21,7 @@ from compiler.phrases import link_name, moment, number
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta
 from compiler.plan.types import Epoch
+from tdl import ast
 from tdl.diagnostics import Sink
 
 WORK = 4_000_000  # steps along ways, about a second
@@ -168,7 +169,13 @@ class Bypassed:
     def _worth_telling(self) -> list[tuple[int, int]]:
         empty = self.empty().keys()
         found = sorted(self.unused.items())
-        return [one for one in found if empty.isdisjoint(self._ends(one[1]))]
+        dynamics, links = self._model.declared.dynamics, self._model.declared.links
+        moving = {one.span for one in dynamics if isinstance(one.action, ast.Move)}
+        return [
+            (link, direction)
+            for link, direction in found
+            if empty.isdisjoint(self._ends(direction)) and links[link].span not in moving
+        ]
 
     def _ends(self, direction: int) -> tuple[int, int]:
         link = self._topology.links[direction]

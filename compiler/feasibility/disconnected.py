@@ -4,8 +4,8 @@ Input: a model without errors and its timeline. Who and since when comes from di
 here is why: of all ways between two of them, the one with the fewest links and bridges that are
 down, and the statements that took those down (Dijkstra).
 
-A link that nothing but a flap, or an interval in which it has left, has down when the experiment
-quits counts as up: it would come back.
+A link that nothing but a flap, nodes that move, or an interval in which it has left, has down when
+the experiment quits counts as up: it would come back.
 What comes only with the quit itself lasts no time and is nobody's loss.
 """
 
@@ -84,7 +84,7 @@ def _ends(statement: ast.Dynamic) -> bool:
     action = statement.action
     if isinstance(action, ast.Leave):
         return statement.end_ns is not None and not action.sometime
-    return isinstance(action, ast.Flap)
+    return isinstance(action, ast.Flap | ast.Move)
 
 
 class _Report:

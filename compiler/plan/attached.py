@@ -3,8 +3,9 @@
 `files.tar` is a ustar archive (POSIX.1-2017, pax) whose bytes depend on its members alone: by name,
 each with mode 0644 and neither owner nor time. Its members are `files/SHA256`, each content once,
 `include/PATH`, the text that a statement of this path included, `traces/SHA256`, what links follow
-(compiler/plan/traces.py), and `delays/SHA256`, what jitters are drawn from
-(compiler/plan/delay_tables.py). Format in docs/plan.md.
+(compiler/plan/traces.py), `delays/SHA256`, what jitters are drawn from
+(compiler/plan/delay_tables.py), and `motions/SHA256`, where nodes are
+(compiler/plan/motion.py). Format in docs/plan.md.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import io
 import tarfile
 from collections.abc import Iterable, Mapping
 
-from compiler.plan import delay_tables
+from compiler.plan import delay_tables, motion
 from compiler.plan.format import ATTACHED, MAX_ATTACHED_BYTES, PlanError
 from compiler.plan.types import Topology
 
 _FILES, _INCLUDE, _TRACES, _DELAYS = "files/", "include/", "traces/", "delays/"
+_MOTIONS = "motions/"
 _HINT = "it was damaged, or written by another program: compile the source again"
 
 
@@ -40,12 +42,14 @@ def encode(
     includes: Mapping[str, bytes],
     traces: Iterable[bytes] = (),
     delays: Iterable[bytes] = (),
+    motions: Iterable[bytes] = (),
 ) -> bytes:
-    """files.tar of contents, traces and delays (each is kept once) and of included texts by path.
-    PlanError."""
+    """files.tar of contents, traces, delays and motions (each is kept once) and of included texts
+    by path. PlanError."""
     members = {_FILES + hashlib.sha256(data).hexdigest(): data for data in contents}
     members |= {_TRACES + hashlib.sha256(data).hexdigest(): data for data in traces}
     members |= {_DELAYS + hashlib.sha256(data).hexdigest(): data for data in delays}
+    members |= {_MOTIONS + hashlib.sha256(data).hexdigest(): data for data in motions}
     members |= {_INCLUDE + path: data for path, data in includes.items()}
     _check_size(sum(map(len, members.values())))
     try:
@@ -69,10 +73,12 @@ class Attached:
         self.includes: dict[str, bytes] = {}  # by path
         self.traces: dict[str, bytes] = {}  # by digest
         self.delays: dict[str, bytes] = {}  # by digest
+        self.motions: dict[str, bytes] = {}  # by digest
         kinds = {
             _INCLUDE: self.includes,
             _TRACES: self.traces,
             _DELAYS: self.delays,
+            _MOTIONS: self.motions,
             _FILES: self.contents,
         }
         for name, content in members.items():
@@ -80,7 +86,7 @@ class Attached:
             kinds[kind][name.removeprefix(kind)] = content
         try:
             again = (self.contents.values(), self.includes, self.traces.values())
-            same = encode(*again, self.delays.values()) == data
+            same = encode(*again, self.delays.values(), self.motions.values()) == data
         except PlanError:
             same = False
         if not same:
@@ -91,14 +97,19 @@ class Attached:
         files = {file.digest for service in topology.services for file in service.files}
         traces = {trace.digest for trace in topology.traces}
         delays = {one.digest for one in topology.delays}
+        motions = {one.digest for one in topology.mobility}
         for wanted, found, owner in (
             (files, self.contents, "service"),
             (traces, self.traces, "link"),
             (delays, self.delays, "link"),
+            (motions, self.motions, "node"),
         ):
             for digest in sorted(wanted ^ found.keys()):
                 what = "is missing" if digest in wanted else f"belongs to no {owner}"
                 raise PlanError(ATTACHED, f"the content {digest:.12} {what}", _HINT)
+        for one in topology.mobility:
+            if len(motion.decode(self.motions[one.digest]).places) != len(one.nodes):
+                raise PlanError(ATTACHED, "other nodes move than the topology has", _HINT)
         names = {delay_tables.decode(content).name for content in self.delays.values()}
         for link in topology.links if names else ():
             measured = delay_tables.measured(link.state.distribution)

@@ -71,6 +71,11 @@ def topology(found: types.Topology) -> int:
         or len(found.delays) > MAX_DELAYS
     ):
         place.fail(f"delays have names, each once, and are at most {MAX_DELAYS}")
+    moving = [node for one in found.mobility for node in one.nodes]
+    if len(found.mobility) > 1 or len(set(moving)) < len(moving):
+        place.fail("nodes move once")
+    if any(found.nodes[node].service >= 0 for node in moving):
+        place.fail("bridges move, and no instances")
     if any(a >= b for a, b in pairwise((-1, *found.quit_when, len(found.services)))):
         place.fail("quit_when must hold services, each once, ascending")
     return instances

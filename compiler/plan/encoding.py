@@ -26,8 +26,8 @@ from compiler.plan.properties import (
 )
 from compiler.plan.services import service_from_json, service_to_json
 
-TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "network", "nodes",
-                   "quit_when", "reactions", "routing", "services", "start_when_ready",
+TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "mobility", "network",
+                   "nodes", "quit_when", "reactions", "routing", "services", "start_when_ready",
                    "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = LinkState._field_defaults
@@ -54,6 +54,11 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
         **({"traces": list(map(_trace_to_json, topology.traces))} if topology.traces else {}),
         **({"delays": list(map(_delays_to_json, topology.delays))} if topology.delays else {}),
         **(
+            {"mobility": list(map(_mobility_to_json, topology.mobility))}
+            if topology.mobility
+            else {}
+        ),
+        **(
             {"reactions": planned_reactions.to_json(topology.reactions)}
             if topology.reactions
             else {}
@@ -73,6 +78,10 @@ def _trace_to_json(trace: types.PlannedTrace) -> dict[str, object]:
 
 def _delays_to_json(delays: types.PlannedDelays) -> dict[str, object]:
     return {"name": delays.name, "sha256": delays.digest}
+
+
+def _mobility_to_json(found: types.PlannedMobility) -> dict[str, object]:
+    return {"name": found.name, "nodes": list(found.nodes), "sha256": found.digest}
 
 
 def _node_to_json(node: types.Node) -> dict[str, object]:
@@ -98,9 +107,22 @@ def _link_to_json(link: types.Link) -> dict[str, object]:
 
 
 def topology_from_json(value: Any, place: Place) -> types.Topology:
-    boot, delays, hops, at, links, network, nodes, ends, whens, routing, services, waits, traces = (
-        place.fields(with_files(value, place), *TOPOLOGY_FIELDS)
-    )
+    (
+        boot,
+        delays,
+        hops,
+        at,
+        links,
+        moves,
+        network,
+        nodes,
+        ends,
+        whens,
+        routing,
+        services,
+        waits,
+        traces,
+    ) = place.fields(with_files(value, place), *TOPOLOGY_FIELDS)
     most = len(place.items(services)) - 1
     return types.Topology(
         services=tuple(service_from_json(item, place, i) for i, item in enumerate(services)),
@@ -117,6 +139,7 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
             _trace_from_json(item, place, i) for i, item in enumerate(place.items(traces), 1)
         ),
         delays=tuple(_delays_from_json(item, place) for item in place.items(delays)),
+        mobility=tuple(_mobility_from_json(item, place, len(nodes)) for item in place.items(moves)),
         reactions=planned_reactions.from_json(whens, place),
     )
 
@@ -125,16 +148,26 @@ def with_files(value: Any, place: Place) -> Any:
     """What topology.json has, where they stand only if there are some."""
     if type(value) is not dict:
         return value
-    for name in ("traces", "delays", "reactions"):
+    for name in ("traces", "delays", "mobility", "reactions"):
         if value.get(name) == []:
             place.fail(f"{name} are left out where there are none")
-    return {"traces": [], "delays": [], "reactions": [], **value}
+    return {"traces": [], "delays": [], "mobility": [], "reactions": [], **value}
 
 
 def _delays_from_json(value: Any, outer: Place) -> types.PlannedDelays:
     place = Place(outer.file, outer.line, "delays")
     name, digest = place.fields(value, "name", "sha256")
     return types.PlannedDelays(place.text(name, "name"), place.text(digest, "sha256"))
+
+
+def _mobility_from_json(value: Any, outer: Place, count: int) -> types.PlannedMobility:
+    place = Place(outer.file, outer.line, "mobility")
+    name, nodes, digest = place.fields(value, "name", "nodes", "sha256")
+    return types.PlannedMobility(
+        place.text(name, "name"),
+        place.text(digest, "sha256"),
+        tuple(place.integer(node, "nodes", 0, count - 1) for node in place.items(nodes)),
+    )
 
 
 def _trace_from_json(value: Any, outer: Place, number: int) -> types.PlannedTrace:

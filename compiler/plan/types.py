@@ -190,6 +190,15 @@ class PlannedReaction:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedMobility:
+    """Where nodes are over time (compiler/plan/motion.py)."""
+
+    name: str  # of the file, as the source has it
+    digest: str  # SHA-256 of its content, which is in files.tar
+    nodes: tuple[int, ...]  # which nodes those of the content are
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     services: tuple[Service, ...]
     nodes: tuple[Node, ...]
@@ -204,6 +213,7 @@ class Topology:
     traces: tuple[PlannedTrace, ...] = ()
     delays: tuple[PlannedDelays, ...] = ()  # each file once, by name
     reactions: tuple[PlannedReaction, ...] = ()  # in the order of the source
+    mobility: tuple[PlannedMobility, ...] = ()  # one at most
 
 
 @dataclass(frozen=True, slots=True)

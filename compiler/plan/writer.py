@@ -37,6 +37,7 @@ class PlanContents:
     attached: Collection[bytes] = ()  # what the files of services hold
     traces: Collection[bytes] = ()  # what links follow
     delays: Collection[bytes] = ()  # what jitters are drawn from
+    motions: Collection[bytes] = ()  # where nodes are
     includes: Mapping[str, bytes] = field(default_factory=dict)  # included texts, by path
     expectations: Sequence[PlannedExpectation] = ()
     figures: Sequence[PlannedFigure] = ()
@@ -76,7 +77,9 @@ def _check(contents: PlanContents) -> None:
 
 
 def _attached(contents: PlanContents) -> bytes:
-    data = attached.encode(contents.attached, contents.includes, contents.traces, contents.delays)
+    data = attached.encode(
+        contents.attached, contents.includes, contents.traces, contents.delays, contents.motions
+    )
     attached.Attached(data).check(contents.topology)
     return data
 

@@ -14,6 +14,7 @@ from compiler.plan.packet_class import parse
 from compiler.plan.properties import NUMBERS, LinkState, has_rare
 from compiler.plan.reader import Plan
 from compiler.plan.types import Node, owner_of
+from runtime.page.page_positions import positions
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
 # Of the state of a link, in this order; rare ones at the end are left out where all are nothing.
@@ -39,6 +40,9 @@ def record(plan: Plan, end_ns: int | None, notes: list[str]) -> dict[str, Any]:
         "epochs": [],
         "traces": [trace.name for trace in topology.traces],
     }
+    moving = positions(plan, place_of)
+    if moving is not None:
+        found["positions"] = moving
     if len(drawn) > MOST_NODES or len(topology.links) > MOST_LINKS:
         notes.append(
             f"the network is not drawn: it has {len(drawn)} nodes and"

@@ -14,6 +14,7 @@ from tdl.codes.code import Code
 from tdl.codes.compose_codes import COMPOSE_CODES
 from tdl.codes.delay_codes import DELAY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
+from tdl.codes.mobility_codes import MOBILITY_CODES
 from tdl.codes.reaction_codes import REACTIONS
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
@@ -31,6 +32,7 @@ ALL = (
     *WARNINGS,
     *COMMANDS,
     *TRACE_CODES,
+    *MOBILITY_CODES,
     *DELAY_CODES,
     *COMPOSE_CODES,
 )

@@ -34,6 +34,7 @@ class Included:
     trace = NOWHERE.trace
     delays = NOWHERE.delays
     translated = NOWHERE.translated
+    mobility = NOWHERE.mobility
 
     def text(self, path: str) -> bytes:
         assert path == "crash.tdl"

@@ -37,6 +37,14 @@ WITHOUT_EXAMPLES = {
         "TS0238",
         "TS0135",
         "TS0309",
+        "TS0191",
+        "TS0192",
+        "TS0193",
+        "TS0195",
+        "TS0196",
+        "TS0980",
+        "TS0981",
+        "TS0982",
         "TS0152",
         "TS0153",
         "TS0156",
@@ -44,8 +52,8 @@ WITHOUT_EXAMPLES = {
         "TS0940",
     ),
     # Of Compose files: tests/formats.
-    *(f"TS050{number}" for number in range(8)),
-    *("TS0970", "TS0971", "TS0972"),
+    *(f"TS050{number}" for number in range(9)),
+    *("TS0970", "TS0971", "TS0972", "TS0973"),
 }
 # As the explanation says: `--budget 1Gb`, `--underlay 500us`, and what is rendered.
 MACHINES = Machines(budget_bps=1_000_000_000, underlay_ns=500_000, kubernetes=True)

@@ -18,6 +18,7 @@ from tdl.words import (
     DISTRIBUTIONS,
     EXPECTATIONS,
     INTERFACES,
+    MOTION_FORMATS,
     NETWORKS,
     OPERATORS,
     PATH_WORDS,
@@ -587,6 +588,42 @@ def whens(draw: st.DrawFn) -> ast.When:
     )
 
 
+_lengths = st.none() | st.integers(1, bounds.MAX_DISTANCE_MM)
+_file_names = images.filter(lambda text: text.strip("./"))
+_mobile = st.lists(
+    st.builds(ast.MobileNodes, names, images | st.just("")), max_size=3,
+    unique_by=lambda one: one.service.text,
+).map(tuple)  # fmt: skip
+
+
+@st.composite
+def mobilities(draw: st.DrawFn) -> ast.Mobility:
+    latency = draw(st.none() | st.integers(0, bounds.MAX_LATENCY_NS))
+    form = draw(st.none() | st.sampled_from(MOTION_FORMATS))
+    radios = draw(st.none() | st.integers(1, 512))
+    rate = draw(st.none() | rates | _file_names)
+    loss = draw(st.none() | shares | _file_names)
+    return ast.Mobility(
+        draw(_file_names),
+        NOWHERE,
+        NOWHERE,
+        form,
+        None if form == "gpx" else draw(st.none() | st.sampled_from(["m", "km"])),
+        draw(_mobile),
+        draw(_lengths),
+        draw(_lengths),
+        draw(st.none() | st.integers(1, bounds.MAX_TIME_NS)),
+        latency,
+        draw(st.none() | st.integers(1, bounds.MAX_LATENCY_NS)) if latency is None else None,
+        rate if isinstance(rate, int) else None,
+        rate if isinstance(rate, str) else None,
+        loss if isinstance(loss, int) else None,
+        loss if isinstance(loss, str) else None,
+        radios,
+        None if radios is None else "nearest",
+    )
+
+
 statements = (
     settings
     | services
@@ -594,6 +631,7 @@ statements = (
     | links()
     | paths()
     | bottlenecks
+    | mobilities()
     | events()
     | backgrounds
     | expects

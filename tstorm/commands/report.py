@@ -13,7 +13,7 @@ from tstorm.options.shared import run_argument
 if TYPE_CHECKING:
     from tstorm.reporting.run_facts import RunFacts
 
-_TABLES = ("paths", "pairs", "links", "probes", "figures", "events")
+_TABLES = ("paths", "pairs", "links", "probes", "figures", "events", "contacts")
 
 
 @click.command()
@@ -53,9 +53,9 @@ def command(
     RUN is a run's directory, or the name of one that goes on; of that the report has what was
     recorded so far. html is the page of the run directory, md a short page of Markdown, json one
     document for programs, junit a file for the test reports of GitHub, GitLab and Jenkins, csv the
-    series as tables: paths (planned beside measured), pairs, links, probes and events; openmetrics
-    has the series with their times for Prometheus and what reads the same.
-    docs/reports.md describes them. What is written is whole or not there.
+    series as tables: paths (planned beside measured), pairs, links, probes, events and contacts
+    (when nodes that move were linked); openmetrics has the series with their times for Prometheus
+    and what reads the same. docs/reports.md describes them. What is written is whole or not there.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def command(
       tstorm report runs/first -o first.html
       tstorm report runs/first --format json | jq .verdict.state
       tstorm report runs/first -o junit.xml --require valid
-      tstorm report runs/first --format csv -o series     # a folder with five tables
+      tstorm report runs/first --format csv -o series     # a folder with seven tables
       tstorm report runs/first --table probes -o - | head
       tstorm report runs/first -o first.om                # promtool tsdb create-blocks-from ...
     """

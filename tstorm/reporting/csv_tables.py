@@ -104,6 +104,29 @@ def _counters(
             raise RunError(f"{SAMPLES} has a row that is not as wide as its columns", REMEDY)
 
 
+def _contacts(facts: RunFacts) -> Iterator[Row]:
+    """When nodes that move were linked, by the plan. No end: they still were at the end."""
+    topology = facts.plan.topology
+    moving = {node for one in topology.mobility for node in one.nodes}
+    links = [
+        n for n, link in enumerate(topology.links) if not n % 2 and {link.src, link.dst} <= moving
+    ]
+    wanted, since = set(links), dict[int, int]()
+    found: list[tuple[int, int, int | None]] = []
+    for epoch in facts.plan.epochs:
+        for number, state in epoch.links:
+            if number in wanted and bool(state.up) != (number in since):
+                if state.up:
+                    since[number] = epoch.at_ns
+                else:
+                    found.append((since.pop(number), number, epoch.at_ns))
+    found += [(at_ns, number, None) for number, at_ns in since.items()]
+    for from_ns, number, to_ns in sorted(found, key=lambda one: one[:2]):
+        link = topology.links[number]
+        ends = (topology.nodes[node].name for node in (link.src, link.dst))
+        yield (*ends, from_ns, to_ns)
+
+
 TABLES: Mapping[str, CsvTable] = {
     "paths": CsvTable(
         (
@@ -118,6 +141,7 @@ TABLES: Mapping[str, CsvTable] = {
     "probes": CsvTable(("sent_ns", "from", "to", "measure", "delay_ns", "lost"), _probes),
     "figures": CsvTable(_FIGURE, _figures),
     "events": CsvTable((*_EVENT, "args"), _events),
+    "contacts": CsvTable(("a", "b", "from_ns", "to_ns"), _contacts),
 }
 
 

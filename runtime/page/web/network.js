@@ -4,6 +4,7 @@ import { Canvas, colours, el, section } from "./dom.js";
 import { lives } from "./lives.js";
 import { NetworkAt, after } from "./model.js";
 import { layOut } from "./layout.js";
+import { placesInMotion, turnable } from "./positions.js";
 import { bytes, moment, percent, rate, span } from "./format.js";
 import { csvButton } from "./csv.js";
 
@@ -43,7 +44,9 @@ export function mountNetwork(root, model, view, pick) {
     if (!drawn) return;
     state.at = new NetworkAt(network);
     const same = JSON.stringify([network.nodes, network.ends]);
-    if (same !== state.same) state.places = layOut(network, () => canvas.ask());
+    if (same !== state.same) {
+      state.places = placesInMotion(network) ?? layOut(network, () => canvas.ask());
+    }
     state.same = same;
     state.beside = besideOthers(network.ends);
     canvas.ask();
@@ -61,6 +64,7 @@ export function mountNetwork(root, model, view, pick) {
     showTip(tip, event, box, model, view, state);
     canvas.ask();
   });
+  turnable(canvas, state);
   canvas.node.addEventListener("pointerleave", () => {
     state.hover = null;
     tip.hidden = true;
@@ -90,11 +94,14 @@ function legend() {
 function drawNetwork(context, width, height, model, view, state) {
   if (!state.places) return;
   state.at.go(view.cursor);
-  const { nodes } = state.places;
-  state.fit = fitting(nodes, width, height);
+  state.places.go?.(view.cursor);
+  const { nodes, moves } = state.places;
+  state.fit = fitting(state.places.frame ?? nodes, width, height);
   const place = (index) => state.fit(nodes[index]);
   const many = nodes.length > 300;
   model.network.ends.forEach(([src, dst], link) => {
+    // Of nodes that move only those links are drawn that are there.
+    if (moves?.has(src) && moves.has(dst) && !state.at.links[link]?.up) return;
     drawHalf(context, ...aside(place(src), place(dst), state.beside.get(link)), linkNow(model, view, state, link), {
       thin: many, lit: state.hover?.link === link,
     });

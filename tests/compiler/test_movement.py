@@ -1,0 +1,300 @@
+"""`mobility`: links, events and traces of a plan beside what its file says, counted anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.mobility import allocation, sight
+from compiler.mobility.link_rows import latency_ns
+from compiler.pipeline import Compilation, compile_source
+from compiler.plan import followed
+from compiler.plan.motion import Motion, Point
+from compiler.plan.reader import Plan
+from compiler.sources import RecordedFiles, SourceFolder
+from tdl.diagnostics import TdlError
+from tests.mobility_model import Radios, square_apart
+
+LIGHT = 299_792_458
+SECOND = 10**9
+
+
+def compiled(folder: Path, text: str, **files: str) -> Compilation:
+    for name, content in files.items():
+        (folder / name.replace("_", ".")).write_text(content)
+    return compile_source(text, sources=SourceFolder(folder))
+
+
+def codes(folder: Path, text: str, **files: str) -> list[str]:
+    try:
+        return [one.code for one in compiled(folder, text, **files).diagnostics]
+    except TdlError as error:
+        return [one.code for one in error.diagnostics if one.severity.value == "error"]
+
+
+# --- who is linked ------------------------------------------------------------------------------
+
+_axis = st.integers(-30, 30)
+_tracks = st.integers(2, 7).flatmap(
+    lambda nodes: st.integers(1, 6).flatmap(
+        lambda steps: st.lists(
+            st.lists(st.tuples(_axis, _axis, _axis), min_size=steps, max_size=steps),
+            min_size=nodes,
+            max_size=nodes,
+        )
+    )
+)
+
+
+def _nearest_to_origin(one: Point, two: Point) -> Fraction:
+    """The square of the distance from the origin to the segment, in fractions."""
+    way = [b - a for a, b in zip(one, two, strict=True)]
+    length = sum(d * d for d in way)
+    share = (
+        Fraction(0)
+        if not length
+        else Fraction(-sum(a * d for a, d in zip(one, way, strict=True)), length)
+    )
+    share = max(Fraction(0), min(Fraction(1), share))
+    return sum(((a + share * d) ** 2 for a, d in zip(one, way, strict=True)), Fraction(0))
+
+
+@given(_tracks, st.none() | st.integers(0, 60), st.none() | st.integers(0, 25), st.integers(1, 4))
+def test_links_are_those_of_the_algorithm(
+    tracks: list[list[Point]], reach: int | None, body: int | None, count: int
+) -> None:
+    steps = len(tracks[0])
+    motion = Motion(range(steps), tracks, None, steps, False)
+    seen = list(sight.seen(motion, reach, body))
+    found = allocation.nearest(seen, len(tracks), count)
+    radios = Radios(len(tracks), count)
+    for step, links in enumerate(found):
+        at = [track[step] for track in tracks]
+        visible = {
+            (a, b)
+            for a, b in combinations(range(len(at)), 2)
+            if (reach is None or square_apart(at[a], at[b]) <= reach**2)
+            and (body is None or _nearest_to_origin(at[a], at[b]) >= body**2)
+        }
+        assert {(pair.a, pair.b) for pair in seen[step]} == visible
+        assert set(links) == radios.step(visible, at)
+        assert links == {(a, b): square_apart(at[a], at[b]) for a, b in links}
+        used = Counter(node for pair in links for node in pair)
+        assert max(used.values(), default=0) <= count
+
+
+def test_the_example_of_the_paper() -> None:
+    one, two = (
+        (-15_777_768_500, -4_847_702_200, -21_031_090_290),
+        (
+            6_908_704_700,
+            25_485_215_000,
+            -1_440_555_000,
+        ),
+    )
+    square = square_apart(one, two)
+    assert latency_ns(square) == 142_246_648
+    motion = Motion([0], [[one], [two]], None, 1, False)
+    assert list(sight.seen(motion, None, 6_371_000_000)) == [[sight.Pair(square, 0, 1)]]
+    assert list(sight.seen(motion, None, 15_887_000_000)) == [[]]
+    assert list(sight.seen(motion, 42_644_000_000, None)) == [[]]
+
+
+# --- the plan -----------------------------------------------------------------------------------
+
+# Three in a row: the last one goes away and comes back.
+ROW = "time,node,x,y\n" + "".join(
+    f"{t},a,0,0\n{t},b,3000000,0\n{t},c,{3_000_000 + 1_000_000 * (1 + min(t, 8 - t))},0\n"
+    for t in range(9)
+)
+EXPERIMENT = """service host exec="tprobe serve"
+mobility row.csv nodes=host range=3000km rate=10Mb
+at 20s quit
+"""
+
+
+def _up(plan: Plan, at_ns: int) -> set[str]:
+    down: set[str] = set()
+    for event in plan.events:
+        if event.at_ns <= at_ns:
+            if event.kind == "link_down":
+                down.add(event.target)
+            elif event.kind == "link_up":
+                down.discard(event.target)
+    return {link.name for link in plan.topology.links} - down
+
+
+def test_nodes_become_bridges_with_an_instance_each(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, EXPERIMENT, row_csv=ROW).plan
+    assert [node.name for node in plan.topology.nodes] == [
+        "host.0",
+        "host.1",
+        "host.2",
+        "a",
+        "b",
+        "c",
+    ]
+    names = [link.name for link in plan.topology.links]
+    assert names[::2] == ["host.0->a", "host.1->b", "host.2->c", "a->b", "b->c"]
+    assert [plan.topology.nodes[node].name for node in plan.topology.mobility[0].nodes] == [
+        "a",
+        "b",
+        "c",
+    ]
+
+
+def test_links_come_and_go_with_the_line_of_the_statement(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, EXPERIMENT, row_csv=ROW).plan
+    changes = [
+        (e.at_ns // SECOND, e.kind, e.target, e.line) for e in plan.events if "link" in e.kind
+    ]
+    assert changes == [
+        (3, "link_down", "b->c", 2),
+        (3, "link_down", "c->b", 2),
+        (6, "link_up", "b->c", 2),
+        (6, "link_up", "c->b", 2),
+    ]
+
+
+def test_delays_are_those_of_light_within_a_step(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, EXPERIMENT, row_csv=ROW).plan
+    link = next(one for one in plan.topology.links if one.name == "b->c")
+    _, trace = followed.of_plan(plan).content(link.state.trace)
+    assert trace.fields == ("delay_ns",)
+    for t in (0, 1, 2, 6, 7, 8):
+        metres = 1_000_000 * (1 + min(t, 8 - t))
+        delay = trace.at(t * SECOND, holds=True)["delay_ns"]  # type: ignore[union-attr]
+        assert abs(Fraction(metres * SECOND, LIGHT) - delay) <= Fraction(1, 2)
+    # Of the time in which it is up: 1, 2, 3 km at 1 s each, 3, 2, and then 1 until the end.
+    up = [latency_ns((10**9 * km) ** 2) for km in (1, 2, 3, 3, 2)]
+    assert link.state.delay_ns == sum(up) // 5
+    assert link.state.rate_bps == 10**7
+
+
+def test_a_latency_that_is_said_needs_no_trace(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace("rate=", "latency=7ms loss=1% rate=")
+    plan = compiled(tmp_path, text, row_csv=ROW).plan
+    link = next(one for one in plan.topology.links if one.name == "b->c")
+    assert not plan.topology.traces
+    assert (link.state.delay_ns, link.state.loss_ppb, link.state.trace) == (
+        7_000_000,
+        10_000_000,
+        0,
+    )
+
+
+def test_rates_and_losses_follow_thesquare_apart(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace("rate=10Mb", "rate=radio.csv latency=1ms")
+    table = "distance,rate,loss\n0,9Mb,0\n2000km,4Mb,5%\n2500km,0,0\n"
+    plan = compiled(tmp_path, text, row_csv=ROW, radio_csv=table).plan
+    link = next(one for one in plan.topology.links if one.name == "b->c")
+    _, trace = followed.of_plan(plan).content(link.state.trace)
+    assert trace.at(0, holds=True) == {"rate_bps": 9_000_000, "loss_ppb": 0}  # type: ignore[union-attr]
+    assert trace.at(SECOND, holds=True) == {"rate_bps": 4_000_000, "loss_ppb": 50_000_000}  # type: ignore[union-attr]
+    assert "b->c" not in _up(plan, 2 * SECOND)  # its rate is 0 there
+
+
+def test_steps_of_less_than_is_asked_for_are_left_out(tmp_path: Path) -> None:
+    fine = compiled(tmp_path, EXPERIMENT, row_csv=ROW).plan
+    coarse = compiled(
+        tmp_path, EXPERIMENT.replace("rate", "latency-step=1s rate"), row_csv=ROW
+    ).plan
+    sizes = [sum(map(len, plan.attached.traces.values())) for plan in (fine, coarse)]
+    assert sizes[0] > sizes[1]
+
+
+def test_a_plan_compiles_again_without_its_file(tmp_path: Path) -> None:
+    one = compiled(tmp_path, EXPERIMENT, row_csv=ROW)
+    again = compile_source(one.plan.source, sources=RecordedFiles(one.plan))
+    assert again.files == one.files
+
+
+def test_the_end_of_a_file_is_that_of_the_experiment(tmp_path: Path) -> None:
+    graph = """{"MobilecomScnDef": {"simDuration": 7.5, "MobileNodeDef": [
+        {"nodeName": "a", "nodeID": 1, "PosX": 1, "PosY": 0, "PosZ": 0, "Time": 0},
+        {"nodeName": "b", "nodeID": 2, "PosX": 2, "PosY": 0, "PosZ": 0, "Time": 0}]}}"""
+    text = 'service s exec="true"\nmobility m.json nodes=s\n'
+    plan = compiled(tmp_path, text, m_json=graph).plan
+    assert (plan.end_ns, plan.events[-1].kind) == (7_500_000_000, "quit")
+    assert compiled(tmp_path, text + "at 9s quit\n", m_json=graph).plan.end_ns == 9 * SECOND
+
+
+def test_other_statements_hold_a_link_down_beside_its_nodes(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, EXPERIMENT + "from 5s to 7s b--c leave\n", row_csv=ROW).plan
+    changes = [(e.at_ns // SECOND, e.kind) for e in plan.events if e.target == "b->c"]
+    assert changes == [(3, "link_down"), (7, "link_up")]
+
+
+def test_a_bridge_may_be_declared_with_tags(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, "bridge b tags=middle\n" + EXPERIMENT, row_csv=ROW).plan
+    tags = {node.name: node.tags for node in plan.topology.nodes}
+    assert (tags["a"], tags["b"]) == ((), ("middle",))
+
+
+def test_nobody_is_told_that_nodes_go_away(tmp_path: Path) -> None:
+    away = ROW.replace("7,c,5000000", "7,c,99000000").replace("8,c,4000000", "8,c,99000000")
+    assert codes(tmp_path, EXPERIMENT, row_csv=away) == []
+
+
+# --- what cannot be -----------------------------------------------------------------------------
+
+MOBILITY = "mobility row.csv nodes=host"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("mobility none.csv", "TS0190"),
+        ("mobility .", "TS0125"),
+        (MOBILITY + " rate=none.csv", "TS0190"),
+        (MOBILITY + " format=gpx", "TS0191"),
+        (MOBILITY + " every=1us", "TS0192"),
+        ("mobility row.csv nodes=other:a", "TS0193"),
+        ("mobility row.csv nodes=host:x", "TS0193"),
+        ("mobility row.csv nodes=host:a;second", "TS0193"),
+        ("mobility row.csv nodes=fixed", "TS0193"),
+        ("mobility row.dat", "TS0194"),
+        (MOBILITY + " format=kml", "TS0194"),
+        (MOBILITY + " transceivers=3", "TS0194"),
+        (MOBILITY + " allocate=nearest", "TS0194"),
+        (MOBILITY + " transceivers=0 allocate=nearest", "TS0194"),
+        (MOBILITY + " transceivers=3 allocate=program", "TS0194"),
+        (MOBILITY + " latency=far", "TS0194"),
+        (MOBILITY + " latency=1ms latency-step=1ms", "TS0194"),
+        (MOBILITY + "\n" + MOBILITY, "TS0194"),
+        (MOBILITY + " rate=row.csv", "TS0195"),
+        (MOBILITY + " range=5", "TS0022"),
+        (MOBILITY + " range=0m", "TS0113"),
+        (MOBILITY + " rate=0", "TS0104"),
+        (MOBILITY + " speed=5", "TS0012"),
+        (MOBILITY + " range=1m range=2m", "TS0013"),
+    ],
+)
+def test_mobility_that_cannot_be(tmp_path: Path, text: str, code: str) -> None:
+    services = 'service host exec="true"\nservice second\nservice fixed replicas=2\n'
+    assert code in codes(tmp_path, services + text + "\n", row_csv=ROW, row_dat=ROW)
+
+
+def test_the_message_has_the_place_in_the_file(tmp_path: Path) -> None:
+    with pytest.raises(TdlError) as caught:
+        compiled(tmp_path, "service a\nmobility m.csv\n", m_csv="time,node,x,y\n0,a,1,oops\n")
+    one = caught.value.diagnostics[0]
+    assert one.message == "line 2, column 7 of 'm.csv' has no number in column y"
+    assert (one.span.line, one.span.col) == (2, 10)
+
+
+def test_messages_have_no_words_of_the_file(tmp_path: Path) -> None:
+    """Who can name a file need not be somebody who may read it."""
+    for kind in ("visibility", "setdest", "bonnmotion", "csv", "gpx"):
+        for secret in ('{"SECRET": 1}', "SECRET:x:1\n", "<SECRET/>"):
+            with pytest.raises(TdlError) as caught:
+                compiled(tmp_path, f"mobility m.x format={kind}\n", m_x=secret)
+            said: Any = [(d.message, d.hint) for d in caught.value.diagnostics]
+            assert "SECRET" not in str(said)

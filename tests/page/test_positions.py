@@ -1,0 +1,111 @@
+"""Nodes that move: what the page and the table of contacts have of them, where they are drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compiler.pipeline import compile_source, write
+from compiler.plan.reader import Plan
+from compiler.sources import SourceFolder
+from runtime.page import page_positions
+from runtime.page.page_data import gather
+from runtime.page.page_file import page
+from runtime.page.page_positions import positions
+from runtime.rundir import rundir
+from tests.page.browser import Browser, program
+from tests.runtime import recorded
+from tstorm.reporting.csv_tables import TABLES, encoded
+from tstorm.reporting.named_runs import gathered
+
+STEP = 10**8
+# a stands, b goes away to 100 m at 1 s; a host is at each, another one hangs on a.
+FILE = "time,node,x,y\n0,a,0,0\n0,b,20,0\n1,a,0,0\n1,b,100,0\n"
+TEXT = """service host exec="sleep 9"
+service other exec="sleep 9"
+mobility m.csv nodes=host every=100ms range=60m latency=1ms
+link other--a latency=1ms
+at 1s quit
+"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    folder = tmp_path_factory.mktemp("plan")
+    (folder / "m.csv").write_text(FILE)
+    return compile_source(TEXT, sources=SourceFolder(folder)).plan
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "m.csv").write_text(FILE)
+    run = recorded.make(folder / "exp")
+    write(compile_source(TEXT, sources=SourceFolder(folder)), run / "plan")
+    return run
+
+
+def test_the_page_has_places_in_metres(plan: Plan) -> None:
+    found = positions(plan, range(len(plan.topology.nodes)))
+    assert found is not None
+    assert [plan.topology.nodes[node].name for node in found["nodes"]] == ["a", "b"]
+    assert found["times"] == [at * STEP for at in range(11)]
+    assert found["places"] == [[[0, 0, 0], [20 + 8 * at, 0, 0]] for at in range(11)]
+
+
+def test_there_are_not_too_many_of_them(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_positions, "MOST_PLACES", 8)
+    found = positions(plan, range(len(plan.topology.nodes)))
+    assert found is not None
+    assert found["times"] == [0, 3 * STEP, 6 * STEP, 9 * STEP]
+
+
+def test_contacts_are_the_times_of_links(run: Path) -> None:
+    rows = b"".join(encoded(TABLES["contacts"], gathered(str(run)))).decode()
+    assert rows == f"a,b,from_ns,to_ns\na,b,0,{6 * STEP}\n"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = program()
+    if found is None:
+        pytest.skip("there is no Chromium (Debian: chromium)")
+    with Browser(found) as one:
+        yield one
+
+
+@pytest.mark.e2e
+def test_nodes_are_drawn_where_they_are(browser: Browser, run: Path, tmp_path: Path) -> None:
+    directory = rundir.recorded(run)
+    data = gather(directory, directory.manifest(), directory.summary())
+    written = tmp_path / "moving.html"
+    written.write_text(page(data))
+    browser.open(written)
+    assert browser.problems == []
+    names = json.dumps(data["network"]["nodes"])
+    far = []
+    for at in (0, 0.5, 1):
+        browser.run(f"thunderstorm.view.move({at}e9, true)")
+        browser.settle()
+        # What the pointer meets says where nodes are: the distance from a to b along the picture.
+        places = browser.run(f"""(() => {{
+          const [canvas, tip] = document.querySelectorAll(".drawing canvas, .drawing .tip");
+          const box = canvas.getBoundingClientRect(), found = {{}};
+          for (let x = 0; x < box.width; x += 2)
+            for (let y = 0; y < box.height; y += 2) {{
+              const at = {{ clientX: box.left + x, clientY: box.top + y }};
+              canvas.dispatchEvent(new PointerEvent("pointermove", at));
+              const name = tip.hidden ? "" : tip.querySelector("b").textContent;
+              if ({names}.includes(name)) (found[name] ??= []).push(x);
+            }}
+          return found;
+        }})()""")
+        assert set(places) == set(data["network"]["nodes"])
+        middle = {name: sum(xs) / len(xs) for name, xs in places.items()}
+        assert abs(middle["host.0"] - middle["a"]) < 60
+        far.append(middle["b"] - middle["a"])
+    assert far[0] < far[1] < far[2]
+    assert far[2] / far[0] == pytest.approx(5, rel=0.4)
