@@ -298,3 +298,13 @@ def test_messages_have_no_words_of_the_file(tmp_path: Path) -> None:
                 compiled(tmp_path, f"mobility m.x format={kind}\n", m_x=secret)
             said: Any = [(d.message, d.hint) for d in caught.value.diagnostics]
             assert "SECRET" not in str(said)
+
+
+@pytest.mark.parametrize(
+    "mobility", ["mobility row.csv nodes=host range=3000km", "mobility row.csv nodes=host range=3"]
+)
+def test_nobody_misses_what_only_the_file_has(tmp_path: Path, mobility: str) -> None:
+    """Beside other errors the file is not read."""
+    text = f"service host\nservice s\n{mobility}\nlink s--a\nat 1s a--b leave\nlink\n"
+    found = codes(tmp_path, text, row_csv=ROW)
+    assert set(found) <= {"TS0010", "TS0022"}

@@ -33,6 +33,7 @@ TEXT = (
 class Included:
     trace = NOWHERE.trace
     delays = NOWHERE.delays
+    mobility = NOWHERE.mobility
 
     def text(self, path: str) -> bytes:
         assert path == "crash.tdl"
