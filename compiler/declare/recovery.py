@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 
 from compiler.declare.model import build
+from tdl import ast
 from tdl.ast import Span
 from tdl.diagnostics import Diagnostic, Sink
 from tdl.lexer import source_lines
@@ -19,6 +20,7 @@ from tdl.parser import Partial
 
 CERTAIN = frozenset(("TS0101", "TS0107", "TS0108", "TS0204", "TS0209", "TS0212"))
 MISSING = frozenset(("TS0102", "TS0103", "TS0123", "TS0201", "TS0202", "TS0203", "TS0901"))
+MOBILITY = "mobility"  # as a statement begins
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 
 
@@ -26,13 +28,17 @@ def also_wrong(partial: Partial, text: str | bytes) -> list[Diagnostic]:
     """The findings of the model about the statements of `partial`, which has errors already."""
     sink = Sink()
     build(partial.file, sink)
+    moves = any(isinstance(one, ast.Mobility) for one in partial.file.statements)
+    missing = MISSING
+    if moves or MOBILITY in partial.mentioned:
+        missing = frozenset()  # its file is not read: it may have any node and link
     texts = {"": source_lines(text)}
     texts |= {path: source_lines(data) for path, data in partial.includes.items()}
     return [
         found
         for found in sink.found
         if found.code in CERTAIN
-        or (found.code in MISSING and partial.mentioned.isdisjoint(_names(found.span, texts)))
+        or (found.code in missing and partial.mentioned.isdisjoint(_names(found.span, texts)))
     ]
 
 

@@ -172,7 +172,14 @@ def _count(step: StatementStep) -> ast.Count | None:
     action = step.statement.action
     assert not isinstance(
         action,
-        ast.Flap | ast.Set | ast.Ramp | ast.Partition | ast.Heal | ast.Background | ast.Quit,
+        ast.Flap
+        | ast.Set
+        | ast.Ramp
+        | ast.Partition
+        | ast.Heal
+        | ast.Background
+        | ast.Quit
+        | ast.Move,
     )
     return action.count
 

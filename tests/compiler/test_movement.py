@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import latency_ns
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan import followed
+from compiler.plan import capabilities, followed
+from compiler.plan.datapath_fit import misfit
 from compiler.plan.motion import Motion, Point
+from compiler.plan.property_limits import HOP_EXACT
 from compiler.plan.reader import Plan
 from compiler.sources import RecordedFiles, SourceFolder
 from tdl.diagnostics import TdlError
@@ -298,3 +300,27 @@ def test_messages_have_no_words_of_the_file(tmp_path: Path) -> None:
                 compiled(tmp_path, f"mobility m.x format={kind}\n", m_x=secret)
             said: Any = [(d.message, d.hint) for d in caught.value.diagnostics]
             assert "SECRET" not in str(said)
+
+
+@pytest.mark.parametrize(
+    "mobility", ["mobility row.csv nodes=host range=3000km", "mobility row.csv nodes=host range=3"]
+)
+def test_nobody_misses_what_only_the_file_has(tmp_path: Path, mobility: str) -> None:
+    """Beside other errors the file is not read."""
+    text = f"service host\nservice s\n{mobility}\nlink s--a\nat 1s a--b leave\nlink\n"
+    found = codes(tmp_path, text, row_csv=ROW)
+    assert set(found) <= {"TS0010", "TS0022"}
+
+
+@pytest.mark.parametrize(
+    ("datapath", "carries"), [(HOP_EXACT, True), ("user", False), ("kernel", False)]
+)
+def test_what_follows_the_distance_is_for_one_engine(
+    tmp_path: Path, datapath: str, carries: bool
+) -> None:
+    follows = compiled(tmp_path, EXPERIMENT, row_csv=ROW).plan
+    fixed = compiled(tmp_path, EXPERIMENT.replace("rate", "latency=5ms rate"), row_csv=ROW).plan
+    assert (misfit(follows, datapath, 0) is None) == carries
+    assert misfit(fixed, datapath, 0) is None
+    assert (capabilities.refusal(follows, "k8s") is None) is False
+    assert not capabilities.refusal(fixed, "k8s")

@@ -36,7 +36,7 @@ LINES = ("events.jsonl", "samples.jsonl", "probes.jsonl", "logs.jsonl", "stacks.
 DOCUMENTS = ("manifest.json", "summary.json", "certificate.json")
 HOSTILE = (*TEXTS, b"</script><script>", "\u2028\u202e".encode(), b"\xed\xa0\x80", b"\x1b[31mred")
 REPORTS = tuple(("report", "RUN", "--format", form) for form in ("html", "md", "json", "junit"))
-TABLES = ("paths", "pairs", "links", "probes", "events")
+TABLES = ("paths", "pairs", "links", "probes", "events", "contacts")
 COMMANDS = (
     *REPORTS,
     *(("report", "RUN", "--format", "csv", "--table", table) for table in TABLES),

@@ -230,7 +230,8 @@ def test_tables_are_a_folder_of_files(run: str, tmp_path: Path) -> None:
     for _ in range(2):  # the second replaces the first
         report(run, "--format", "csv", "-o", str(target))
     assert sorted(path.name for path in target.iterdir()) == [
-        *("events.csv", "figures.csv", "links.csv", "pairs.csv", "paths.csv", "probes.csv")
+        *("contacts.csv", "events.csv", "figures.csv", "links.csv", "pairs.csv", "paths.csv"),
+        "probes.csv",
     ]
     paths = list(csv.DictReader((target / "paths.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["planned_delay_ns"] for row in paths] == ["2000000", ""]

@@ -71,7 +71,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def _links() -> list[Mapping[int, Mapping[int, float]]]:
     """Who is linked in each second, and how many km apart, by Algorithm 1 from the file itself."""
     records = json.loads(ORBITS.read_text())["MobilecomScnDef"]["MobileNodeDef"]
-    radios, found = Radios(NODES, RADIOS), []
+    radios = Radios(NODES, RADIOS)
+    found: list[Mapping[int, Mapping[int, float]]] = []
     for second in range(SECONDS + 1):
         now = records[second * NODES : (second + 1) * NODES]
         at = [tuple(round(r[f"Pos{axis}"] * 10**6) for axis in "XYZ") for r in now]
