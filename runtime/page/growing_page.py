@@ -66,7 +66,7 @@ class GrowingPage:
         self._lines: deque[tuple[str, list[Any]]] = deque(maxlen=MOST_LINES)
         self._coming: list[list[Any]] = []
         self.series = _Series(directory, self.plan, self._clock)
-        self._measure = ""
+        self._measure, self._count = "", 0
         self._whole: Update = {}
 
     # -- what there is ----------------------------------------------------------------------------
@@ -170,10 +170,12 @@ class GrowingPage:
         anew = self.series.read(self.now_ns())
         self._seen_ns = max(self._seen_ns, self.series.seen_ns)
         found: Update = self._moment()
-        changed = self.series.changed()
-        if anew:
-            changed = {"anew": ["links", "pairs"], **self.series.whole()}
-        found.update(changed)
+        count = found["time"]["grid"]["count"]
+        if anew or count != self._count:  # of points that are whole; only these are shown
+            changed, self._count = self.series.changed(), count
+            if anew:
+                changed = {"anew": ["links", "pairs"], **self.series.whole()}
+            found.update(changed)
         if len(self._coming) == MOST_COMING and self._coming[MOST_COMING // 2][0] < self.now_ns():
             found["coming"] = self._coming_rows()
         if self.series.probes is not None and not self._measure:
@@ -311,16 +313,18 @@ class _Series:
         """Since it was asked for before; nothing of what stayed."""
         flows, probes = self.flows, self.probes
         since, flows.changed = flows.changed, _MANY
-        links = [_told(flows.link_record(link, since)) for link in _links(flows)]
+        near = [key for key, flow in flows.links.items() if flow.latest >= since]
+        links = [_told(flows.link_record(key, since)) for key in near if isinstance(key, int)]
         found: dict[tuple[str, str], Update] = {}
         for key in _pairs(flows):
+            if flows.pairs[key].latest < since:
+                continue
             if record := _told(flows.pair_record(key, since)):
                 found[self._named(key)] = record
         if probes is not None:
             since, probes.changed = probes.changed, _MANY
             for number, pair in enumerate(probes.pairs):
-                record = _told(probes.series(number, since))
-                if record:
+                if record := _told(probes.series(number, since)):
                     found[pair] = {**found.get(pair, {}), "probe": record}
         told = {"links": list(filter(None, links)), "pairs": _pair_records(found)}
         return {key: records for key, records in told.items() if records}

@@ -32,6 +32,7 @@ class FlowColumns:
     high: dict[int, int] = field(default_factory=dict)
     covered: dict[int, int] = field(default_factory=dict)
     queue: dict[int, int] = field(default_factory=dict)  # the largest seen
+    latest: int = 0  # bucket of which it was told something
     waiting: int = 0  # in the queue, when it was last told of
     counted: tuple[int, int, int] = (0, 0, 0)  # bytes, packets, drops: when it was last told of
 
@@ -68,6 +69,7 @@ class FlowColumns:
         self.packets = coarser(self.packets, add)
         self.drops = coarser(self.drops, add)
         self.queue = coarser(self.queue, max)
+        self.latest //= 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class Flows:
             row[table.packets] if table.packets >= 0 else 0,
             sum([row[place] for place in table.drops]),
         )
-        last = when.last
+        last = flow.latest = when.last
         if size:
             if when.first == last:
                 flow.size[last] = flow.size.get(last, 0) + size
