@@ -70,7 +70,6 @@ class _Layout:
         self._put(block.head, self._body(block.head, len(indent)), indent)
         self._reader.in_block = True  # also where the head has a variable, and is not read
         self._items(block.body, indent + _INDENT)
-        self._reader.read(block.end or LogicalLine())
         self._reader.in_block = False
         if block.end is not None:
             self._put(block.end, ["}"], indent)

@@ -16,6 +16,7 @@ from compiler.declare.model import Model
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import build_steps
 from compiler.expect.subjects import Subjects
+from compiler.plan.action_texts import number_of
 from compiler.plan.planned_reactions import DEFAULT_MOST
 from compiler.plan.types import PlannedReaction
 from tdl import ast
@@ -84,7 +85,11 @@ def _check(statement: ast.When, nodes: Iterable[int], model: Model, sink: Sink) 
         own = Sink()
         resolver = Resolver(model.declared, model.layout, own)
         body = about(statement, model.topology.nodes[node].name)
-        planned = [one for one in model.declared.dynamics if isinstance(one.action, ast.Quit)]
+        planned = [
+            one
+            for one in model.declared.dynamics
+            if isinstance(one.action, ast.Quit) and not number_of(one.span.file)
+        ]
         build_steps(replace(model.declared, dynamics=[*planned[:1], *body]), resolver, own)
         _check_files(body, own)
         for one in own.found:

@@ -11,6 +11,7 @@ import pytest
 from compiler.pipeline import compile_source
 from compiler.plan.reader import read_plan
 from tests.cli.process import tstorm
+from tstorm.testing import ExperimentError, run
 
 pytestmark = pytest.mark.e2e
 
@@ -90,3 +91,26 @@ def test_who_cannot_react_refuses_before_the_run_with_the_line(tmp_path: Path) -
         assert done.returncode not in (0, None)
         assert "exp.tdl:7: when is not possible" in done.stderr
         assert not (tmp_path / "run/events.jsonl").exists()
+
+
+def test_what_is_done_by_hand_and_by_a_when_go_together(tmp_path: Path) -> None:
+    text = """\
+service db replicas=2 exec="sh -c 'sleep 2.5; echo I lead; sleep 9'"
+bridge s1
+link db--s1 latency=1ms
+at 300s db.0--s1 set loss=0%
+when log db.1 "lead" { it--s1 set latency+=10ms }
+when exit db { quit }
+"""
+    with run(text, folder=tmp_path, out=tmp_path / "run") as experiment:
+        told = experiment.do("db--s1 set latency=20ms")
+        assert (told["action"], told["events"]) == (1, 4)
+        with pytest.raises(ExperimentError, match="TS0018"):
+            experiment.do("db.0 crsh")
+        fired = experiment.wait_for("when")
+        assert (fired["action"], fired["events"]) == (2, 2)
+        last = experiment.do("quit")
+        assert last["action"] == 3
+        found = experiment.finish()
+    changed = [one for one in found.events if one.get("origin") == "condition" and "seq" in one]
+    assert [one["args"] for one in changed] == [{"delay_ns": 30_000_000}] * 2

@@ -103,6 +103,12 @@ def test_a_plan_in_which_it_has_happened_waits_for_nothing_more() -> None:
     assert again.topology.reactions == planned().topology.reactions
 
 
+def test_a_reaction_may_end_the_experiment() -> None:
+    text = TEXT.replace("at 60s quit", "when ready c { at +1s quit }")
+    plan = fired(compile_source(text).plan, 3, "c.0", 1, 25 * S)
+    assert (plan.end_ns, plan.events[-1].kind) == (26 * S, "quit")
+
+
 def test_names_of_actions() -> None:
     assert name_of(7, Firing(2, 3)) == "do@7.2.3"
     assert (number_of("do@7.2.3"), firing_of("do@7.2.3")) == (7, Firing(2, 3))

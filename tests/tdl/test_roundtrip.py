@@ -59,3 +59,19 @@ def test_the_text_of_an_event_is_the_same_for_equal_events_only(events: list[ast
     for i, event in enumerate(events):
         for j, other in enumerate(events):
             assert (texts[i] == texts[j]) == (event == other)
+
+
+def test_a_reaction_with_variables_keeps_its_lines_as_they_are_written() -> None:
+    text = """\
+for i in 0..1 {
+  when ready db.$i { db.$i--s1 set   loss=$i% }
+  when exit db.1 {
+      db.$i crash
+      at +5s   it   crash  # gone
+  }
+}
+"""
+    formatted = format_text(text)
+    assert meaning(formatted) == meaning(text)
+    assert format_text(formatted) == formatted
+    assert "        at +5s it crash  # gone\n" in formatted

@@ -1,0 +1,138 @@
+"""Who waits for the `when` of a run (tstorm/live/reactor.py), with the test as its driver."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from compiler.pipeline import compile_source, write
+from compiler.plan.action_texts import Firing, name_of
+from compiler.plan.reader import Plan, decode
+from runtime.options import RunOptions
+
+S = 1_000_000_000
+TEXT = """\
+service db exec=x replicas=2
+service c exec=y
+bridge s1
+link db--s1 latency=1ms
+link c--s1 latency=1ms
+when log db.* "leads" every at most 2 { it disconnect for 5s }
+when exit c with 3 { db.0--s1 set loss=1% }
+when ready c after 100ms { quit }
+"""
+
+
+@dataclass
+class Played:
+    """The driver's end."""
+
+    folder: Path
+    line: BinaryIO
+    connection: socket.socket
+
+    def hear(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.line.readline())
+        return found
+
+    def offered(self) -> tuple[dict[str, Any], Plan]:
+        said = self.hear()
+        files = {name: self.line.read(size) for name, size in said["sizes"].items()}
+        return said["offer"], decode(files, lazy=False)
+
+    def say(self, **record: object) -> None:
+        self.connection.sendall(json.dumps(record).encode() + b"\n")
+
+    def write(self, name: str, text: str) -> None:
+        with (self.folder / f"logs/{name}.log").open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def saw(self, kind: str, target: str, status: int = -2) -> None:
+        seen = {"target": target, "kind": kind, "text": "it", "seen_ns": S, "status": status}
+        self.say(seen=seen)
+
+    def totals(self) -> list[int]:
+        self.say(end=True)
+        return list(self.hear()["totals"])
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Played]:
+    write(compile_source(TEXT), tmp_path / "plan")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/db.1.log").write_text("db.1 leads\n", encoding="utf-8")
+    ours, theirs = socket.socketpair()
+    argv = [sys.executable, "-m", "tstorm.live.reactor", str(theirs.fileno())]
+    with subprocess.Popen(argv, pass_fds=[theirs.fileno()]) as process, ours, theirs:
+        theirs.close()
+        ours.settimeout(60)
+        played = Played(tmp_path, ours.makefile("rb"), ours)
+        played.say(run=str(tmp_path), options=RunOptions().to_record())
+        assert played.hear() == {"ready": True}
+        played.say(t0_ns=time.monotonic_ns())
+        yield played
+        played.line.close()
+        ours.close()
+        assert process.wait(60) == 0
+
+
+def test_each_line_is_offered_once_and_at_most_so_often(driver: Played) -> None:
+    first, plan = driver.offered()  # what was written before
+    assert (first["target"], first["text"], first["line"]) == ("db.1", "db.1 leads", 6)
+    assert (first["action"], first["firing"]) == (1, 1)
+    assert name_of(1, Firing(1, 1)) in plan.attached.includes
+    own = [(e.at_ns, e.kind, e.target) for e in plan.events if e.file == "do@1.1.1"]
+    at_ns = first["at_ns"]
+    assert own == [(at_ns, "disconnect", "db.1"), (at_ns + 5 * S, "reconnect", "db.1")]
+    driver.say(taken=True, digest=plan.digest)
+
+    driver.write("db.0", "[tstorm] 1.0 s: leads\nno\nit le")
+    driver.write("db.0", "ads, in two parts\n")
+    second, longer = driver.offered()
+    assert (second["text"], second["action"], second["firing"]) == ("it leads, in two parts", 2, 2)
+    assert second["base"] == plan.digest
+    driver.say(taken=True, digest=longer.digest)
+
+    driver.write("db.0", "leads\nleads\n")
+    beyond = driver.hear()["beyond"]
+    assert (beyond["reaction"], beyond["firing"]) == (1, 3)
+    assert driver.totals() == [4, 0, 0]
+
+
+def test_what_comes_too_late_is_offered_again_for_a_later_moment(driver: Played) -> None:
+    first, _ = driver.offered()
+    driver.say(again="too late")
+    second, _ = driver.offered()
+    assert (second["action"], second["firing"]) == (1, 1)
+    assert second["at_ns"] > first["at_ns"]
+    driver.say(refused="the run is ending")
+    refused = driver.hear()["refused"]
+    assert (refused["target"], refused["why"]) == ("db.1", "the run is ending")
+    assert driver.totals() == [1, 0, 0]
+
+
+def test_ends_count_with_their_status_and_readiness_later(driver: Played) -> None:
+    _, plan = driver.offered()
+    driver.say(taken=True, digest=plan.digest)
+    driver.saw("exit", "c.0", 4)
+    driver.saw("exit", "db.0", 3)
+    driver.saw("exit", "c.0", 3)
+    ended, plan = driver.offered()
+    assert (ended["line"], ended["target"]) == (7, "c.0")
+    driver.say(taken=True, digest=plan.digest)
+    driver.saw("ready", "c.0")
+    driver.saw("ready", "c.0")  # once
+    ready, plan = driver.offered()
+    assert (ready["line"], ready["after_ns"]) == (8, S // 10)
+    assert ready["at_ns"] >= S + S // 10
+    driver.say(taken=True, digest=plan.digest)
+    assert driver.totals() == [1, 1, 1]
