@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.analysis.network_diff import side_at
+from compiler.analysis.network_diff import own_pairs, side_at
 from compiler.analysis.path_diff import (
     ONLY_A,
     ONLY_B,
@@ -61,7 +61,7 @@ def effects(plan: Plan, event: Event) -> Effects:
         after,
         epoch.last_seq - epoch.first_seq,
         _paths(plan, index),
-        count * (count - 1),
+        count * (count - 1) - len(own_pairs(plan.topology.nodes, count)),
     )
 
 
@@ -103,11 +103,12 @@ def _paths(plan: Plan, index: int) -> Mapping[str, Pairs]:
         return _first_paths(plan)
     found = {kind: array("Q") for kind in KINDS}
     count = plan.core.endpoints
+    own = own_pairs(plan.topology.nodes, count)
     contrast = Contrast(side_at(plan, index - 1), side_at(plan, index))
     for column in sorted(contrast.start()):
         masks = {src * count + dst: mask for src, dst, mask in contrast.column(column)}
         for pair, mask in masks.items():
-            if mask:
+            if mask and pair not in own:
                 found[_kind(mask)].append(pair)
     for (src, dst), mask in contrast.irregular_pairs().items():  # only where flows are shared out
         found[_kind(mask)].append(src * count + dst)
@@ -126,9 +127,11 @@ def _first_paths(plan: Plan) -> Mapping[str, Pairs]:
     """Before epoch 0 there is nothing: whatever path there is in it is gained."""
     count, first = 0, list[tuple[int, int]]()
     everyone = range(plan.core.endpoints)
+    own = own_pairs(plan.topology.nodes, len(everyone))
     for row in Collapse(plan.topology).rows(plan.state_at(0), everyone):
-        count += len(row.hops) - row.hops.count(0)
-        if len(first) < EXAMPLES:
-            first += [(row.source, dst) for dst, hops in enumerate(row.hops) if hops]
+        there = [dst for dst, hops in enumerate(row.hops) if hops]
+        pairs = [(row.source, dst) for dst in there if row.source * len(everyone) + dst not in own]
+        count += len(pairs)
+        first += pairs[: max(EXAMPLES - len(first), 0)]
     nothing = Pairs(0, ())
     return {**dict.fromkeys(KINDS, nothing), "gained": _pairs(plan, count, first[:EXAMPLES])}

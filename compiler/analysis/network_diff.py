@@ -10,12 +10,13 @@ where the first of the two ends, and what lasts for no time is not seen.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.analysis.network_side import NetworkSide
 from compiler.analysis.path_diff import Contrast, Happening
+from compiler.plan.types import Node, interfaces
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -43,12 +44,19 @@ class NetworkDifference:
         return divmod(pair, self.instances)
 
 
+def own_pairs(nodes: Sequence[Node], endpoints: int) -> frozenset[int]:
+    """Pairs of interfaces of one instance, by number: what it sends itself does not leave it."""
+    ends = [(owner, *further) for owner, further in interfaces(nodes).items()]
+    return frozenset(a * endpoints + b for one in ends for a in one for b in one if a != b)
+
+
 class _Comparison:
     """The walk through the instants."""
 
     def __init__(self, contrast: Contrast) -> None:
         self.contrast = contrast
         self._instances = contrast.a.core.endpoints
+        self._own = own_pairs(contrast.a.topology.nodes, self._instances)
         self._open: dict[int, tuple[int, int]] = {}  # pair -> what differs, since when
         self._closed: dict[tuple[int, int, int], array[int]] = {}  # (from, to, what) -> pairs
         self._odd: set[int] = set()  # irregular pairs that differ
@@ -70,7 +78,7 @@ class _Comparison:
 
     def _put(self, pair: int, mask: int, at_ns: int) -> None:
         before, since = self._open.get(pair, (0, at_ns))
-        if mask == before:
+        if mask == before or pair in self._own:
             return
         if before and since < at_ns:
             key = (since, at_ns, before)

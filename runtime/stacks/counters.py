@@ -2,7 +2,8 @@
 
 They are named as the kernel and nstat(8) name them: the group of /proc/PID/net/snmp and netstat and
 the counter in it (`Udp` and `RcvbufErrors`), or the name in snmp6. Those of eth0 (net/dev) have the
-names of /sys/class/net/eth0/statistics. See docs/run.md, "What instances' own stacks dropped".
+names of /sys/class/net/eth0/statistics, and are the sums of all interfaces of an instance.
+See docs/run.md, "What instances' own stacks dropped".
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def parse(texts: Mapping[str, bytes]) -> dict[str, int]:
     found = dict(_paired(texts["snmp"]))
     found.update(_paired(texts["netstat"]))
     found.update((name.decode(), int(value)) for name, value in _SIX.findall(texts["snmp6"]))
-    device = netdev.counts(texts["dev"])
+    device = netdev.of_all(texts["dev"])
     if device is not None:
         found[f"{INTERFACE}_rx_dropped"] = device.rx_dropped
         found[TAKEN] = device.tx_dropped

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.analysis.effects import effects
+from compiler.analysis.plan_diff import compare_plans
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan.capabilities import COMPOSE, KUBERNETES, refusal
 from compiler.plan.consistency import topology as check
@@ -115,6 +117,21 @@ def test_selectors_mean_instances_and_links() -> None:
 def test_packets_from_an_instance_are_those_of_all_its_interfaces() -> None:
     text = TEXT + "at 1s web--core set loss=1% only=to:phone.0\n"
     assert any(event.args.get("only") for event in _compiled(text).events)
+
+
+def test_pairs_of_one_instance_are_nobodys() -> None:
+    """Of five end points, each phone has two."""
+    plan = _compiled().plan
+    joins = effects(plan, plan.events[0])
+    assert joins.pairs == 5 * 4 - 2 * 2
+    assert joins.changed["gained"].count == joins.pairs
+    other = _compiled(TEXT.replace("latency=40ms", "latency=41ms")).plan
+    found = compare_plans(plan, other).network
+    assert found is not None
+    nodes = plan.topology.nodes
+    pairs = {divmod(pair, 5) for group in found.groups for pair in group.pairs}
+    assert pairs
+    assert all(owner_of(nodes, src) != owner_of(nodes, dst) for src, dst in pairs)
 
 
 MANY = st.lists(

@@ -65,6 +65,10 @@ def test_the_wanted_counters_are_found_by_their_names() -> None:
 def test_the_interfaces_columns_are_told_apart() -> None:
     assert netdev.counts(DEVICES) == netdev.DeviceCounts(10, 2, 6, 20, 3, 8)
     assert netdev.counts(DEVICES.replace(b"eth0", b"eth1")) is None
+    more = DEVICES + b"  eth1: 1 1 0 1 0 0 0 0 2 1 0 1 0 0 0 0\n"
+    assert netdev.counts(more) == netdev.counts(DEVICES) == netdev.of_all(DEVICES)
+    assert netdev.of_all(more) == netdev.DeviceCounts(11, 3, 7, 22, 4, 9)
+    assert netdev.of_all(b"    lo: 1 2 3\n") is None
     assert netdev.counts(b"  eth0: 1 2 3\n") is None
 
 
