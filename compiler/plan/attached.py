@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tarfile
 from collections.abc import Iterable, Mapping
 
 from compiler.plan import delay_tables, motion
@@ -27,6 +26,8 @@ _HINT = "it was damaged, or written by another program: compile the source again
 def tar(members: Mapping[str, bytes]) -> bytes:
     """The archive of these members, in their order. ValueError for a name that ustar has no room
     for (100 bytes, or 255 with a `/` at the right place)."""
+    import tarfile  # slow to import, for plans that carry something
+
     buffer = io.BytesIO()
     options = {"format": tarfile.USTAR_FORMAT, "encoding": "utf-8", "errors": "strict"}
     with tarfile.open(fileobj=buffer, mode="w", **options) as archive:  # type: ignore[call-overload]
@@ -118,6 +119,8 @@ class Attached:
 
 
 def _members(data: bytes) -> dict[str, bytes]:
+    import tarfile
+
     found: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:", encoding="utf-8") as archive:

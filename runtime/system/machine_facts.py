@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import os
-import platform
-from importlib import metadata
+import sys
 from pathlib import Path
 
-
-def tool_version() -> str:
-    try:
-        return metadata.version("thunderstorm")
-    except metadata.PackageNotFoundError:
-        return "source"
+from compiler.plan.format import TOOL_VERSION
 
 
 def _field(path: str, name: str) -> str:
@@ -59,15 +53,16 @@ def network_settings(net: Path = _NET) -> dict[str, str]:
 
 
 def facts() -> dict[str, object]:
+    system = os.uname()  # `platform` asks this, and is slow to import
     memory = _field("/proc/meminfo", "MemTotal").split()
     return {
-        "cpu": _field("/proc/cpuinfo", "model name") or platform.processor(),
+        "cpu": _field("/proc/cpuinfo", "model name"),
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": int(memory[0]) * 1024 if memory else 0,
-        "architecture": platform.machine(),
-        "kernel": platform.release(),
-        "system": platform.version(),
-        "python": platform.python_version(),
-        "tstorm": tool_version(),
+        "architecture": system.machine,
+        "kernel": system.release,
+        "system": system.version,
+        "python": sys.version.split()[0],
+        "tstorm": TOOL_VERSION,
         "network": network_settings(),
     }

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests import forked
+
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
 
@@ -26,14 +28,8 @@ def environment(place: Path) -> dict[str, str]:
 
 def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Runs it to its end, which must be with this code (None: any)."""
-    done = subprocess.run(
-        command(*arguments),
-        cwd=place,
-        env=environment(place),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
+    done = forked.run(
+        forked.TSTORM, arguments, environment(place), timeout=DEADLINE_SECONDS, cwd=place
     )
     assert code in (None, done.returncode), done.stdout + done.stderr
     return done
@@ -42,10 +38,11 @@ def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.Com
 @contextmanager
 def begun(place: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Starts it; killed in the end if it is still there."""
-    process = subprocess.Popen(
-        command(*arguments),
+    process = forked.popen(
+        forked.TSTORM,
+        arguments,
+        environment(place),
         cwd=place,
-        env=environment(place),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

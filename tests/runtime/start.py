@@ -31,7 +31,8 @@ def start(plan: str, out: str, options: str) -> int:
     return 0
 
 
-def main(command: str, *arguments: str) -> int:
+def main() -> int:
+    command, *arguments = sys.argv[1:]
     try:
         if command == "run":
             return start(*arguments)
@@ -53,4 +54,4 @@ def main(command: str, *arguments: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())
