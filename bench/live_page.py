@@ -2,8 +2,9 @@
 
     python -m bench.live_page RUN LINK [--listeners 10] [--seconds 30]
 
-RUN is the run's folder, LINK what `tstorm ui RUN` has printed. Delays are from when an event was
-applied (events.jsonl) to when a listener has the whole message, by the clock of this machine.
+RUN is the run's folder, LINK what `tstorm ui RUN` has printed. Delays are from when a change by
+`tstorm do` was applied (events.jsonl) to when a listener has the whole message, by the clock of
+this machine.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import statistics
 import threading
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,6 +50,7 @@ class Hearing(threading.Thread):
         self._connection = http.client.HTTPConnection(host)
         self._headers = {"Authorization": f"Bearer {token}"}
         self._start_ns = start_ns
+        self._began_ns = time.monotonic_ns() - start_ns
         self.late: list[float] = []
         self.size = 0
 
@@ -62,9 +65,11 @@ class Hearing(threading.Thread):
             elif line.startswith(b"data: ") and name == b"update" and b'"events"' in line:
                 self._note(json.loads(line[6:]), time.monotonic_ns())
 
-    def _note(self, update: dict[str, dict[str, list[list[int | None]]]], now_ns: int) -> None:
-        for row in update["events"]["rows"]:
-            if row[4] is not None:
+    def _note(self, update: dict[str, Any], now_ns: int) -> None:
+        told = update["events"]
+        for row in told["rows"]:
+            is_new = row[4] is not None and row[4] > self._began_ns
+            if is_new and told["kinds"][row[1]] == "set":  # what the run notices of itself is late
                 self.late.append((now_ns - self._start_ns - row[4]) / 1e6)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.page import growing_page
+from runtime.page import grid
 from runtime.page.growing_page import GrowingPage
 from runtime.page.page_data import gather
 from runtime.rundir import rundir
@@ -151,19 +151,19 @@ def test_points_are_joined_two_by_two_and_nothing_is_lost(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = whole(finished)
-    monkeypatch.setattr(growing_page.grid, "MOST_BUCKETS", 100)
+    monkeypatch.setattr(grid, "MOST_BUCKETS", 100)
     run, seen = GoingOn(finished, tmp_path / "run"), Browser()
     seen.apply(run.page.whole())
     anew = 0
     for update in run.updates(60):
         anew += update.get("anew") == ["links", "pairs"]
         seen.apply(update)
-    grid = seen.known["time"]["grid"]
-    assert (anew, grid["step_ns"], grid["count"]) == (3, 800_000_000, 75)
+    axis = seen.known["time"]["grid"]
+    assert (anew, axis["step_ns"], axis["count"]) == (3, 800_000_000, 75)
     for key in ("links", 0, "rate"), ("pairs", "server.0", "client.0", "rate"):
         step_ns = expected.known["time"]["grid"]["step_ns"]
         fine = sum(expected.series[key].values()) * step_ns
-        assert abs(sum(seen.series[key].values()) * grid["step_ns"] - fine) < fine / 1000
+        assert abs(sum(seen.series[key].values()) * axis["step_ns"] - fine) < fine / 1000
         high = seen.series[(*key[:-1], "hi")]
         assert max(high.values()) == max(expected.series[key].values())
         assert min(seen.series[(*key[:-1], "lo")].values()) == min(expected.series[key].values())

@@ -13,6 +13,7 @@ from runtime.errors import RunError
 from runtime.page.page_file import live_page
 from tests.ui.served import JSON, SECRET, Site, served
 from tests.waiting import wait_until
+from tstorm.live import steer
 from tstorm.ui import bounded_http, feed, routes, serving
 from tstorm.ui.routes import API
 
@@ -255,7 +256,7 @@ def test_no_request_but_an_action_asks_the_run(site: Site, monkeypatch: pytest.M
         raise RunError("not now")
 
     for action in ACTIONS:
-        monkeypatch.setattr(routes.steer, action, steered)
+        monkeypatch.setattr(steer, action, steered)
     for path in PATHS[:2] + PATHS[3:]:
         assert site.ask("GET", path)[0] == 200
     assert _heard(site)
