@@ -106,6 +106,7 @@ trial: $(VENV)/.dev programs
 golden: $(VENV)/.dev programs
 	@$(PY) -m tests.golden.regenerate
 	@$(PY) -m tests.manifests.recorded
+	@$(PY) -m tests.formats.goldens
 	@$(PY) -m tdl.codes.catalogue > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
 
 clean:
