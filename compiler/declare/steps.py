@@ -163,12 +163,16 @@ def _some_packets(action: ast.Action, resolver: Resolver, sink: Sink) -> str:
     if not isinstance(action, ast.Set | ast.Ramp | ast.Partition) or action.only is None:
         return ""
     words = [*action.only.protocols]
+    planned = resolver.layout.planned.nodes
     for head, elements in (("from", action.only.sources), ("to", action.only.dests)):
         names: dict[str, None] = {}
         for element in elements:
             names |= dict.fromkeys(_instances_of(element, resolver, sink))
-        if len(names) > MAX_ENDS:
-            message = f"{head}: names {len(names)} instances, and an only= has {MAX_ENDS} at most"
+        further = sum(node.owner >= 0 and planned[node.owner].name in names for node in planned)
+        if len(names) + further > MAX_ENDS:
+            more = f" with {further} further interfaces" if further else ""
+            message = f"{head}: names {len(names)} instances{more}, and an only= has {MAX_ENDS}"
+            message += " at most"
             sink.error("TS0248", action.only.span, message, "name the other side instead")
         words += [f"{head}:{name}" for name in names]
     return ";".join(words)

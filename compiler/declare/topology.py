@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 
 from compiler import path_queues, queues
 from compiler.declare.declared import Declared
+from compiler.declare.endpoints import endpoint, with_interfaces
 from compiler.declare.ends import ending
-from compiler.declare.interfaces import endpoint, with_interfaces
 from compiler.draws import link_seed
 from compiler.plan.properties import BY_WORD, LinkState
 from compiler.plan.types import (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from compiler.plan import interfaces, services, types
+from compiler.plan import interface_rules, services, types
 from compiler.plan.format import (
     MAX_DELAYS,
     MAX_INSTANCES,
@@ -58,7 +58,7 @@ def topology(found: types.Topology) -> int:
     for service in found.services:
         services.check(service, place)
     instances = _instances(found, place)
-    endpoints = interfaces.check(found, instances, place)
+    endpoints = interface_rules.check(found, instances, place)
     _addresses(found.nodes, endpoints, place)
     for node in found.nodes[endpoints:]:
         if node.service != -1:

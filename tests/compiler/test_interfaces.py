@@ -18,6 +18,7 @@ from compiler.plan.format import PlanError
 from compiler.plan.paths.path import path
 from compiler.plan.reader import decode
 from compiler.plan.types import Topology, interfaces, owner_of
+from tdl.diagnostics import TdlError
 
 MS = 10**6
 TEXT = """\
@@ -117,6 +118,19 @@ def test_selectors_mean_instances_and_links() -> None:
 def test_packets_from_an_instance_are_those_of_all_its_interfaces() -> None:
     text = TEXT + "at 1s web--core set loss=1% only=to:phone.0\n"
     assert any(event.args.get("only") for event in _compiled(text).events)
+
+
+def test_interfaces_count_where_packets_are_chosen_by_their_ends() -> None:
+    """An engine is given them all."""
+    lines = ["service a replicas={} interfaces", "service b", "bridges s t", "link a--s"]
+    lines += ["link a--t", "link b--s", "link s--t", "at 1s b--s set loss=1% only=from:a"]
+    text = "\n".join(lines)
+    assert _compiled(text.format(32)).events
+    with pytest.raises(TdlError) as raised:
+        _compiled(text.format(33))
+    [found] = [one for one in raised.value.diagnostics if one.code == "TS0248"]
+    assert found.span.line == 8
+    assert "names 33 instances with 33 further interfaces" in found.message
 
 
 def test_pairs_of_one_instance_are_nobodys() -> None:
