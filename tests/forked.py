@@ -57,6 +57,7 @@ def popen(
     group of the same number and has no rights of root's; from root alone. `limits` sets those of
     the process, before anything of the program happens."""
     main = _imported(module)
+    environment = dict(environment)
     argv = [f"forked {module}", *arguments]
     kept = {0, 1, 2, *options.get("pass_fds", ())}
 
@@ -67,7 +68,7 @@ def popen(
         warnings.simplefilter("ignore", DeprecationWarning)  # pytest's threads do nothing of this
         return subprocess.Popen(
             argv,
-            env=dict(environment),
+            env=environment,
             preexec_fn=goes_on,  # noqa: PLW1509 - never returns
             **options,
         )

@@ -30,13 +30,15 @@ class NoUserError(Exception):
 
 @dataclass
 class User:
-    """Somebody who runs tests/runtime/start.py: the present user, or an ordinary one."""
+    """Somebody who runs tests/runtime/start.py: the present user, or an ordinary one. `fresh`: in
+    a Python that is started, as where it is to read its environment or show it in /proc."""
 
     name: str
     python: str
     prefix: list[str]
     home: Path
     environment: dict[str, str]
+    fresh: bool = False
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
@@ -53,7 +55,7 @@ class User:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         begun = {"text": True, "cwd": self.home, "start_new_session": True}
         options = {**pipes, **begun, **options}
-        if self.python == sys.executable:
+        if self.python == sys.executable and not self.fresh and "preexec_fn" not in options:
             user = NOBODY if self.prefix else None
             process = forked.popen(module, arguments, self.environment, user, **options)
         else:

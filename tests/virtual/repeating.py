@@ -31,17 +31,26 @@ class Circumstances:
     """What is different on the host, and must not be seen in a run."""
 
     name: str
-    busy: bool = False  # every processor has something else to do
+    others: str = ""  # Python, what each of two programs for each processor does meanwhile
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""  # where tstorm is called, below a folder of the harness; "": the checkout
 
 
 QUIET = Circumstances("quiet")
-BUSY = Circumstances("busy", busy=True)
+BUSY = Circumstances("busy", others="while True: pass")
 _FOREIGN = {"HOME": "/nowhere", "EDITOR": "x" * 3000, "PYTHONHASHSEED": "5", "USER": "me"}
 _FOLDER = "a folder/with a longer name than that of the checkout"
 ELSEWHERE = Circumstances("elsewhere", environment=_FOREIGN, folder=_FOLDER)
-UNLIKE = Circumstances("unlike", busy=True, environment=_FOREIGN, folder=_FOLDER)
+# Interrupts as often, and takes a tenth of the processors where others compute all the time.
+_AT_TIMES = """
+import random, time
+while True:
+    until = time.monotonic() + random.expovariate(400)
+    while time.monotonic() < until:
+        pass
+    time.sleep(random.expovariate(40))
+"""
+UNLIKE = Circumstances("unlike", others=_AT_TIMES, environment=_FOREIGN, folder=_FOLDER)
 EACH = (QUIET, BUSY, ELSEWHERE)
 
 
@@ -70,7 +79,7 @@ def carry_out(
     words += [*experiment.options, *options]
     kernel = {"TSTORM_KERNEL": str(kernel_cache.path_for_run())}  # from another home, too
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **kernel, **how.environment}
-    with _others_at_work(how.busy):
+    with _others_at_work(how.others):
         began = time.perf_counter()
         if how.environment:  # Python reads some of it when it starts
             done = subprocess.run(
@@ -88,11 +97,9 @@ def carry_out(
 
 
 @contextmanager
-def _others_at_work(wanted: bool) -> Iterator[None]:
-    """Two programs for each processor that compute and nothing else."""
-    count = 2 * (os.cpu_count() or 1) if wanted else 0
-    spin = [sys.executable, "-c", "while True: pass"]
-    others = [subprocess.Popen(spin) for _ in range(count)]
+def _others_at_work(program: str) -> Iterator[None]:
+    count = 2 * (os.cpu_count() or 1) if program else 0
+    others = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(count)]
     try:
         yield
     finally:
