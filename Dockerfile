@@ -7,7 +7,6 @@ RUN apt-get update && \
 COPY pyproject.toml setup.py README.md LICENSE /source/
 COPY tdl /source/tdl
 COPY compiler /source/compiler
-COPY formats /source/formats
 COPY manifests /source/manifests
 COPY runtime /source/runtime
 COPY tcal_c /source/tcal_c

@@ -23,7 +23,7 @@ TRIAL_SECONDS ?= 600
 TESTS ?=
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
-PACKAGES := tdl formats compiler manifests runtime tstorm
+PACKAGES := tdl compiler manifests runtime tstorm
 export FUZZ_SECONDS TRIAL_SECONDS
 
 all: $(VENV)/.installed programs

@@ -138,7 +138,7 @@ class RecordedFiles:
         self, paths: Sequence[str], variable: Variable, read: Reader, sink: Sink
     ) -> Translation | None:
         """The plan has the values of variables, and not the files that they were from."""
-        from formats.readers import translate
+        from tdl.formats.readers import translate
 
         return translate(paths, variable, read, self.text, sink)
 
@@ -203,7 +203,7 @@ class SourceFolder:
     def translated(
         self, paths: Sequence[str], variable: Variable, read: Reader, sink: Sink
     ) -> Translation | None:
-        from formats.readers import translate
+        from tdl.formats.readers import translate
 
         called = self._folder.resolve().name
         return translate(paths, variable, read, self.text, sink, called)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("tdl", "formats", "compiler", "manifests", "runtime", "tstorm")
+PACKAGES = ("tdl", "compiler", "manifests", "runtime", "tstorm")
 SOURCES = sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
 OF_EVERY_PACKAGE = ("__init__", "__main__")
 

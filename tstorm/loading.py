@@ -453,8 +453,8 @@ def plan_to_run(
 def translated(file: str, more: Sequence[str], params: Mapping[str, str]) -> str:
     """What files of another tool say, as the text of a TDL file; ends with what is wrong there."""
     from compiler.sources import SourceFolder
-    from formats import as_tdl
     from tdl.diagnostics import Severity
+    from tdl.formats import as_tdl
     from tdl.parser import parse_partial
     from tdl.presentation import NOTHING
 

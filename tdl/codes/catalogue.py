@@ -19,6 +19,7 @@ from tdl.codes.reaction_codes import REACTIONS
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
 from tdl.codes.syntax_codes import SYNTAX
+from tdl.codes.topology_codes import TOPOLOGY_CODES
 from tdl.codes.trace_codes import TRACE_CODES
 
 ALL = (
@@ -35,6 +36,7 @@ ALL = (
     *MOBILITY_CODES,
     *DELAY_CODES,
     *COMPOSE_CODES,
+    *TOPOLOGY_CODES,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}
 
@@ -44,7 +46,7 @@ _HEADINGS = {
     "TS02": "Selectors and actions",
     "TS03": "Timeline",
     "TS04": "Expectations",
-    "TS05": "Compose files",
+    "TS05": "Files of other tools",
     "TS09": "Warnings",
 }
 

@@ -1,4 +1,4 @@
-"""Codes of what is wrong with Compose files, which `include` and the command read (formats/)."""
+"""Codes of files of other tools, which `include` and the command read (tdl/formats/)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ COMPOSE_CODES = (
     ),
     Code(
         "TS0501",
-        "not what a Compose file has there",
-        "A field that Compose does not know, or a value of another kind than the field takes.",
+        "not what the file of that tool has there",
+        "A field that the other tool does not know, or a value of another kind than the field takes.",
         "",
     ),
     Code(
         "TS0502",
         "cannot be carried over",
-        "The experiment would be about something else than the Compose file: a device, the host's "
+        "The experiment would be about something else than the file: a device, the host's "
         "network, an address, data that several containers share. Change it in an override file, "
         "where `!reset null` takes a field away; docs/from-compose.md says what to do instead.",
         "",
@@ -36,21 +36,21 @@ COMPOSE_CODES = (
     ),
     Code(
         "TS0504",
-        "file of a Compose file",
+        "file of another tool's file",
         "A file that it names cannot be read, or is not below the folder of the Compose file: "
         "nothing outside is read.",
         "",
     ),
     Code(
         "TS0505",
-        "not declared in a Compose file",
+        "not declared in the file",
         "A service, network, volume, config or secret that the file does not have, or a service "
         "that depends on itself or extends itself.",
         "",
     ),
     Code(
         "TS0506",
-        "too much for a Compose file",
+        "too much for one file",
         "A YAML file has at most 256 KiB, 64 values in one another, and 50,000 values with all "
         "that aliases stand for; a value has at most 65,536 characters.",
         "",
@@ -63,12 +63,6 @@ COMPOSE_CODES = (
         "",
     ),
     Code(
-        "TS0508",
-        "not in its format",
-        "The file is no XML, GML, CSV or JSON, or has a line that is no line of its format.",
-        "",
-    ),
-    Code(
         "TS0970",
         "variable that is not set",
         "A variable of a Compose file has no value and no default: it stands for nothing.",
@@ -77,16 +71,8 @@ COMPOSE_CODES = (
     Code(
         "TS0971",
         "not carried over",
-        "What a Compose file says there has no effect in an experiment; the message says what is "
+        "What the file of another tool says there has no effect in an experiment; the message says what is "
         "so instead.",
-        "",
-    ),
-    Code(
-        "TS0973",
-        "means something else here",
-        "A part of another tool's file is carried over as something that behaves differently: a "
-        "router becomes a bridge, since routes are the plan's, and an instance forwards nothing "
-        "between its links. docs/import.md says what is so of each format.",
         "",
     ),
     Code(

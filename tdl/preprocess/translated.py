@@ -1,6 +1,6 @@
 """What a file of another tool says, as statements whose words have their places in that file.
 
-Another package reads the file (`formats`); here its statements become the tokens that the same text
+tdl/formats reads the file; here its statements become the tokens that the same text
 would have in TDL, so that everything behind sees one language. Of a file with networks of its own
 some statements wait for the end of the text, since they say what holds where the text says nothing:
 a service that no `link` of the text places is linked to the networks that the file has for it.

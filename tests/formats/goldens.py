@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compiler.sources import SourceFolder
-from formats import as_tdl
+from tdl.formats import as_tdl
 from tdl.parser import Partial, parse_partial
 from tdl.presentation import render_text
 

@@ -9,16 +9,16 @@ import pytest
 
 from compiler.pipeline import Compilation, compile_source
 from compiler.sources import RecordedFiles, SourceFolder
-from formats.readers import READERS
 from tdl import ast
 from tdl.diagnostics import TdlError
+from tdl.formats.readers import READERS
 from tdl.formatter import format_statement
 from tdl.parser import parse_partial
-from tdl.preprocess.includes import FOREIGN
+from tdl.preprocess.includes import FOREIGN, MATRICES
 
 
 def test_the_language_knows_the_endings_of_all_readers() -> None:
-    assert tuple(ending for one in READERS for ending in one.endings) == FOREIGN
+    assert {ending for one in READERS for ending in one.endings} == {*FOREIGN, *MATRICES}
 
 
 TWO = "services: {web: {image: w, networks: [front, back]}, db: {image: d, networks: [back]}}\n"

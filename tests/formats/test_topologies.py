@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
 from compiler.sources import SourceFolder
-from formats.readers import translate
-from formats.topologies.great_circle import distance_m
 from tdl.diagnostics import Sink
+from tdl.formats.readers import translate
+from tdl.formats.topologies.great_circle import distance_m
 from tdl.parser import parse_partial
 from tests.formats.topology_goldens import CASES, FOLDER, TDL, TOLD, documents, file_of, statement
 

@@ -113,7 +113,7 @@ def test_the_places_for_developers_exist(page: str) -> None:
 
 def test_no_other_file_writes_the_properties_of_links_out() -> None:
     """A property that composes, and which nothing else needs: it is named where the page says."""
-    packages = ("tdl", "formats", "compiler", "manifests", "runtime", "tstorm")
+    packages = ("tdl", "compiler", "manifests", "runtime", "tstorm")
     sources = [path for package in packages for path in (ROOT / package).rglob("*.py")]
     naming = {str(path.relative_to(ROOT)) for path in sources if "loss_ppb" in path.read_text()}
     assert naming
@@ -122,7 +122,7 @@ def test_no_other_file_writes_the_properties_of_links_out() -> None:
 
 def changed(page: str, copy: Path) -> list[str]:
     """Makes the change of a page on a copy of the sources. Returns the files that it changes."""
-    for name in ("tdl", "formats", "compiler", "manifests", "runtime", "tstorm", "tcal_c"):
+    for name in ("tdl", "compiler", "manifests", "runtime", "tstorm", "tcal_c"):
         without = shutil.ignore_patterns("__pycache__", "build")
         shutil.copytree(ROOT / name, copy / name, ignore=without)
     (copy / "tcal_c/build").symlink_to(ROOT / "tcal_c/build")

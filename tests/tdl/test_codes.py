@@ -51,7 +51,7 @@ WITHOUT_EXAMPLES = {
         "TS0409",
         "TS0940",
     ),
-    # Of Compose files: tests/formats.
+    # Of files of other tools: tests/formats.
     *(f"TS050{number}" for number in range(9)),
     *("TS0970", "TS0971", "TS0972", "TS0973"),
 }
@@ -62,7 +62,7 @@ WITH_MACHINES = {"TS0916", "TS0917", "TS0920", "TS0922"}
 
 def used_codes() -> set[str]:
     found: set[str] = set()
-    for folder in ("tdl", "compiler", "formats"):
+    for folder in ("tdl", "compiler"):
         for path in (ROOT / folder).rglob("*.py"):
             if path.parent.name != "codes":
                 found |= set(re.findall(r'"(TS\d{4})"', path.read_text(encoding="utf-8")))

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from formats.compose import compose_fields, env_files
-from formats.compose.compose_overrides import as_map
-from formats.compose.compose_project import Project
-from formats.compose.compose_values import (
+from tdl import quantities
+from tdl.ast import Span
+from tdl.formats.compose import compose_fields, env_files
+from tdl.formats.compose.compose_overrides import as_map
+from tdl.formats.compose.compose_project import Project
+from tdl.formats.compose.compose_values import (
     Mounted,
     Reading,
     array,
@@ -25,9 +27,7 @@ from formats.compose.compose_values import (
     text,
     variable,
 )
-from formats.yaml_tree import Value
-from tdl import quantities
-from tdl.ast import Span
+from tdl.formats.yaml_tree import Value
 from tdl.preprocess.translated import Line, Piece
 from tdl.suggest import did_you_mean
 from tdl.words import SERVICE_PROPERTIES, TEXT_PROPERTIES

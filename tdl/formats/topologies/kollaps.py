@@ -13,12 +13,12 @@ import ast as python
 import re
 from collections.abc import Iterator, Sequence
 
-from formats.attributes import Attribute
-from formats.compose.compose_values import array, image
-from formats.element_names import is_name
-from formats.topologies.kollaps_files import Experiment, Thing, read_xml, read_yaml
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats.attributes import Attribute
+from tdl.formats.compose.compose_values import array, image
+from tdl.formats.element_names import is_name
+from tdl.formats.topologies.kollaps_files import KollapsFile, Thing, read_xml, read_yaml
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
 from tdl.suggest import did_you_mean
@@ -50,14 +50,14 @@ def translate_yaml(paths: Sequence[str], read: Reader, sink: Sink) -> Translatio
     return _translate(read_yaml(read(paths[0]), paths[0], sink), sink)
 
 
-def _translate(experiment: Experiment | None, sink: Sink) -> Translation | None:
+def _translate(experiment: KollapsFile | None, sink: Sink) -> Translation | None:
     if experiment is None:
         return None
     return Translation(tuple(_Kollaps(experiment, sink).lines()))
 
 
 class _Kollaps:
-    def __init__(self, experiment: Experiment, sink: Sink) -> None:
+    def __init__(self, experiment: KollapsFile, sink: Sink) -> None:
         self._experiment = experiment
         self._sink = sink
         self._services: dict[str, Thing] = {}

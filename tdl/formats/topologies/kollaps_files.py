@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from formats import xml_tree, yaml_tree
-from formats.attributes import Attribute, Attributes
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats import xml_tree, yaml_tree
+from tdl.formats.attributes import Attribute, Attributes
 from tdl.lexer import source_lines
 from tdl.suggest import did_you_mean
 
@@ -37,7 +37,7 @@ class Thing:
 
 
 @dataclass(slots=True)
-class Experiment:
+class KollapsFile:
     services: list[Thing] = field(default_factory=list)
     bridges: list[Thing] = field(default_factory=list)
     links: list[Thing] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Experiment:
         return found
 
 
-def read_xml(data: bytes, file: str, sink: Sink) -> Experiment | None:
+def read_xml(data: bytes, file: str, sink: Sink) -> KollapsFile | None:
     """None after a report."""
     root = xml_tree.read(data, file, sink)
     if root is None:
@@ -58,7 +58,7 @@ def read_xml(data: bytes, file: str, sink: Sink) -> Experiment | None:
         hint = "a Kollaps file begins with <experiment>"
         sink.error("TS0501", root.span, f"this is <{root.name[:40]}>, and no Kollaps file", hint)
         return None
-    found, seen = Experiment(), set()
+    found, seen = KollapsFile(), set()
     for section in root.children:
         if section.name == "config":
             for one in section.children:
@@ -75,7 +75,7 @@ def read_xml(data: bytes, file: str, sink: Sink) -> Experiment | None:
     return found
 
 
-def _things(section: xml_tree.Element, word: str, sink: Sink) -> Iterator[Thing]:
+def _things(section: xml_tree.XmlElement, word: str, sink: Sink) -> Iterator[Thing]:
     for one in section.children:
         if one.name == word:
             yield Thing(one.span, one.attributes)
@@ -84,7 +84,7 @@ def _things(section: xml_tree.Element, word: str, sink: Sink) -> Iterator[Thing]
             sink.error("TS0501", one.span, message, f"write <{word} …/>")
 
 
-def read_yaml(data: bytes, file: str, sink: Sink) -> Experiment | None:
+def read_yaml(data: bytes, file: str, sink: Sink) -> KollapsFile | None:
     """None after a report."""
     if len(data) > MAX_BYTES:
         message = f"the file has more than {MAX_BYTES >> 20} MiB"
@@ -96,12 +96,12 @@ def read_yaml(data: bytes, file: str, sink: Sink) -> Experiment | None:
     return _as_printed(text, file, sink)
 
 
-def _from_tree(data: bytes, file: str, sink: Sink) -> Experiment | None:
+def _from_tree(data: bytes, file: str, sink: Sink) -> KollapsFile | None:
     root = yaml_tree.read(data, file, sink)
     if root is None:
         return None
     inner = root.get("experiment")
-    found = Experiment()
+    found = KollapsFile()
     for top in (root, inner):
         for name, span, value in top.values() if top else ():
             if name == "experiment":
@@ -132,8 +132,8 @@ def _whole(key: Span, value: Span) -> Span:
     return Span(key.line, key.col, key.line, value.end_col if same else key.end_col, key.file)
 
 
-def _as_printed(text: str, file: str, sink: Sink) -> Experiment | None:
-    found, section = Experiment(), ""
+def _as_printed(text: str, file: str, sink: Sink) -> KollapsFile | None:
+    found, section = KollapsFile(), ""
     thing: Thing | None = None
     for number, line in enumerate(source_lines(text), 1):
         bare = re.sub(r"(^|\s)#.*", "", line).rstrip()

@@ -11,14 +11,14 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from formats import yaml_tree
-from formats.compose import env_files
-from formats.compose.compose_overrides import merged, without_resets
-from formats.compose.compose_variables import Variables
-from formats.yaml_tree import Value
 from tdl.ast import Span
 from tdl.bounds import MAX_DEPTH
 from tdl.diagnostics import Sink
+from tdl.formats import yaml_tree
+from tdl.formats.compose import env_files
+from tdl.formats.compose.compose_overrides import merged, without_resets
+from tdl.formats.compose.compose_variables import Variables
+from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import NoTextError, Reader
 from tdl.preprocess.translated import Variable
 from tdl.suggest import did_you_mean

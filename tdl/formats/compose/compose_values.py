@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from formats.yaml_tree import Value
 from tdl import quantities
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats.yaml_tree import Value
 from tdl.formatter import quoted
 from tdl.static import IMAGE
 

@@ -12,12 +12,12 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from formats import yaml_tree
-from formats.compose.compose_values import array, bare, image, pair, variable
-from formats.element_names import is_name
-from formats.yaml_tree import Value
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats import yaml_tree
+from tdl.formats.compose.compose_values import array, bare, image, pair, variable
+from tdl.formats.element_names import is_name
+from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Attachment, Line, Piece, Translation
 from tdl.suggest import did_you_mean

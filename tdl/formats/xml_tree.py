@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from formats.attributes import Attribute, Attributes
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats.attributes import Attribute, Attributes
 
 MAX_BYTES = 16 << 20
 MAX_NESTING = 64
@@ -21,13 +21,13 @@ _ATTRIBUTE = re.compile(r"([^\s=/>\"']+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 
 
 @dataclass(slots=True)
-class Element:
+class XmlElement:
     """`name` without its namespace; `text` is what stands directly in it."""
 
     name: str
     span: Span
     attributes: Attributes
-    children: list[Element] = field(default_factory=list)
+    children: list[XmlElement] = field(default_factory=list)
     text: str = ""
 
     def get(self, name: str) -> Attribute | None:
@@ -40,7 +40,7 @@ class _BadXmlError(Exception):
         self.problem = (code, span, message, hint)
 
 
-def read(data: bytes, file: str, sink: Sink) -> Element | None:
+def read(data: bytes, file: str, sink: Sink) -> XmlElement | None:
     """The root of a document; None after a report."""
     try:
         return _Reader(data, file).root()
@@ -61,11 +61,11 @@ class _Reader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
         self._parser.StartDoctypeDeclHandler = self._refuse
-        self._open: list[Element] = []
-        self._root: Element | None = None
+        self._open: list[XmlElement] = []
+        self._root: XmlElement | None = None
         self._count = 0
 
-    def root(self) -> Element:
+    def root(self) -> XmlElement:
         try:
             self._parser.Parse(self._data, True)
         except expat.ExpatError as error:
@@ -94,7 +94,7 @@ class _Reader:
             raise _BadXmlError("TS0506", span, f"more than {MAX_NESTING} elements in one another")
         if self._count > MAX_ELEMENTS:
             raise _BadXmlError("TS0506", span, f"more than {MAX_ELEMENTS:,} elements")
-        element = Element(name, span, self._attributes(found, span))
+        element = XmlElement(name, span, self._attributes(found, span))
         if self._open:
             self._open[-1].children.append(element)
         else:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from formats.yaml_tree import Value
 from tdl.ast import Span
+from tdl.formats.yaml_tree import Value
 
 Entries = dict[str, tuple[Span, Value]]
 _WHOLE = ("command", "entrypoint", "test")  # lists that are one value

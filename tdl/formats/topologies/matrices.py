@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from formats.attributes import Attribute
-from formats.element_names import ElementNames
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats.attributes import Attribute
+from tdl.formats.element_names import ElementNames
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
 

@@ -15,10 +15,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from formats.yaml_tree import Value
 from tdl.ast import Span
 from tdl.bounds import MAX_VALUE
 from tdl.diagnostics import Sink
+from tdl.formats.yaml_tree import Value
 
 MAX_DEPTH = 16  # of variables in the words of variables
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)

@@ -12,15 +12,15 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from formats import yaml_tree
-from formats.attributes import Attribute
-from formats.compose.compose_values import text as written
-from formats.compose.compose_values import variable
-from formats.element_names import ElementNames, is_name
-from formats.topologies.graph_files import Graph, GraphNode, read_gml
-from formats.yaml_tree import Value
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats import yaml_tree
+from tdl.formats.attributes import Attribute
+from tdl.formats.compose.compose_values import text as written
+from tdl.formats.compose.compose_values import variable
+from tdl.formats.element_names import ElementNames, is_name
+from tdl.formats.topologies.graph_files import GraphFile, GraphNode, read_gml
+from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
 from tdl.suggest import did_you_mean
@@ -66,7 +66,7 @@ class _Experiment:
         self._root, self._sink = root, sink
         self._names = ElementNames()
 
-    def graph(self, path: str, read: Reader) -> Graph | None:
+    def graph(self, path: str, read: Reader) -> GraphFile | None:
         network = self._root.get("network")
         said = network.get("graph") if network else None
         kind = said.get("type") if said else None
@@ -91,7 +91,7 @@ class _Experiment:
         place = posixpath.normpath(posixpath.join(posixpath.dirname(path), name.text))
         return read_gml(read(place), place, self._sink)
 
-    def lines(self, graph: Graph) -> Iterator[Line]:
+    def lines(self, graph: GraphFile) -> Iterator[Line]:
         for name, span, _ in self._root.values():
             if name not in _TOP and not name.startswith("x-"):
                 hint = did_you_mean(name, _TOP) or f"it has {', '.join(_TOP)}"
@@ -255,7 +255,7 @@ class _Experiment:
     # --- the network ---
 
     def _network(
-        self, graph: Graph, nodes: dict[str, GraphNode], at: dict[str, list[str]]
+        self, graph: GraphFile, nodes: dict[str, GraphNode], at: dict[str, list[str]]
     ) -> Iterator[Line]:
         used = {one.text for edge in graph.edges for one in (edge.source, edge.target)} | at.keys()
         for node in graph.nodes:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from formats import xml_tree
-from formats.attributes import Attribute, Attributes
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats import xml_tree
+from tdl.formats.attributes import Attribute, Attributes
 
 MAX_BYTES = 16 << 20
 MAX_NESTING = 32
@@ -38,7 +38,7 @@ class GraphEdge:
 
 
 @dataclass(slots=True)
-class Graph:
+class GraphFile:
     """`is_directed`: an edge is one direction of a link."""
 
     is_directed: bool = False
@@ -46,7 +46,7 @@ class Graph:
     edges: list[GraphEdge] = field(default_factory=list)
 
 
-def read_graphml(data: bytes, file: str, sink: Sink) -> Graph | None:
+def read_graphml(data: bytes, file: str, sink: Sink) -> GraphFile | None:
     """None after a report."""
     root = xml_tree.read(data, file, sink)
     if root is None:
@@ -62,7 +62,7 @@ def read_graphml(data: bytes, file: str, sink: Sink) -> Graph | None:
         if one.name == "key" and {"id", "attr.name"} <= one.attributes.keys()
     }
     default = graphs[0].get("edgedefault")
-    graph = Graph(is_directed=default is not None and default.text == "directed")
+    graph = GraphFile(is_directed=default is not None and default.text == "directed")
     for one in graphs[0].children:
         words = _data(one, keys)
         if one.name == "node":
@@ -82,7 +82,7 @@ def read_graphml(data: bytes, file: str, sink: Sink) -> Graph | None:
     return graph
 
 
-def _data(element: xml_tree.Element, keys: dict[str, str]) -> Attributes:
+def _data(element: xml_tree.XmlElement, keys: dict[str, str]) -> Attributes:
     found: Attributes = {}
     for one in element.children:
         if one.name == "data" and (key := one.get("key")) is not None:
@@ -98,7 +98,7 @@ class _Entry:
     value: Attribute | list[_Entry]
 
 
-def read_gml(data: bytes, file: str, sink: Sink, before: int = 0) -> Graph | None:
+def read_gml(data: bytes, file: str, sink: Sink, before: int = 0) -> GraphFile | None:
     """None after a report. `before`: how many lines of the file are before these."""
     if len(data) > MAX_BYTES:
         message = f"the file has more than {MAX_BYTES >> 20} MiB"
@@ -114,14 +114,14 @@ def read_gml(data: bytes, file: str, sink: Sink, before: int = 0) -> Graph | Non
         return None
     inner = found[0].value
     words = _words(inner)
-    graph = Graph(is_directed=words["directed"].text == "1" if "directed" in words else False)
+    graph = GraphFile(is_directed=words["directed"].text == "1" if "directed" in words else False)
     for one in inner:
         if isinstance(one.value, list) and one.key.text in ("node", "edge"):
             _take(graph, one.key, _words(one.value), sink)
     return graph
 
 
-def _take(graph: Graph, key: Attribute, words: Attributes, sink: Sink) -> None:
+def _take(graph: GraphFile, key: Attribute, words: Attributes, sink: Sink) -> None:
     wanted = ("id",) if key.text == "node" else ("source", "target")
     for word in wanted:
         if word not in words:

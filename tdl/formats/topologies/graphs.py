@@ -13,12 +13,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 
-from formats.attributes import Attribute, Attributes
-from formats.element_names import ElementNames
-from formats.topologies.graph_files import Graph, GraphEdge, GraphNode, read_gml, read_graphml
-from formats.topologies.great_circle import distance_m
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats.attributes import Attribute, Attributes
+from tdl.formats.element_names import ElementNames
+from tdl.formats.topologies.graph_files import (
+    GraphEdge,
+    GraphFile,
+    GraphNode,
+    read_gml,
+    read_graphml,
+)
+from tdl.formats.topologies.great_circle import distance_m
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
 
@@ -44,14 +50,14 @@ def translate_gml(paths: Sequence[str], read: Reader, sink: Sink) -> Translation
     return _translate(read_gml(read(paths[0]), paths[0], sink), sink)
 
 
-def _translate(graph: Graph | None, sink: Sink) -> Translation | None:
+def _translate(graph: GraphFile | None, sink: Sink) -> Translation | None:
     if graph is None:
         return None
     return Translation(tuple(_Topology(graph, sink).lines()))
 
 
 class _Topology:
-    def __init__(self, graph: Graph, sink: Sink) -> None:
+    def __init__(self, graph: GraphFile, sink: Sink) -> None:
         self._graph, self._sink = graph, sink
         self._names = ElementNames()
         self._nodes: dict[str, GraphNode] = {}

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from formats.compose import compose_translation
-from formats.topologies import containerlab, graphs, kathara, kollaps, matrices, shadow
 from tdl.diagnostics import Sink
+from tdl.formats.compose import compose_translation
+from tdl.formats.topologies import containerlab, graphs, kathara, kollaps, matrices, shadow
 from tdl.preprocess.includes import MATRICES, NoTextError, Reader
 from tdl.preprocess.translated import Translation, Variable
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from formats.compose import compose_fields
-from formats.compose.compose_overrides import as_map
-from formats.compose.compose_project import Project
-from formats.compose.compose_service import ServiceReader, Shared
-from formats.compose.compose_values import Reading
-from formats.yaml_tree import Value
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats.compose import compose_fields
+from tdl.formats.compose.compose_overrides import as_map
+from tdl.formats.compose.compose_project import Project
+from tdl.formats.compose.compose_service import ServiceReader, Shared
+from tdl.formats.compose.compose_values import Reading
+from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Attachment, Line, Piece, Translation, Variable
 from tdl.suggest import did_you_mean
