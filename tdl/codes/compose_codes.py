@@ -14,7 +14,7 @@ COMPOSE_CODES = (
     Code(
         "TS0501",
         "not what the file of that tool has there",
-        "A field that the other tool does not know, or a value of another kind than the field takes.",
+        "A field that the tool does not know, or a value of another kind than the field takes.",
         "",
     ),
     Code(
@@ -71,8 +71,8 @@ COMPOSE_CODES = (
     Code(
         "TS0971",
         "not carried over",
-        "What the file of another tool says there has no effect in an experiment; the message says what is "
-        "so instead.",
+        "What the file says there has no effect in an experiment; the message says what is so "
+        "instead.",
         "",
     ),
     Code(
