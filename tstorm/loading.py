@@ -128,7 +128,7 @@ def read_source(file: str) -> bytes:
 
 def _what_else(directory: Path) -> str:
     """What a directory is that was given for a TDL file."""
-    from tstorm.campaign.recognise import is_campaign
+    from tstorm.campaign.points import is_campaign
 
     plan = recorded_plan(str(directory))
     if is_campaign(directory):

@@ -29,7 +29,6 @@ from runtime.errors import RunError
 from runtime.expectations import (
     context,
     expect_exit,
-    expect_run,
     logged,
     loss,
     rtt,
@@ -52,7 +51,7 @@ _JUDGES: Mapping[str, Judge] = {
     LOG: logged.judge,
     NO_LOG: logged.judge,
     EXIT: expect_exit.judge,
-    RUN: expect_run.judge,
+    RUN: expect_exit.judge_run,
     VALID: validity.judge,
 }
 _OF_NO_INTERVAL = (EXIT, VALID)

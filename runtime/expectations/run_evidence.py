@@ -23,11 +23,10 @@ from runtime.options import COMPLETED, VIRTUAL
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import LogRecord, Merger
 from runtime.rundir import logmarks
-from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import EVENTS
-from runtime.rundir.sample_reader import PAIRS, CounterSample, Key, read_samples
+from runtime.rundir.sample_reader import PAIRS, CounterGrowth, CounterSample, Key, read_samples
 from runtime.schedule import PlanClock, Schedule
 
 

@@ -15,7 +15,7 @@ from runtime.judge import expectation_words, judge_programs, lateness
 from runtime.judge.lateness import late_for_delays
 from runtime.judge.verdict import Judge
 from runtime.options import COMPLETED, FAILED, RunOptions
-from runtime.results.logtail import last_line
+from runtime.results.loglines import last_line
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines

@@ -1,5 +1,5 @@
 """The control socket of a run in virtual time, on the host: what is asked there is passed on over
-the line to the guest, which answers (runtime.virtual.guest_calls). Several calls may be under way.
+the line to the guest, which answers (runtime.virtual.inside). Several calls may be under way.
 
 The first line of a connection is the request. `enter` is answered here: a guest's processes are
 nobody else's to enter, so a command is asked for with `exec`; then lines go both ways until the

@@ -15,8 +15,7 @@ import pytest
 
 from manifests.render_options import DEFAULT_AGENT_IMAGE
 from tests.image.support import ROOT
-from tstorm.image.image_build import CONFIG
-from tstorm.image.rootfs import COMPILED, ENVIRONMENT, HOLD
+from tstorm.image.rootfs import COMPILED, CONFIG, ENVIRONMENT, HOLD
 
 MAX_BYTES = 40_000_000
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: chroot")

@@ -15,8 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manifests.refusal import ManifestError
-from manifests.serialize import serialize
-from manifests.templating import TEMPLATES, environment
+from manifests.templating import TEMPLATES, environment, serialize
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 VALUES = st.recursive(

@@ -301,7 +301,7 @@ def test_a_real_plan_is_readable_afterwards() -> None:
 @pytest.mark.parametrize("name", ["churn", "listing1", "partition"])
 def test_a_slim_bundle_is_made_whole_again(name: str) -> None:
     from compiler.pipeline import compile_source
-    from compiler.plan.rebuild import complete
+    from compiler.plan.delivery import complete
 
     files = dict(compile_source((ROOT / "examples" / f"{name}.tdl").read_bytes()).files)
     assert complete(unpack(pack(files, slim=True), digest(files))) == files

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.probing import probe_draws
-from runtime.probing.timetable import between
+from runtime.probing.chosen import between
 
 INTERVALS = st.lists(st.integers(1, 10**10), max_size=6)
 NS = 10**9

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.system import linkstats
+from runtime.system import rtnetlink
 from runtime.system.rtnetlink import NLMSG_DONE, NLMSG_ERROR, message
 from tests.doubles.netlink import FakeNetlink
 
@@ -22,7 +22,7 @@ def test_it_is_what_proc_says() -> None:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
         netlink.bind((0, 0))
         before = counted()
-        found = linkstats.dropped(netlink)
+        found = rtnetlink.dropped(netlink)
     assert before.keys() == found.keys()
     assert all(before[device] <= found[device] for device in before)
 
@@ -34,7 +34,7 @@ def told(device: int, dropped: int) -> bytes:
 
 
 def asked(*datagrams: bytes) -> dict[int, int]:
-    return linkstats.dropped(FakeNetlink(*datagrams))  # type: ignore[arg-type]
+    return rtnetlink.dropped(FakeNetlink(*datagrams))  # type: ignore[arg-type]
 
 
 def test_an_answer_comes_in_parts() -> None:

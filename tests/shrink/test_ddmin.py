@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tstorm.shrink.ddmin import minimise
+from tstorm.shrink.search import minimise
 
 
 @pytest.mark.parametrize("needed", [set(), {3}, {0, 7}, {1, 2, 3}, {0, 4, 8}, set(range(9))])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.doctor import virtualtime
+from runtime.doctor import checks
 from runtime.doctor.findings import OK
 from runtime.system import compiled_programs
 from runtime.virtual import trial
@@ -50,7 +50,7 @@ def test_doctor_tries_it(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = kernel_cache.find()
     if found is None:
         pytest.skip("the kernel is one that TSTORM_KERNEL names: doctor asks the cache")
-    check = virtualtime.check()
+    check = checks.virtual_time()
     assert (check.name, check.status) == ("virtual time", OK), check
 
 

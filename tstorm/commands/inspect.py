@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tstorm import ending_text, output, units
-from tstorm.campaign.recognise import is_campaign
+from tstorm.campaign.points import is_campaign
 from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument, table_or_json
 
@@ -157,10 +157,10 @@ def _failures(found: Sequence[Mapping[str, Any]]) -> None:
 
 def _found(run: str | None, cluster: Where | None) -> dict[str, Any]:
     if cluster is not None:
-        from tstorm.k8s import connection, looking
+        from tstorm.k8s import connection, enter_pod
 
         with connection.connect(cluster.context) as there:
-            return looking.inspect(there, run, cluster.namespace)
+            return enter_pod.inspect(there, run, cluster.namespace)
     from runtime.launch.run_status import inspect
 
     return inspect(run)

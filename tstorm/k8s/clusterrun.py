@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler.plan.reader import Plan
-from runtime.agent.pod.ending import longest_seconds
+from runtime.agent.pod.podend import longest_seconds
 from runtime.backend import datapath_choice
 from runtime.doctor.findings import WARN, Check
 from runtime.driver.driver_messages import without_word

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from runtime.rundir.sample_reader import LINKS
+from tstorm.plotting.marks import BUCKETS
 from tstorm.plotting.subject import SECOND, Subject
-from tstorm.plotting.time_panels import BUCKETS
 
 LEAST_NS = 500_000_000  # of real time: samples come every 100 ms
 
