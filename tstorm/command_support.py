@@ -173,9 +173,9 @@ def _runner(
     from runtime.options import K8S
 
     if options.backend == K8S:
-        from tstorm.k8s import choosing, clusterrun
+        from tstorm.k8s import clusterrun
 
-        place = choosing.place(found.plan, options, choosing.ClusterAsked(**cluster))
+        place = clusterrun.place(found.plan, options, clusterrun.ClusterAsked(**cluster))
         return partial(clusterrun.run, cluster=place)
     from runtime.launch.launch import run
 

@@ -22,7 +22,7 @@ from runtime.doctor.findings import FAIL, OK, WARN, Check
 from runtime.errors import RunError
 from runtime.images import ids, image_tools
 from runtime.system import compiled_programs, control_groups, namespaces, process_limits, userids
-from runtime.virtual import forbidden, trial
+from runtime.virtual import forbidden, guest
 from runtime.virtual.kernel import asking, compiling, kernel_cache
 
 OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
@@ -191,7 +191,7 @@ def virtual_time() -> Check:
 
 def _tried(kernel: Path) -> Check:
     name = f"Linux {asking.version(kernel)}"
-    if reason := trial.why_not(kernel, compiled_programs.find("tstorm-ns")):
+    if reason := guest.why_not(kernel, compiled_programs.find("tstorm-ns")):
         return _warning(f"{name} does not start: {reason}", _REAL_TIME_NEEDS_NONE)
     how = "seccomp, else ptrace" if asking.can_seccomp(kernel) else "ptrace"
     random = "hidden from" if _hides_random_instructions() else "seen by"

@@ -11,10 +11,18 @@ from typing import Any
 
 from compiler.plan.event_kinds import PROGRAM_ENDINGS
 from compiler.plan.expectations import PlannedExpectation
-from runtime.expectations.figure_words import moment, printable
-from runtime.expectations.finding import FAILED, PASSED, Finding, MatchedLine, not_measured, worst
+from runtime.expectations.finding import (
+    FAILED,
+    PASSED,
+    Finding,
+    MatchedLine,
+    MeasuredWindow,
+    moment,
+    not_measured,
+    printable,
+    worst,
+)
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.expectations.window import MeasuredWindow
 from runtime.rundir.eventlog import how_ended
 from runtime.rundir.runfiles import EXPECT_RUN
 from runtime.say import number

@@ -18,7 +18,7 @@ from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.certify.judged_probes import JudgedProbe, Visit
 from runtime.certify.planned_paths import Pair, PlannedStretch, PlannedWay
-from runtime.expectations.window import Covered
+from runtime.expectations.finding import Covered
 from runtime.options import COMPLETED, VIRTUAL
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import LogRecord, Merger

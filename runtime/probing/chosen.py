@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compiler.plan import numbered_draws
 from compiler.plan.reader import Plan
 from runtime.options import VIRTUAL
-from runtime.probing import probe_draws, probe_intervals
+from runtime.probing import probe_intervals
 from runtime.probing.probe_record import EACH_CLOCK, ONE_CLOCK, ONE_WAY, ROUND_TRIP, ProbesHeader
 from runtime.probing.probed_pairs import PairChoice, choose, most_pairs, wanted
 from runtime.probing.ways import ConnectedPair, Pair, Ways
@@ -45,10 +46,10 @@ def _of_pair(
     seed: int, pair: int, interval_ns: int, spread_ns: int | None, first: int, to_ns: int
 ) -> Iterator[int]:
     """From interval number `first` on."""
-    key = probe_draws.mix(seed ^ _PROBE) ^ probe_draws.mix(pair)
+    key = numbered_draws.mix(seed ^ _PROBE) ^ numbered_draws.mix(pair)
     span_ns = interval_ns if spread_ns is None else min(spread_ns, interval_ns)
     for number in range(first, -(-to_ns // interval_ns)):
-        at_ns = number * interval_ns + probe_draws.below(key, number, span_ns)
+        at_ns = number * interval_ns + numbered_draws.below(key, number, span_ns)
         if at_ns < to_ns:
             yield at_ns
 
@@ -118,7 +119,7 @@ class Chosen:
 
     def first_ns(self, pair: int) -> int:
         """When its echoes begin: they come at equal distances."""
-        return probe_draws.below(self.seed ^ _KEY, pair, self.intervals_ns[pair])
+        return numbered_draws.below(self.seed ^ _KEY, pair, self.intervals_ns[pair])
 
 
 def _names(plan: Plan, ways: Sequence[ConnectedPair]) -> tuple[tuple[str, str], ...]:

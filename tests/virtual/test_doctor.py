@@ -10,7 +10,7 @@ import pytest
 from runtime.doctor import checks
 from runtime.doctor.findings import OK, WARN
 from runtime.errors import MachineError
-from runtime.virtual import forbidden, trial
+from runtime.virtual import forbidden, guest
 from runtime.virtual.kernel import kernel_build, kernel_cache
 from tests.virtual.kernel import fake
 
@@ -57,7 +57,7 @@ def test_kernel_that_is_named_is_the_one_that_is_tried(
     other.write_bytes(kernel_cache.path_for_run().read_bytes())
     other.chmod(0o755)
     tried = []
-    monkeypatch.setattr(trial, "why_not", lambda kernel, _keeper: tried.append(kernel) or "")
+    monkeypatch.setattr(guest, "why_not", lambda kernel, _keeper: tried.append(kernel) or "")
     monkeypatch.setenv("TSTORM_KERNEL", str(other))
     assert checks.virtual_time().status == OK
     assert tried == [other]
@@ -92,7 +92,7 @@ def test_memory_may_not_be_run(
 
 
 def test_guest_that_starts(built: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "why_not", lambda _kernel, _keeper: "")
+    monkeypatch.setattr(guest, "why_not", lambda _kernel, _keeper: "")
     check = checks.virtual_time()
     assert (check.status, check.detail.split(" ")[:2]) == (OK, ["Linux", "6.12.7"])
 
@@ -103,14 +103,14 @@ def test_guest_that_starts(built: None, monkeypatch: pytest.MonkeyPatch) -> None
 def test_random_instructions(
     built: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, features: str, words: str
 ) -> None:
-    monkeypatch.setattr(trial, "why_not", lambda _kernel, _keeper: "")
+    monkeypatch.setattr(guest, "why_not", lambda _kernel, _keeper: "")
     (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags : {features}\n")
     monkeypatch.setattr(checks, "_PROCESSOR", tmp_path / "cpuinfo")
     assert f"random instructions are {words} them" in checks.virtual_time().detail
 
 
 def test_guest_that_does_not_start(built: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "why_not", lambda _kernel, _keeper: "no room")
+    monkeypatch.setattr(guest, "why_not", lambda _kernel, _keeper: "no room")
     check = checks.virtual_time()
     assert (check.status, check.detail) == (WARN, "Linux 6.12.7 does not start: no room")
     assert check.remedy
@@ -119,6 +119,6 @@ def test_guest_that_does_not_start(built: None, monkeypatch: pytest.MonkeyPatch)
 def test_guest_that_does_not_start_since_tracing_is_forbidden(
     built: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "why_not", lambda _kernel, _keeper: "status 1")
+    monkeypatch.setattr(guest, "why_not", lambda _kernel, _keeper: "status 1")
     forbid(monkeypatch, tmp_path, "_SCOPE", "3", "_TRACE")
     assert checks.virtual_time().detail.startswith("programs may not be traced")

@@ -134,7 +134,7 @@ RUNNING: tuple[Callable[[Any], Any], ...] = (
 def running(function: F) -> F:
     """--quiet, --format, --out, and the options of a run: those that were said are passed on as one
     `asked`, by their names in runtime.options.RunOptions. What is said of a cluster and is none of
-    them is `cluster`, by the names in tstorm.k8s.choosing.ClusterAsked."""
+    them is `cluster`, by the names in tstorm.k8s.clusterrun.ClusterAsked."""
 
     @functools.wraps(function)
     def inner(**given: Any) -> Any:

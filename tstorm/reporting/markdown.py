@@ -14,8 +14,7 @@ from typing import Any
 
 from runtime.judge import verdict_text
 from runtime.options import FAILED, INTERRUPTED
-from runtime.results.eventwords import details
-from runtime.results.failed import told
+from runtime.results.failed import details, told
 from tstorm import units
 from tstorm.ending_text import how
 from tstorm.output import visible
