@@ -19,7 +19,7 @@ from runtime.certify.certificate import Evidence
 from runtime.certify.judged_probes import JudgedProbe, Visit
 from runtime.certify.planned_paths import Pair, PlannedStretch, PlannedWay
 from runtime.expectations.finding import Covered
-from runtime.options import COMPLETED, VIRTUAL
+from runtime.options import COMPLETED
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import LogRecord, Merger
 from runtime.rundir import logmarks
@@ -53,10 +53,6 @@ class RunEvidence:
     @property
     def clock(self) -> PlanClock:
         return self.schedule.clock
-
-    @property
-    def is_virtual(self) -> bool:
-        return self.schedule.options.time == VIRTUAL
 
     def number(self, expectation: PlannedExpectation) -> int:
         """Its position in the plan."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
+LONGEST_SECONDS = 600.0  # of any other program
 
 
 def command(*arguments: str) -> list[str]:
@@ -24,17 +25,29 @@ def environment(place: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **own}
 
 
-def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-    """Runs it to its end, which must be with this code (None: any)."""
-    done = subprocess.run(
-        command(*arguments),
-        cwd=place,
-        env=environment(place),
+def ended(
+    argv: Sequence[str | Path],
+    *,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = LONGEST_SECONDS,
+) -> subprocess.CompletedProcess[str]:
+    """A program that has come to its end, whatever that was; nobody types anything."""
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
-        timeout=DEADLINE_SECONDS,
+        timeout=timeout,
     )
+
+
+def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """Runs it to its end, which must be with this code (None: any)."""
+    done = ended(command(*arguments), cwd=place, env=environment(place), timeout=DEADLINE_SECONDS)
     assert code in (None, done.returncode), done.stdout + done.stderr
     return done
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.process import ended
 from tests.virtual.guests import compiled
 
 pytestmark = pytest.mark.virtual
@@ -50,12 +51,9 @@ def experiment(folder: Path, services: str, names: tuple[str, ...], until: str =
 
 
 def tstorm(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ended(
         [sys.executable, "-m", "tstorm", *map(str, words)],
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 
