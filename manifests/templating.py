@@ -1,7 +1,7 @@
 """The one way to fill a template: jinja2 with every expression serialized.
 
 Nothing in a template is quoted by hand: `{{ x }}` is one YAML value, wherever `x` comes from
-(manifests/serialize.py). A name that is not defined is an error, never an empty text.
+(`serialize`). A name that is not defined is an error, never an empty text.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ that both have.
 Algorithm: of campaigns each run gives one value for a figure. Medians are compared; of what a run
 either is or is not (a verdict, a failure) shares. Where both sides have a figure of the same seeds,
 each run is compared with the one of its seed, which has the same timeline and draws: the
-probability that chance alone makes such a difference is that of Wilcoxon's test (signed_rank.py).
+probability that chance alone makes such a difference is that of Wilcoxon's test (ranks.py).
 Else it is that of Mann and Whitney's (ranks.py). Of single runs the round trips and losses of their
 probes are compared. Intervals are in intervals.py; all probabilities of a comparison together are
-adjusted by Holm's method (holm.py), but for figures that are the same on both sides for each seed,
+adjusted by Holm's method (ranks.py), but for figures that are the same on both sides for each seed,
 or in all runs: no chance could make these differ. A difference is one that has less than 5 % then.
 """
 

@@ -2,9 +2,9 @@
 
 Input: a script, trials, what a text means, and when the failure was decided. Output: the shortest
 text that failed, also where the attempts were not enough to be sure that there is no shorter one.
-Algorithm: ddmin (ddmin.py) over the statements of the timeline; then the end of the experiment is
+Algorithm: ddmin (`minimise`) over the statements of the timeline; then the end of the experiment is
 halved between what was too early and what was late enough, to within a tenth of the time, unless
-only the end decides; then the statements that are left are shrunk themselves (finer.py).
+only the end decides; then the statements that are left are shrunk themselves.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _rounded(time_ns: int) -> int:
 # Input: a text that fails, trials, and what a text means. Output: a text that still fails, without
 # any single part of which it does not, as far as that was tried out.
 # Algorithm: one kind of part after the other, the coarsest first; of each kind the choices from the
-# end of the text to its beginning, so that the places of those to come stay right; each by ddmin
-# (ddmin.py). Texts that do not compile or have more events are not run. Intervals are halved last.
+# end of the text to its beginning, so that the places of those to come stay right; each by
+# `minimise`. Texts that do not compile or have more events are not run. Intervals are halved last.
 
 
 class Best(Protocol):
