@@ -18,14 +18,13 @@ from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, end_of, expand
 from compiler.expand.world import NeedReplicas
-from compiler.expect.compile_expectations import expect
-from compiler.expect.compile_figures import figures
+from compiler.expect.compile_expectations import expect, figures
 from compiler.expect.compile_reactions import reactions
 from compiler.feasibility import warnings
 from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
-from compiler.plan.snapshots import snapshots
+from compiler.plan.routes.routing import snapshots
 from compiler.plan.types import Event, PlanFile, PlannedReaction, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.run_clock import read as read_clock

@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 
 from compiler.plan.capabilities import COMPOSE
 from compiler.plan.format import TOOL_VERSION
-from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Service
-from manifests import compose_checks as checks
-from manifests import hold_options, unsupported
+from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Service, Topology
+from manifests import hold_options, images, unsupported
 from manifests.bundle import Bundle
 from manifests.kubernetes_labels import LABELS, TAGS, common
 from manifests.object_names import doubled, labels, tags
-from manifests.refusal import demand_carried
+from manifests.refusal import ManifestError, demand_carried, raise_all
 from manifests.render_options import Options
 from manifests.templating import fill
 
@@ -35,8 +34,8 @@ def render(bundle: Bundle, options: Options) -> dict[str, str | bytes]:
     chosen = options.resolve(bundle)
     topology = bundle.plan.topology
     names = labels(service.name for service in topology.services)
-    checks.image("the agent image", chosen.agent_image, "give --agent-image")
-    checks.topology(topology, names)
+    _demand_image("the agent image", chosen.agent_image, "give --agent-image")
+    _demand_possible(topology, names)
     contents = _contents(bundle)
     values: dict[str, object] = {
         "agent_image": doubled(chosen.agent_image),
@@ -186,3 +185,53 @@ def _resources(service: Service) -> Mapping[str, object]:
     if service.mem_bytes:
         amounts["memory"] = f"{service.mem_bytes}b"
     return {"limits": amounts, "reservations": amounts} if amounts else {}
+
+
+# What a plan may say and Compose cannot carry, found before anything is written.
+#
+# All findings of a plan are reported together.
+
+
+def _demand_image(what: str, reference: str, hint: str = "") -> None:
+    """Raises ManifestError for an image that no machine could pull."""
+    raise_all(_image(what, reference, hint))
+
+
+def _demand_possible(found: Topology, names: Mapping[str, str]) -> None:
+    """Raises ManifestError. `names`: what the services are called in the file."""
+    errors = [error for service in found.services for error in _of_service(service)]
+    errors += _names(found, names)
+    errors += unsupported.refusals(found, COMPOSE)
+    raise_all(errors)
+
+
+def _of_service(service: Service) -> Iterator[ManifestError]:
+    who = f"service {service.name!r}"
+    if not service.image:
+        yield ManifestError(f"{who} has no image, and a container needs one", "add img=IMAGE")
+    else:
+        yield from _image(f"{who}: its image", service.image)
+    for name, _ in service.env:
+        if not name or "=" in name:
+            yield ManifestError(
+                f"{who}: {name!r:.80} cannot be the name of a variable", "choose another name"
+            )
+
+
+def _image(what: str, reference: str, hint: str = "") -> Iterator[ManifestError]:
+    if reason := images.problem(reference):
+        yield ManifestError(f"{what} {reference!r:.80} is not an image reference", hint or reason)
+
+
+def _names(found: Topology, names: Mapping[str, str]) -> Iterator[ManifestError]:
+    """In a network of Docker the names of services and of instances are of one kind."""
+    by_name = {names[service.name]: service for service in found.services}
+    for service in found.services:
+        base, _, index = service.name.rpartition("-")
+        other = by_name.get(base)
+        if other and index in {str(number) for number in range(other.replicas)}:
+            yield ManifestError(
+                f"service {service.name!r} is called like an instance of {other.name!r}, and "
+                "Compose could not tell them apart",
+                f"rename {service.name!r}",
+            )

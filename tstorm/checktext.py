@@ -11,8 +11,8 @@ from runtime.say import some
 from tstorm import output
 
 if TYPE_CHECKING:
-    from runtime.results.difference import RunDifference
     from runtime.results.event_comparison import EventDifference
+    from runtime.results.filetree import RunDifference
 
 SHOWN_NAMES = 20
 SHOWN_DIFFERENCES = 10  # of everything; the others are counted

@@ -100,25 +100,27 @@ def _no_page(result: RunResult) -> Iterator[str]:
 
 def _expectations(result: RunResult, *, quiet: bool) -> Iterator[str]:
     """Those that were not measured, a line each; then how many there are."""
-    from runtime.judge import expectation_words
+    from runtime.judge import verdict_text
 
-    yield from _in_state(result, expectation_words.NOT_MEASURED, "warning: not measured")
-    whole = expectation_words.counted(result.summary)
+    yield from _in_state(result, verdict_text.NOT_MEASURED, "warning: not measured")
+    whole = verdict_text.counted(result.summary)
     if whole and not quiet:
         yield whole
 
 
 def _expectations_that_failed(result: RunResult) -> Iterator[str]:
-    from runtime.judge import expectation_words
+    from runtime.judge import verdict_text
 
-    yield from _in_state(result, expectation_words.FAILED, "error: failed")
+    yield from _in_state(result, verdict_text.FAILED, "error: failed")
 
 
 def _in_state(result: RunResult, state: str, prefix: str) -> Iterator[str]:
-    from runtime.judge import expectation_words
+    from runtime.judge import verdict_text
 
-    found = expectation_words.in_state(result.summary, state)
-    yield from (f"{prefix}: {expectation_words.told(one)}" for one in found[:SHOWN_EXPECTATIONS])
+    found = verdict_text.in_state(result.summary, state)
+    yield from (
+        f"{prefix}: {verdict_text.expectation_told(one)}" for one in found[:SHOWN_EXPECTATIONS]
+    )
     if len(found) > SHOWN_EXPECTATIONS:
         left = len(found) - SHOWN_EXPECTATIONS
         yield f"{prefix}: … and {left} more in summary.json"
@@ -126,13 +128,13 @@ def _in_state(result: RunResult, state: str, prefix: str) -> Iterator[str]:
 
 def _figures(result: RunResult, *, quiet: bool) -> Iterator[str]:
     """The experiment's own, a line each; those that were not measured in any case."""
-    from runtime.judge import expectation_words
+    from runtime.judge import verdict_text
 
-    found = expectation_words.figures(result.summary)
+    found = verdict_text.figures(result.summary)
     missing = [one for one in found if one["value"] is None]
     known = [] if quiet else [one for one in found if one["value"] is not None]
     for kind, some in (("warning:", missing), ("figure", known)):
-        yield from (f"{kind} {expectation_words.figure(one)}" for one in some[:SHOWN_EXPECTATIONS])
+        yield from (f"{kind} {verdict_text.figure(one)}" for one in some[:SHOWN_EXPECTATIONS])
         if len(some) > SHOWN_EXPECTATIONS:
             yield f"… and {len(some) - SHOWN_EXPECTATIONS} more figures in summary.json"
 

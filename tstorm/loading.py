@@ -164,7 +164,7 @@ def _including(file: str, names: Sequence[str]) -> str:
 
 def _what_else(directory: Path) -> str:
     """What a directory is that was given for a TDL file."""
-    from tstorm.campaign.recognise import is_campaign
+    from tstorm.campaign.points import is_campaign
 
     plan = recorded_plan(str(directory))
     if is_campaign(directory):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         SharedQueue,
         Story,
     )
-    from compiler.plan.followed import Followed
+    from compiler.plan.traces import Followed
     from compiler.plan.types import Event
     from tstorm.notes import Statements
 

@@ -17,9 +17,9 @@ def finder(
 ) -> Callable[[Service, str], tuple[str, str] | None]:
     """For the programs of a file in `folder`, where relative names begin. With `images` a service
     that has an image runs what is in it."""
-    from runtime.system import searchpath
+    from runtime.system import compiled_programs
 
-    usual = searchpath.of_programs(os.environ)
+    usual = compiled_programs.of_programs(os.environ)
 
     def find(service: Service, program: str) -> tuple[str, str] | None:
         if "$" in program or (images and service.image):
@@ -29,7 +29,7 @@ def finder(
         path = dict(service.env).get("PATH", usual)
         if shutil.which(program, path=path) is not None:
             return None
-        known = searchpath.elsewhere(program)
+        known = compiled_programs.elsewhere(program)
         hint = "install it, or write its whole path"
         if known is not None:
             hint = f"it is not on PATH, but here: {known}"

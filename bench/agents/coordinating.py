@@ -24,7 +24,7 @@ from runtime.coordinator.agent_link import Host
 from runtime.coordinator.placement import planned
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from runtime.system.openfiles import raise_limit
+from runtime.system.process_limits import raise_limit
 from tests.coordinator.traffic import peak_mib, transferred
 from tests.doubles.agent import HERE
 from tests.doubles.hosts import FakeHosts

@@ -18,7 +18,7 @@ from typing import Any
 from runtime.rpc import secure
 from runtime.rpc.jsonobject import decode
 from runtime.rpc.secure import ChannelError
-from runtime.system.openfiles import raise_limit
+from runtime.system.process_limits import raise_limit
 from tests.doubles.agent import FakePeer
 
 STEP_NS = 1_000_000_000

@@ -149,8 +149,7 @@ def _blocks(graph: Graph, tool: str, sources: Sequence[int]) -> Iterator[Block]:
 
 def repair(plan: Plan) -> Record:
     """Every epoch after the first: the repair alone, and with the folding of events."""
-    from compiler.plan.routes.routing import Routes
-    from compiler.plan.snapshots import snapshots
+    from compiler.plan.routes.routing import Routes, snapshots
 
     epochs = plan.epochs
     routes = Routes(plan.topology)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from compiler.plan.event_kinds import DOWN, UP
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.paths.equal_ways import equal_ways
 from compiler.plan.paths.flows import PROBES, FlowChoice, FlowTuple
+from compiler.plan.paths.path import equal_ways
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.core import NO_LINK
 from compiler.plan.types import Epoch

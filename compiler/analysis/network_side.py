@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable
 from itertools import islice
 
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.paths.equal_ways import equal_ways
+from compiler.plan.paths.path import equal_ways
 from compiler.plan.paths.path_properties import (
     NOTHING,
     Stretch,

@@ -27,10 +27,10 @@ from compiler.plan.expectations import (
     UNREACHABLE,
     PlannedExpectation,
 )
-from compiler.plan.followed import FollowedTraces, of_plan
 from compiler.plan.format import MAX_INT, PPB
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import BY_FIELD, Along, Totals, most_rate
+from compiler.plan.traces import FollowedTraces, of_plan
 from tdl.quantities import rate, share
 
 MOST_PAIRS = 200  # of an expectation, evenly spread

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from compiler.plan.followed import described
 from compiler.plan.properties import BY_FIELD
+from compiler.plan.traces import described
 from compiler.plan.types import Link, Node, PlannedReaction, Service
 
 if TYPE_CHECKING:

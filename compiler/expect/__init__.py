@@ -1,5 +1,5 @@
 """Expectations: `expect …` statements become what a run is judged by.
 
-compile_expectations.py and compile_figures.py are the passes; subjects.py resolves names to
+compile_expectations.py has the passes; subjects.py resolves names to
 instances. Nothing here draws, and nothing changes an event.
 """

@@ -7,7 +7,7 @@ on any of this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.declare.model import Model
@@ -23,7 +23,9 @@ from compiler.feasibility import (
 )
 from compiler.feasibility.command_checks import Finder
 from compiler.feasibility.statement_places import StatementPlaces
-from compiler.plan.reader import decode
+from compiler.plan.expectations import OF_PAIRS
+from compiler.plan.reader import Plan, decode
+from tdl import ast
 from tdl.diagnostics import Sink
 
 
@@ -57,13 +59,43 @@ def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> No
 
 def warn_of_plan(model: Model, files: Mapping[str, bytes], machines: Machines, sink: Sink) -> None:
     """What only the finished plan can tell: paths depend on routes."""
-    from compiler.feasibility import impossible_expectations, underlay
+    from compiler.feasibility import underlay
 
     statements = model.declared.expects
-    if machines.underlay_ns is None and not impossible_expectations.concerns(statements):
+    if machines.underlay_ns is None and not _names_pairs(statements):
         return
     plan = decode(files, topology=model.planned)
     if machines.underlay_ns is not None:
         underlay.warn(plan, machines.underlay_ns, StatementPlaces(model), sink)
-    if impossible_expectations.concerns(statements):
-        impossible_expectations.warn(plan, statements, sink)
+    if _names_pairs(statements):
+        _impossible(plan, statements, sink)
+
+
+# TS0950: an expectation that a run which is exactly as planned cannot meet.
+#
+# Input: the finished plan, whose routes decide what a path is, and the statements. What is judged
+# is in compiler/analysis/predicted.py, which stops looking where too much changes. Plans with
+# more than MOST_STATES states of the network are passed over. The explanation of the code says
+# so.
+
+MOST_STATES = 20_000
+_HINT = "`tstorm explain --expect` shows what is planned then: change the network, time or bound"
+
+
+def _impossible(plan: Plan, statements: Sequence[ast.Expect], sink: Sink) -> None:
+    """`statements`: those of the plan's expectations, in the same order."""
+    if len(plan.epochs) > MOST_STATES:
+        return
+    from compiler.analysis.history import History
+    from compiler.analysis.predicted import PredictedPairs, predict
+
+    looked = PredictedPairs(History(plan))
+    for statement, expectation in zip(statements, plan.expectations, strict=True):
+        found = predict(looked, expectation)
+        if found is not None and found.problem:
+            sink.warning("TS0950", statement.span, found.problem, _HINT)
+
+
+def _names_pairs(statements: Sequence[ast.Expect]) -> bool:
+    """Whether there is anything to look at."""
+    return any(statement.kind in OF_PAIRS for statement in statements)

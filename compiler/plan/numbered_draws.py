@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _MASK = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
 
@@ -17,3 +19,17 @@ def bits(key: int, number: int) -> int:
     """64 bits: output `number`, from 0, of the generator of this key."""
     start = mix((key + _STEP) & _MASK)
     return mix((start + (number + 1) * _STEP) & _MASK)
+
+
+def below(key: int, number: int, bound: int) -> int:
+    """In [0, bound), bound at most 2^64."""
+    return bits(key, number) * bound >> 64
+
+
+def shuffled(items: Iterable[int], key: int) -> list[int]:
+    """Fisher and Yates."""
+    found = list(items)
+    for place in range(len(found) - 1, 0, -1):
+        other = below(key, place, place + 1)
+        found[place], found[other] = found[other], found[place]
+    return found

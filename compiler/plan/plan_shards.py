@@ -4,7 +4,7 @@ A bundle is a ustar archive (POSIX.1-2017, pax) of the plan's files, plan.json f
 each with mode 0644 and neither owner nor time, compressed with bzip2 and cut into shards. The
 archive is compressed in pieces of 900,000 bytes, one bzip2 stream each, so that several processors
 can work on it; bzip2 reads streams one after the other as one. A slim bundle leaves out what can be
-computed again from the rest (compiler/plan/rebuild.py). The bytes depend on the plan alone.
+computed again from the rest (compiler/plan/delivery.py). The bytes depend on the plan alone.
 
 `cat plan-* | bunzip2 | tar x` is the plan.
 """

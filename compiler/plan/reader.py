@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import consistency, expectationjson, figures, sparse
+from compiler.plan import consistency, expectations, figures, sparse
 from compiler.plan import format as form
 from compiler.plan.attached import Attached
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
@@ -128,7 +128,7 @@ class Plan:
     def expectations(self) -> tuple[PlannedExpectation, ...]:
         """What the run is judged by, in the order of the source."""
         value = form.parse(self._load(form.EXPECTATIONS), form.EXPECTATIONS, 1)
-        found = expectationjson.from_json(value, self._header.counts["instances"], self.end_ns)
+        found = expectations.from_json(value, self._header.counts["instances"], self.end_ns)
         self._count("expectations", form.EXPECTATIONS, len(found))
         return found
 

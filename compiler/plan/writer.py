@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compiler.plan import attached, consistency, expectationjson, figures, outdir
+from compiler.plan import attached, consistency, expectations, figures, outdir
 from compiler.plan import format as form
 from compiler.plan.encoding import epoch_to_json, event_line, topology_to_json
 from compiler.plan.expectations import PlannedExpectation
@@ -25,7 +25,7 @@ from compiler.plan.types import Epoch, Event, Topology
 
 @dataclass(frozen=True, slots=True)
 class PlanContents:
-    """Everything a plan says. `snapshots` is what compiler.plan.snapshots.snapshots() yields."""
+    """Everything a plan says. `snapshots` is what snapshots() of routes/routing.py yields."""
 
     source: bytes
     seed: int
@@ -52,7 +52,7 @@ def encode(contents: PlanContents) -> dict[str, bytes]:
     _check(contents)
     epochs, routes, count = encode_snapshots(contents.topology, contents.snapshots)
     files = {
-        form.EXPECTATIONS: form.canonical(expectationjson.to_json(contents.expectations)),
+        form.EXPECTATIONS: form.canonical(expectations.to_json(contents.expectations)),
         form.FIGURES: form.canonical(figures.to_json(contents.figures)),
         form.ATTACHED: _attached(contents),
         form.SOURCE: contents.source,
@@ -71,7 +71,7 @@ def _check(contents: PlanContents) -> None:
     for event in contents.events:
         consistency.event(event, last, contents.end_ns, Place(form.TIMELINE, event.seq + 1))
         last = event
-    expectationjson.check(contents.expectations, contents.end_ns)
+    expectations.check(contents.expectations, contents.end_ns)
     figures.check(contents.figures)
     consistency.params(contents.params, Place(form.HEADER, 1))
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from compiler.plan import necks
 from compiler.plan.event_kinds import DOWN
-from compiler.plan.followed import of_plan
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
+from compiler.plan.traces import of_plan
 from runtime.schedule import Schedule, Step
 
 Pair = tuple[int, int]

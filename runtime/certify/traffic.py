@@ -10,11 +10,10 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
-from operator import itemgetter
+from operator import itemgetter, lt, sub
 from typing import Any
 
-from runtime.certify.byte_buckets import ByteBuckets
-from runtime.certify.counter_deltas import Columns, Gains
+from runtime.certify.byte_buckets import BUCKET_NS, ByteBuckets
 from runtime.certify.planned_paths import Pair, Planned, find_begun
 
 MOST_LATE_NS = (
@@ -186,3 +185,68 @@ def _before(times: Sequence[int], at_ns: int) -> int:
     """Of the second sample before the first one from `at_ns` on."""
     place = bisect_left(times, at_ns) - 2
     return times[place] if place >= 0 else 0
+
+
+# What counters have gained since they were told last, in sums of a bucket.
+#
+# Samples come oftener than buckets end, and mostly tell of the same keys again. So a sample is only
+# compared with the one before, column by column, and what was gained is summed up when the bucket
+# ends, or when a sample tells of other keys. A counter that fell has begun anew: it gained nothing.
+
+Columns = Sequence[Sequence[int]]  # of each counter its values, in the order of keys
+Tell = Callable[[Sequence[int], int, Columns], None]
+
+
+class Gains:
+    """Calls `tell` with keys, a time in the bucket, and what each counter has gained in it."""
+
+    def __init__(self, width: int, tell: Tell) -> None:
+        """`width`: counters of each key."""
+        self._tell = tell
+        self._nothing = (0,) * width
+        self._before: dict[int, tuple[int, ...]] = {}  # of keys that are not in `_keys`
+        self._keys: Sequence[int] = ()
+        self._told: Columns = ()
+        self._last: Columns = ()
+        self._at_ns = 0
+
+    def take(self, at_ns: int, keys: Sequence[int], columns: Columns) -> None:
+        """A sample; a key may be there several times."""
+        if not keys:
+            return
+        if keys != self._keys:
+            if len(set(keys)) < len(keys):
+                for place, key in enumerate(keys):
+                    self.take(at_ns, (key,), [(column[place],) for column in columns])
+                return
+            self.end()
+            self._begin(keys)
+        elif at_ns // BUCKET_NS != self._at_ns // BUCKET_NS:
+            self._sum_up()
+        self._at_ns = at_ns
+        if any(any(map(lt, now, before)) for now, before in zip(columns, self._last, strict=True)):
+            self._sum_up()
+            self._told = [
+                tuple(map(min, now, before))
+                for now, before in zip(columns, self._last, strict=True)
+            ]
+        self._last = columns
+
+    def _begin(self, keys: Sequence[int]) -> None:
+        self._keys = keys
+        found = [self._before.pop(key, self._nothing) for key in keys]
+        self._told = self._last = list(zip(*found, strict=True))
+
+    def _sum_up(self) -> None:
+        gained = [
+            tuple(map(sub, now, before)) for now, before in zip(self._last, self._told, strict=True)
+        ]
+        self._told = self._last
+        self._tell(self._keys, self._at_ns, gained)
+
+    def end(self) -> None:
+        """Tells the rest."""
+        if self._keys:
+            self._sum_up()
+            self._before.update(zip(self._keys, zip(*self._last, strict=True), strict=True))
+            self._keys = ()

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import resource
+import shutil
 import sys
 from pathlib import Path
 
 from runtime.backend import datapath_choice
 from runtime.backend.local import environment
-from runtime.doctor import imagetools, virtualtime
 from runtime.doctor.findings import FAIL, OK, WARN, Check
 from runtime.errors import RunError
-from runtime.system import (
-    compiled_programs,
-    control_groups,
-    namespaces,
-    openfiles,
-    process_limits,
-    userids,
-)
+from runtime.images import ids, image_tools
+from runtime.system import compiled_programs, control_groups, namespaces, process_limits, userids
+from runtime.virtual import forbidden, guest
+from runtime.virtual.kernel import asking, compiling, kernel_cache
 
 OLDEST_KERNEL = (5, 8)  # setns(2) on a pidfd
 FILES_MINIMUM = 1024
@@ -42,8 +39,8 @@ def probe() -> list[Check]:
     if all(check.status == OK for check in found):
         checks.extend(_in_namespaces())
         checks.append(_kernel_datapath())
-        checks.append(virtualtime.check())
-        checks.append(imagetools.check())
+        checks.append(virtual_time())
+        checks.append(images())
     return checks
 
 
@@ -64,10 +61,10 @@ def _files() -> Check:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         return Check("open files", OK, "no limit")
-    detail = f"at most {hard}, enough for about {openfiles.enough_for(hard)} instances"
+    detail = f"at most {hard}, enough for about {process_limits.enough_for(hard)} instances"
     if hard >= FILES_MINIMUM:
         return Check("open files", OK, detail)
-    return Check("open files", WARN, detail, openfiles.REMEDY)
+    return Check("open files", WARN, detail, process_limits.REMEDY)
 
 
 def _users() -> Check:
@@ -135,3 +132,82 @@ def _in_namespaces() -> list[Check]:
         return [Check("namespaces", FAIL, f"refused to {who}: {detail}", remedy)]
     inside = [Check(**record) for record in json.loads(done.stdout)]
     return [Check("namespaces", OK, f"user, mount, network, PID, UTS and IPC, as {who}"), *inside]
+
+
+# Whether images can be run here (`img=` without `exec=`): the tools, and the user ids.
+#
+# Never "fail": runs of the machine's own programs need none of it.
+
+IMAGES = "images"
+_NOT_NEEDED = "only needed for services with img= and no exec="
+_MAPPERS = ("newuidmap", "newgidmap")
+
+
+def images() -> Check:
+    lacking = image_tools.lacking()
+    if lacking:
+        missing = image_tools.missing(lacking)
+        return Check(IMAGES, WARN, missing.message, f"{missing.remedy} ({_NOT_NEEDED})")
+    try:
+        available = ids.available()
+    except RunError as error:
+        return Check(IMAGES, WARN, error.message, error.remedy or _NOT_NEEDED)
+    if available == ids.ONE:
+        mappers = [name for name in _MAPPERS if shutil.which(name) is None]
+        why = f" ({' and '.join(mappers)} not installed)" if mappers else ""
+        return Check(IMAGES, WARN, f"{ids.WARNING}{why}", ids.REMEDY)
+    users = "all user ids" if available == ids.ALL else "the user ids of /etc/subuid"
+    return Check(IMAGES, OK, f"skopeo fetches and umoci unpacks them, with {users}")
+
+
+# Whether runs in virtual time (`--time virtual`) are possible here: by starting a guest.
+#
+# Never "fail": runs in real time need none of it. Where there is no kernel yet, what would stop one
+# is looked for (runtime.virtual.forbidden).
+
+VIRTUAL_TIME = "virtual time"
+_PROCESSOR = Path("/proc/cpuinfo")
+_HIDES = "cpuid_fault"  # among its features: a process can be stopped where it asks for them
+_REAL_TIME_NEEDS_NONE = "only needed for --time virtual"
+
+
+def virtual_time() -> Check:
+    """One line. Takes a second where there is a kernel: what is forbidden is asked only where it
+    does not start, or there is none."""
+    machine = platform.machine()
+    if machine != compiling.ARCHITECTURE:
+        return Check(
+            VIRTUAL_TIME, WARN, f"this machine is {machine}: only x86-64 can", _REAL_TIME_NEEDS_NONE
+        )
+    try:
+        kernel = kernel_cache.path_for_run()
+    except RunError as error:
+        return _warning(error.message, error.remedy)
+    try:
+        return _tried(kernel)
+    except RunError as error:
+        return Check(VIRTUAL_TIME, WARN, error.message, error.remedy or _REAL_TIME_NEEDS_NONE)
+
+
+def _tried(kernel: Path) -> Check:
+    name = f"Linux {asking.version(kernel)}"
+    if reason := guest.why_not(kernel, compiled_programs.find("tstorm-ns")):
+        return _warning(f"{name} does not start: {reason}", _REAL_TIME_NEEDS_NONE)
+    how = "seccomp, else ptrace" if asking.can_seccomp(kernel) else "ptrace"
+    random = "hidden from" if _hides_random_instructions() else "seen by"
+    about = f"programs run under {how}; the processor's random instructions are {random} them"
+    return Check(VIRTUAL_TIME, OK, f"{name} starts here; {about}")
+
+
+def _hides_random_instructions() -> bool:
+    """Whether two runs are the same even for programs that use rdrand (docs/virtual.md)."""
+    try:
+        return _HIDES in _PROCESSOR.read_text().split()
+    except OSError:
+        return False
+
+
+def _warning(what: str, remedy: str) -> Check:
+    """This, or what is behind it: a machine that forbids guests."""
+    what, remedy = next(iter(forbidden.refusals()), (what, remedy))
+    return Check(VIRTUAL_TIME, WARN, what, remedy or _REAL_TIME_NEEDS_NONE)

@@ -39,7 +39,7 @@ from runtime.expectations import measured_figures
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, REAL, VIRTUAL
-from runtime.results.logtail import last_line
+from runtime.results.loglines import last_line
 from runtime.rundir import discard
 from runtime.rundir.eventlog import EventLog
 from runtime.rundir.held_directory import HeldDirectory

@@ -2,7 +2,7 @@
 
 A command is begun at the beginning of its interval, once; with `within` again and again, PAUSE
 after the last one, until it ends with 0 or the interval is over. One record in events.jsonl
-(`expect_run`) says how the last one ended; runtime.expectations.expect_run judges it. One of which
+(`expect_run`) says how the last one ended; runtime.expectations.expect_exit judges it. One of which
 nobody can say that (the API server of a cluster is away) proves nothing, and is recorded as such.
 """
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.backend.instance import Instance
-from runtime.judge.ownmachine import OwnMachine
+from runtime.judge.machine_load import OwnMachine
 from runtime.system import netdev
 
 INTERVAL_SECONDS = 1.0

@@ -16,7 +16,7 @@ from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import ProgramsError, fail
 from runtime.judge import judge_programs
 from runtime.options import RunOptions
-from runtime.results.logtail import last_line
+from runtime.results.loglines import last_line
 from runtime.rundir.eventlog import how_ended
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.system.memory import Watch

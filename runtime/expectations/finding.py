@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compiler.plan.expectations import PlannedExpectation
+from runtime.judge.verdict import milliseconds
 
 PASSED, FAILED, NOT_MEASURED = "passed", "failed", "not_measured"
 STATES = (PASSED, FAILED, NOT_MEASURED)
@@ -97,3 +98,75 @@ def _counted(told: Finding, those: list[Finding], whole: list[Finding], op: str)
         return told.saying(f" (of {len(whole)} {which})")
     word = "failed" if told.state == FAILED else "not measured"
     return told.saying(f" ({len(those)} of {len(whole)} {word})")
+
+
+# Figures and moments in words.
+
+
+def moment(at_ns: int) -> str:
+    """Plan time."""
+    return f"{round(at_ns / 1e9, 3):.12g} s"
+
+
+def span(from_ns: int, to_ns: int) -> str:
+    return f"from {moment(from_ns)} to {moment(to_ns)}"
+
+
+def quantity(value: int, unit: str) -> str:
+    if unit == BPS:
+        return f"{value / 1e6:.4g} Mb/s" if value >= 10**6 else f"{value / 1e3:.4g} kb/s"
+    return f"{value / 1e7:.3g} %" if unit == PPB else milliseconds(value)
+
+
+def printable(text: str, most: int) -> str:
+    """A line of a program's, cut, without characters that a terminal would act on."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text[:most])
+
+
+# Which part of an expectation's interval a run has covered.
+#
+# An interval that ends with the plan ends with the run, if that came to an end as it should: by its
+# timeline, `--until` or `quit when`. A run that was interrupted or has failed leaves it open. Times
+# are plan time in ns.
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What of the plan's time a run was there for. `ended_well`: it is completed."""
+
+    from_ns: int
+    to_ns: int
+    plan_end_ns: int
+    ended_well: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWindow:
+    """[from_ns, to_ns], empty if nothing is left. `missing`: why it is not the whole interval."""
+
+    from_ns: int
+    to_ns: int
+    missing: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.from_ns > self.to_ns
+
+
+def window(expectation: PlannedExpectation, covered: Covered) -> MeasuredWindow:
+    from_ns = max(expectation.from_ns, covered.from_ns)
+    to_ns = min(expectation.to_ns, covered.to_ns)
+    return MeasuredWindow(from_ns, to_ns, _missing(expectation, covered))
+
+
+def _missing(expectation: PlannedExpectation, covered: Covered) -> str:
+    if 0 < expectation.from_ns < covered.from_ns:
+        begin = moment(covered.from_ns)
+        return f"the run began at {begin}, after {moment(expectation.from_ns)}"
+    if expectation.to_ns <= covered.to_ns:
+        return ""
+    begun = expectation.from_ns <= covered.to_ns
+    if begun and covered.ended_well and expectation.to_ns >= covered.plan_end_ns:
+        return ""
+    wanted = expectation.to_ns if begun else expectation.from_ns
+    return f"the run ended at {moment(covered.to_ns)}, before {moment(wanted)}"

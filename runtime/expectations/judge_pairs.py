@@ -10,10 +10,15 @@ from dataclasses import replace
 
 from compiler.plan.expectations import PlannedExpectation
 from runtime.certify.planned_paths import Pair
-from runtime.expectations.figure_words import span
-from runtime.expectations.finding import NOT_MEASURED, Finding, not_measured, worst
+from runtime.expectations.finding import (
+    NOT_MEASURED,
+    Finding,
+    MeasuredWindow,
+    not_measured,
+    span,
+    worst,
+)
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import milliseconds
 from runtime.say import number
 

@@ -26,20 +26,17 @@ from compiler.plan.expectations import (
 from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.errors import RunError
-from runtime.expectations import (
-    context,
-    expect_exit,
-    expect_run,
-    logged,
-    loss,
-    rtt,
-    throughput,
-    unreachable,
-    validity,
+from runtime.expectations import expect_exit, logged, loss, rtt, throughput, validity
+from runtime.expectations.finding import (
+    FAILED,
+    NOT_MEASURED,
+    PASSED,
+    Finding,
+    MeasuredWindow,
+    not_measured,
+    window,
 )
-from runtime.expectations.finding import FAILED, NOT_MEASURED, PASSED, Finding, not_measured
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.expectations.window import MeasuredWindow, window
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
 
@@ -48,11 +45,11 @@ _JUDGES: Mapping[str, Judge] = {
     RTT: rtt.judge,
     THROUGHPUT: throughput.judge,
     LOSS: loss.judge,
-    UNREACHABLE: unreachable.judge,
+    UNREACHABLE: loss.judge_unreachable,
     LOG: logged.judge,
     NO_LOG: logged.judge,
     EXIT: expect_exit.judge,
-    RUN: expect_run.judge,
+    RUN: expect_exit.judge_run,
     VALID: validity.judge,
 }
 _OF_NO_INTERVAL = (EXIT, VALID)
@@ -105,6 +102,6 @@ def _with_log(found: Finding, expectation: PlannedExpectation, records: RunEvide
     if found.at_ns is None or not has_log:
         return found
     try:
-        return replace(found, log=context.around(records, found.subject.split(" -> "), found.at_ns))
+        return replace(found, log=logged.around(records, found.subject.split(" -> "), found.at_ns))
     except RunError:
         return found  # a damaged log does not undo what probes have told

@@ -8,25 +8,75 @@ by what it has not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compiler.plan.expectations import NO_LOG, PlannedExpectation
 from runtime.errors import RunError
-from runtime.expectations import context
-from runtime.expectations.figure_words import moment, span
 from runtime.expectations.finding import (
     FAILED,
+    MOST_LINES,
     NOT_MEASURED,
     PASSED,
     Finding,
+    MatchedLine,
+    MeasuredWindow,
+    moment,
     not_measured,
+    printable,
+    span,
     worst,
 )
 from runtime.expectations.line_matching import BATCH_SECONDS, TooLongError, matching
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.expectations.window import MeasuredWindow
 from runtime.results.loglines import LINE_BYTES, LogRecord
+
+# Lines of logs around a moment, for whoever wants to know why an expectation failed.
+
+NEAR_NS = 1_000_000_000  # real time
+MOST_INSTANCES = 8
+LINE_CHARACTERS = 400
+
+
+def around(records: RunEvidence, instances: Iterable[str], at_ns: int) -> tuple[MatchedLine, ...]:
+    """The nearest ones of these instances, by time; `at_ns` is plan time. RunError."""
+    middle_ns = records.clock.due(at_ns)
+    low_ns, high_ns = middle_ns - NEAR_NS, middle_ns + NEAR_NS
+    found = _merged(records, instances, low_ns, high_ns)
+    place = sum(line.place_ns <= middle_ns for line in found)
+    begin = max(min(place - MOST_LINES // 2, len(found) - MOST_LINES), 0)
+    return shown(records, found[begin : begin + MOST_LINES])
+
+
+def last(records: RunEvidence, instances: Iterable[str], until_ns: int) -> tuple[MatchedLine, ...]:
+    """The last ones of these instances by then; plan time. RunError."""
+    high_ns = records.clock.due(until_ns)
+    found = _merged(records, instances, high_ns - 10 * NEAR_NS, high_ns)
+    return shown(records, found[-MOST_LINES:])
+
+
+def _merged(
+    records: RunEvidence, instances: Iterable[str], low_ns: int, high_ns: int
+) -> list[LogRecord]:
+    """Only such as have a time: where none is known, none is near."""
+    found = [
+        (line.place_ns, line)
+        for name in list(dict.fromkeys(instances))[:MOST_INSTANCES]
+        for line in records.log(name)
+        if line.until_ns is not None and line.may_be_within(low_ns, high_ns)
+    ]
+    return [line for _, line in sorted(found, key=lambda one: one[0])]
+
+
+def shown(records: RunEvidence, lines: Sequence[LogRecord]) -> tuple[MatchedLine, ...]:
+    return tuple(_shown(records, line) for line in lines)
+
+
+def _shown(records: RunEvidence, line: LogRecord) -> MatchedLine:
+    at_ns = line.until_ns if line.from_ns is None else line.from_ns
+    when = None if at_ns is None else records.clock.plan_time(at_ns)
+    return MatchedLine(line.instance, when, printable(line.text, LINE_CHARACTERS))
+
 
 EVER_NS = 1 << 62
 
@@ -136,7 +186,7 @@ def _one_expected(
 ) -> Finding:
     when = span(seen.from_ns, seen.to_ns)
     if found.surely is not None:
-        (own,) = context.shown(records, [found.surely])
+        (own,) = shown(records, [found.surely])
         text = f"{name} wrote{_at(records, found.surely)}: {own.line}"
         return Finding(PASSED, text, at_ns=own.at_ns, subject=name, log=(own,))
     if found.perhaps is not None:
@@ -146,7 +196,7 @@ def _one_expected(
     text = f"no line of {name} has {expectation.pattern!r} in it {when}"
     if found.outside is not None:
         text += f"; it wrote one{_at(records, found.outside)}"
-    log = context.last(records, [name], seen.to_ns)
+    log = last(records, [name], seen.to_ns)
     return Finding(FAILED, text, at_ns=seen.to_ns, subject=name, log=log)
 
 
@@ -165,8 +215,8 @@ def _none_expected(
     if line is None:
         text = f"no line of {name} has {expectation.pattern!r} in it {when}"
         return Finding(PASSED, text, subject=name)
-    (own,) = context.shown(records, [line])
-    log = () if own.at_ns is None else context.around(records, [name], own.at_ns)
+    (own,) = shown(records, [line])
+    log = () if own.at_ns is None else around(records, [name], own.at_ns)
     text = f"{name} wrote{_at(records, line)}: {own.line}"
     return Finding(FAILED, text, at_ns=own.at_ns, subject=name, log=log or (own,))
 

@@ -14,11 +14,23 @@ from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import PPB as WHOLE_PPB
 from runtime.certify.judged_probes import JudgedProbe
 from runtime.certify.planned_paths import Pair
-from runtime.expectations.figure_words import quantity
-from runtime.expectations.finding import FAILED, PASSED, PPB, Finding, bounded, holds, not_measured
+from runtime.certify.probing_ends import WAIT_NS
+from runtime.expectations.finding import (
+    FAILED,
+    PASSED,
+    PPB,
+    Finding,
+    MeasuredWindow,
+    bounded,
+    holds,
+    moment,
+    not_measured,
+    quantity,
+    span,
+)
 from runtime.expectations.judge_pairs import FEWEST, over_pairs, too_few
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.expectations.window import MeasuredWindow
+from runtime.judge.verdict import milliseconds
 from runtime.say import number
 
 _UNTOLD = (
@@ -68,3 +80,101 @@ def _from_each(sent: Sequence[JudgedProbe]) -> list[int]:
         lost += probe.delay_ns is None
         found.append(lost * WHOLE_PPB // whole)
     return found[::-1]
+
+
+# `expect unreachable`: no probe of the pair comes through.
+#
+# Without `within`, none that was sent in the whole interval. With it, from some moment of the
+# interval on, none until the plan changes something for the pair the next time, or the run ends: an
+# interval of some milliseconds may have no probe of its own. Probes that were under way when
+# something changed say nothing. Of round trips a lost one tells nothing where the plan has a path
+# there: the way back may be the one that is cut.
+
+SEVERAL = 3  # intervals between probes
+
+
+def judge_unreachable(
+    expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow
+) -> Finding:
+    return over_pairs(expectation, records, seen, _nothing_through)
+
+
+def _nothing_through(
+    expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow, pair: Pair
+) -> Finding:
+    why = records.why_no_probes(pair)
+    if why:
+        return not_measured(why)
+    until_ns = _until_ns(records, pair, seen) if expectation.eventually else seen.to_ns
+    met = records.probes(pair, seen.from_ns, until_ns)
+    sent = [probe for _, probe in met]
+    looked = MeasuredWindow(seen.from_ns, until_ns)
+    if not sent:
+        return too_few(0, "probe", pair, records, looked)
+    latest_ns = records.clock.due(seen.to_ns) if expectation.eventually else -1
+    counted = [one for one in sent if one.sent_ns > latest_ns]
+    wrong = [one for one in counted if one.delay_ns is not None]
+    if wrong:
+        return _reached(records, pair, wrong, counted)
+    if sent[-1].delay_ns is not None:  # and it was sent before the end: nobody knows of later ones
+        return too_few(0, "later probe", pair, records, looked)
+    if _stopped(records, pair, lost := _lost(sent), seen.from_ns, until_ns):
+        return _unknown(records, pair, lost[-1], until_ns)
+    name, since_ns = records.pair_name(pair), seen.from_ns
+    if len(lost) < len(sent):
+        since_ns = records.clock.plan_time(sent[-len(lost) - 1].sent_ns)
+    text = f"{name}: none of {number(len(lost), 'probe')} came through {span(since_ns, until_ns)}"
+    if records.round_trips and any(visit.stretch.there for visit, _ in met[-len(lost) :]):
+        return not_measured(f"{text}, which may be on the way back: there the plan has a path")
+    return Finding(PASSED, text, 0, 0)
+
+
+def _lost(sent: Sequence[JudgedProbe]) -> Sequence[JudgedProbe]:
+    """Those after the last one that arrived."""
+    last = max((at for at, one in enumerate(sent) if one.delay_ns is not None), default=-1)
+    return sent[last + 1 :]
+
+
+def _stopped(
+    records: RunEvidence, pair: Pair, lost: Sequence[JudgedProbe], from_ns: int, until_ns: int
+) -> bool:
+    """Whether the last one was sent long before the last moment at which both instances were there:
+    whatever came through later nobody would have seen. Near the end of the run a lost one is told
+    nowhere."""
+    low, high = records.clock.due(from_ns), records.clock.due(until_ns)
+    there = [
+        min(visit.stretch.end_ns, high)
+        for visit in records.visits(pair)
+        if visit.stretch.ends_up and visit.stretch.begin_ns <= high and visit.stretch.end_ns > low
+    ]
+    long_ns = WAIT_NS + SEVERAL * records.interval_ns(pair)
+    return bool(there) and there[-1] - lost[-1].sent_ns > long_ns
+
+
+def _unknown(records: RunEvidence, pair: Pair, last: JudgedProbe, until_ns: int) -> Finding:
+    at_ns = records.clock.plan_time(last.sent_ns)
+    text = f"of {records.pair_name(pair)} no probe is known {span(at_ns, until_ns)}"
+    return not_measured(f"{text}: nobody would have seen what came through")
+
+
+def _until_ns(records: RunEvidence, pair: Pair, seen: MeasuredWindow) -> int:
+    """Until when nothing changes for the pair that is planned after the interval."""
+    last_ns = records.clock.due(seen.to_ns)
+    ends = [
+        visit.stretch.end_ns
+        for visit in records.visits(pair)
+        if visit.stretch.begin_ns <= last_ns < visit.stretch.end_ns
+    ]
+    return records.clock.plan_time(ends[0]) if ends else seen.to_ns
+
+
+def _reached(
+    records: RunEvidence, pair: Pair, wrong: Sequence[JudgedProbe], sent: Sequence[JudgedProbe]
+) -> Finding:
+    first = wrong[0]
+    at_ns = records.clock.plan_time(first.sent_ns)
+    text = (
+        f"{records.pair_name(pair)}: {len(wrong):,} of {number(len(sent), 'probe')} came through,"
+        f" the first one at {moment(at_ns)} after {milliseconds(first.delay_ns or 0)}"
+    )
+    return Finding(FAILED, text, len(wrong), 0, at_ns=at_ns)

@@ -19,7 +19,7 @@ from compiler.plan.figures import PlannedFigure
 from compiler.plan.reader import Plan
 from runtime import say
 from runtime.errors import RunError
-from runtime.expectations.figure_words import printable
+from runtime.expectations.finding import printable
 from runtime.expectations.line_matching import TooLongError, matching
 from runtime.json_schema import MAX_DIGITS, is_numeral
 from runtime.results.loglines import LINE_BYTES, LogRecord

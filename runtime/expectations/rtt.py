@@ -20,11 +20,19 @@ from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import PPB as WHOLE_PPB
 from runtime.certify.judged_probes import JudgedProbe, Visit
 from runtime.certify.planned_paths import Pair, PlannedStretch
-from runtime.expectations.figure_words import span
-from runtime.expectations.finding import FAILED, NS, PASSED, Finding, bounded, holds, not_measured
+from runtime.expectations.finding import (
+    FAILED,
+    NS,
+    PASSED,
+    Finding,
+    MeasuredWindow,
+    bounded,
+    holds,
+    not_measured,
+    span,
+)
 from runtime.expectations.judge_pairs import FEWEST, over_pairs, too_few
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import milliseconds
 from runtime.probing.roundtrip import REACH, Sent, round_trip
 from runtime.say import number

@@ -18,16 +18,15 @@ from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.certify.judged_probes import JudgedProbe, Visit
 from runtime.certify.planned_paths import Pair, PlannedStretch, PlannedWay
-from runtime.expectations.window import Covered
-from runtime.options import COMPLETED, VIRTUAL
+from runtime.expectations.finding import Covered
+from runtime.options import COMPLETED
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import LogRecord, Merger
 from runtime.rundir import logmarks
-from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import EVENTS
-from runtime.rundir.sample_reader import PAIRS, CounterSample, Key, read_samples
+from runtime.rundir.sample_reader import PAIRS, CounterGrowth, CounterSample, Key, read_samples
 from runtime.schedule import PlanClock, Schedule
 
 
@@ -54,10 +53,6 @@ class RunEvidence:
     @property
     def clock(self) -> PlanClock:
         return self.schedule.clock
-
-    @property
-    def is_virtual(self) -> bool:
-        return self.schedule.options.time == VIRTUAL
 
     def number(self, expectation: PlannedExpectation) -> int:
         """Its position in the plan."""

@@ -12,11 +12,21 @@ from collections.abc import Iterator
 from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import PPB as WHOLE_PPB
 from runtime.certify.planned_paths import Pair
-from runtime.expectations.figure_words import moment, quantity, span
-from runtime.expectations.finding import BPS, FAILED, PASSED, Finding, bounded, holds, not_measured
+from runtime.expectations.finding import (
+    BPS,
+    FAILED,
+    PASSED,
+    Finding,
+    MeasuredWindow,
+    bounded,
+    holds,
+    moment,
+    not_measured,
+    quantity,
+    span,
+)
 from runtime.expectations.judge_pairs import over_pairs
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import milliseconds
 
 WINDOW_NS = 500_000_000  # five samples

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from compiler.plan.expectations import PlannedExpectation
-from runtime.expectations.finding import FAILED, PASSED, Finding, not_measured
+from runtime.expectations.finding import FAILED, PASSED, Finding, MeasuredWindow, not_measured
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.expectations.window import MeasuredWindow
 from runtime.judge.verdict import UNKNOWN, VALID
 
 

@@ -23,11 +23,10 @@ from pathlib import Path
 
 from runtime.errors import RunError, unwritten
 from runtime.images import ids, image_cache, image_config, image_tools
-from runtime.images.image_cache import Image
+from runtime.images.image_cache import Image, remove
 from runtime.images.image_config import ImageConfig
 from runtime.images.image_tools import Steps
 from runtime.images.references import Reference
-from runtime.images.remove_images import remove
 from runtime.json_schema import (
     TEXT,
     Shape,

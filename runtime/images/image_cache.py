@@ -16,6 +16,8 @@ import hashlib
 import json
 import os
 import platform
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,15 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import RunError, unwritten
-from runtime.images import image_config
+from runtime.images import ids, image_config
 from runtime.images.image_config import ImageConfig
-from runtime.json_schema import (
-    COUNT,
-    TEXT,
-    Shape,
-    check,
-    parse,
-)
+from runtime.json_schema import COUNT, TEXT, Shape, check, parse
 from runtime.system import caching, locks
 
 FORMAT = 1  # of both kinds of files: raised when a field changes its meaning, comes or goes
@@ -277,3 +273,47 @@ def _read(folder: Path) -> Image:
         record["fetched"],
         image_config.from_record(record["config"], str(place)),
     )
+
+
+# Removes unpacked images: their files may belong to user ids that only a user namespace has.
+
+
+def remove(folder: Path) -> None:
+    """Removes it and what is in it; what is not there is no matter. RunError."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    argv = ("rm", "-rf", "--one-file-system", "--", str(folder))
+    command = list(argv) if os.geteuid() == 0 else ids.with_all(*argv)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if folder.exists():
+        words = done.stderr.decode(errors="replace").strip().splitlines()
+        raise RunError(f"cannot remove {folder}: {words[-1] if words else 'it is still there'}")
+
+
+def prune(*, every: bool) -> list[Image]:
+    """Removes images that no reference leads to any more, or all, but for those that runs use; and
+    what those who were killed have left. Returns the images. RunError."""
+    wanted = set() if every else referenced()
+    gone = []
+    for image in images():
+        if image.digest not in wanted and _remove_unused(image):
+            gone.append(image)
+    for left in left_over():
+        remove(left)
+    if every:
+        forget({image.digest for image in images()})
+    return gone
+
+
+def _remove_unused(image: Image) -> bool:
+    """Its facts go first: nobody begins to use what has none."""
+    lock = claim(image)
+    if lock is None:
+        return False
+    try:
+        (image.folder / FACTS).unlink(missing_ok=True)
+        remove(image.folder)
+    finally:
+        os.close(lock)
+    return True

@@ -7,15 +7,35 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from runtime.driver.control import ask
 from runtime.errors import RunError, unexpected
-from runtime.job import requests
 from runtime.job.container_paths import ContainerPaths
 from runtime.job.follow import JobFollower, read_request
 
 if TYPE_CHECKING:
     from runtime.job.job import BackendOf
+
+
+# What the commands of a coordinator's container ask the Job, or the driver in it.
+
+
+def state(places: ContainerPaths) -> dict[str, Any]:
+    """Everything `tstorm inspect` shows. RunError if the run has not begun, or has ended."""
+    place = places.control if places.control.exists() else places.socket
+    return ask(place, {"ask": "state"})[0]
+
+
+def stop(places: ContainerPaths) -> None:
+    """The run winds down, as after ^C. RunError."""
+    ask(places.socket, {"ask": "stop"})
+
+
+def fetched(places: ContainerPaths) -> None:
+    """The results need not be kept any longer. RunError if there are none yet."""
+    ask(places.socket, {"ask": "fetched"})
+
 
 USAGE = "usage: tstorm-coordinator [follow | state | stop | fetched | probe]"
 WRONG_USAGE = 2
@@ -30,11 +50,11 @@ def call(argv: Sequence[str], places: ContainerPaths, backend_of: BackendOf) -> 
             case ["follow"]:
                 return _follow(places)
             case ["state"]:
-                print(json.dumps(requests.state(places)))  # noqa: T201 - its product
+                print(json.dumps(state(places)))  # noqa: T201 - its product
             case ["stop"]:
-                requests.stop(places)
+                stop(places)
             case ["fetched"]:
-                requests.fetched(places)
+                fetched(places)
             case _:
                 return _refuse(USAGE, WRONG_USAGE)
     except RunError as error:

@@ -43,9 +43,8 @@ from runtime.system import (
 from runtime.system.memory import Watch, told
 from runtime.virtual import forbidden, guest
 from runtime.virtual.clockpage import ClockPage
-from runtime.virtual.control_exchange import ControlExchange
+from runtime.virtual.control_exchange import ControlExchange, RealPace
 from runtime.virtual.kernel import kernel_cache
-from runtime.virtual.realpace import RealPace
 from runtime.virtual.spinning import SpinWatch
 
 STOP_SECONDS = 30.0  # to wind down after the first request to stop

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runtime.judge.judge_programs import ended_badly
-from runtime.results.eventwords import details
-from runtime.results.failed import End
+from runtime.results.failed import End, details
 from runtime.schedule import PlanClock
 
 MOST_PLANNED, MOST_OTHERS = 20_000, 5_000

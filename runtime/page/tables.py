@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from runtime.results.eventwords import how_failed, seconds
+from runtime.results.failed import how_failed, seconds
 from runtime.stacks import counters
 
 MOST_ROWS = 2000

@@ -9,24 +9,50 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compiler.plan import numbered_draws
 from compiler.plan.reader import Plan
 from runtime.options import VIRTUAL
-from runtime.probing import probe_draws, probe_intervals, timetable
-from runtime.probing.probe_record import (
-    EACH_CLOCK,
-    ONE_CLOCK,
-    ONE_WAY,
-    ROUND_TRIP,
-    ProbesHeader,
-)
-from runtime.probing.probed_pairs import (
-    PairChoice,
-    choose,
-    most_pairs,
-    wanted,
-)
+from runtime.probing import probe_intervals
+from runtime.probing.probe_record import EACH_CLOCK, ONE_CLOCK, ONE_WAY, ROUND_TRIP, ProbesHeader
+from runtime.probing.probed_pairs import PairChoice, choose, most_pairs, wanted
 from runtime.probing.ways import ConnectedPair, Pair, Ways
 from runtime.schedule import Schedule
+
+# When which pair is probed: once in each interval of a pair, at a moment that the seed draws, so
+# that no timer of a program can be in step with it (RFC 2330, section 11.1). Pure: the same
+# arguments give the same moments, and any part of the timetable can be asked for.
+
+_PROBE = 0x70726F6265  # `probe`
+
+
+def between(
+    seed: int, intervals_ns: Sequence[int], from_ns: int, to_ns: int, spread_ns: int | None = None
+) -> list[tuple[int, int]]:
+    """The moments in [from_ns, to_ns), since time 0, each with the number of its pair; ascending.
+
+    `spread_ns`: draw only from the beginning of each interval, so that pairs of one interval are
+    probed soon after each other.
+    """
+    found = [
+        (at_ns, pair)
+        for pair, interval_ns in enumerate(intervals_ns)
+        for at_ns in _of_pair(seed, pair, interval_ns, spread_ns, from_ns // interval_ns, to_ns)
+        if at_ns >= from_ns
+    ]
+    return sorted(found)
+
+
+def _of_pair(
+    seed: int, pair: int, interval_ns: int, spread_ns: int | None, first: int, to_ns: int
+) -> Iterator[int]:
+    """From interval number `first` on."""
+    key = numbered_draws.mix(seed ^ _PROBE) ^ numbered_draws.mix(pair)
+    span_ns = interval_ns if spread_ns is None else min(spread_ns, interval_ns)
+    for number in range(first, -(-to_ns // interval_ns)):
+        at_ns = number * interval_ns + numbered_draws.below(key, number, span_ns)
+        if at_ns < to_ns:
+            yield at_ns
+
 
 ECHO_BITS = 84 * 8  # an IP packet of tprobe rtt
 VIRTUAL_SPREAD_NS = 100_000_000  # to wake up is what takes this machine's time: all at once
@@ -82,7 +108,7 @@ class Chosen:
         ones come after the others, in the order of `large`. Ascending."""
         if not self.both:
             intervals = [*self.intervals_ns, *self.large_intervals_ns]
-            return timetable.between(self.seed, intervals, from_ns, to_ns, self.spread_ns)
+            return between(self.seed, intervals, from_ns, to_ns, self.spread_ns)
         found = [
             (at_ns, pair)
             for pair, interval_ns in enumerate(self.intervals_ns)
@@ -93,7 +119,7 @@ class Chosen:
 
     def first_ns(self, pair: int) -> int:
         """When its echoes begin: they come at equal distances."""
-        return probe_draws.below(self.seed ^ _KEY, pair, self.intervals_ns[pair])
+        return numbered_draws.below(self.seed ^ _KEY, pair, self.intervals_ns[pair])
 
 
 def _names(plan: Plan, ways: Sequence[ConnectedPair]) -> tuple[tuple[str, str], ...]:

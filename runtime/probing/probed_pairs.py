@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from compiler.plan import numbered_draws
 from compiler.plan.expectations import LOSS, RTT, UNREACHABLE
 from compiler.plan.reader import Plan
 from compiler.plan.types import owner_of
 from runtime.options import VIRTUAL
-from runtime.probing import probe_draws, probe_intervals
+from runtime.probing import probe_intervals
 from runtime.probing.ways import ConnectedPair, Pair, Ways
 from runtime.schedule import Schedule, first_incarnations
 
@@ -89,7 +90,7 @@ def _expected(plan: Plan, there: frozenset[int], most: int) -> list[Pair]:
 
 
 def _sample(plan: Plan, ways: Ways, there: Sequence[int], most: int) -> list[Pair]:
-    order = probe_draws.shuffled(there, plan.seed ^ _ORDER)
+    order = numbered_draws.shuffled(there, plan.seed ^ _ORDER)
     circle = [*pairwise(order), (order[-1], order[0])]
     once, others = circle[::2], circle[1::2]
     found = ways.follow(once[:most])
@@ -109,7 +110,8 @@ def _sample(plan: Plan, ways: Ways, there: Sequence[int], most: int) -> list[Pai
 def _any(seed: int, there: Sequence[int]) -> Iterator[Pair]:
     for number in range(_TRIES):
         src, dst = (
-            there[probe_draws.below(seed ^ _ANY, 2 * number + side, len(there))] for side in (0, 1)
+            there[numbered_draws.below(seed ^ _ANY, 2 * number + side, len(there))]
+            for side in (0, 1)
         )
         if src != dst:
             yield src, dst

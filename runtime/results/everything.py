@@ -15,8 +15,14 @@ from typing import Any, BinaryIO
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.results import moments
-from runtime.results.difference import RunDifference, first_difference
-from runtime.results.filetree import FileKind, Tally, json_difference, tree_differences
+from runtime.results.filetree import (
+    FileKind,
+    RunDifference,
+    Tally,
+    first_difference,
+    json_difference,
+    tree_differences,
+)
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines
 from runtime.rundir.pcapng import Packet, read_packets

@@ -21,7 +21,7 @@ from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import EVENTS, LOG_TIMES, LOGS
-from runtime.system import openfiles
+from runtime.system import process_limits
 
 SUFFIX = ".log"
 MAX_BYTES = 1 << 40
@@ -81,7 +81,7 @@ class Merger:
         """By the beginning of the interval in which they were written, else by its end; lines of a
         log stay in their order. Events are those of these instances and those that are of none.
         Of logs of any length only a part is in memory."""
-        openfiles.raise_limit(0)  # all logs are open at once
+        process_limits.raise_limit(0)  # all logs are open at once
         return filter(wanted, in_order(map(self.lines, instances), self._events(instances)))
 
     def why_incomplete(self, name: str) -> str:
@@ -246,3 +246,26 @@ def _growth(run: HeldDirectory) -> dict[str, Growth]:
                 growth = found.setdefault(name, Growth())
                 growth.add(size, row["from_ns"], row["elapsed_ns"])
     return found
+
+
+# The last line of a program's log. Programs write there what they like, and may put something else
+# in the file's place: nothing but a regular file is read, and nothing reaches a terminal but text.
+
+TAIL_BYTES = 4096
+LINE_CHARACTERS = 200
+
+
+def last_line(run: HeldDirectory, name: str) -> str:
+    """The last line that is not empty and no mark of the run's, cut to a readable length; '' if
+    there is none."""
+    try:
+        data = run.enter(LOGS).tail(name, TAIL_BYTES)
+    except (OSError, RunError):
+        return ""
+    lines = data.decode(errors="replace").split("\n")
+    lines = [line for line in lines if line.strip() and logmarks.parse(line) is None]
+    return "".join(map(_shown, lines[-1].strip()))[-LINE_CHARACTERS:] if lines else ""
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"

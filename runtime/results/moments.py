@@ -12,8 +12,7 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from compiler.plan.types import Topology
-from runtime.results.difference import RunDifference, first_difference, shortened
-from runtime.results.filetree import Tally
+from runtime.results.filetree import RunDifference, Tally, first_difference, shortened
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import EVENTS, HEADER, SAMPLES

@@ -11,12 +11,12 @@ from compiler.plan.reader import Plan
 from runtime.certify.drops import look_at_drops, look_at_impairments
 from runtime.errors import RunError
 from runtime.json_schema import REMEDY
-from runtime.judge import expectation_words, judge_programs, lateness
+from runtime.judge import judge_programs, lateness, verdict_text
 from runtime.judge.lateness import late_for_delays
 from runtime.judge.verdict import Judge
 from runtime.options import COMPLETED, FAILED, RunOptions
 from runtime.results import reactions_done
-from runtime.results.logtail import last_line
+from runtime.results.loglines import last_line
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines
@@ -162,7 +162,7 @@ def programs_failed(
     found = summary.get("failures", ())
     asked = options.fail_on_exit or options.fail_fast
     counted = any(judge_programs.counts(one, fail_on_exit=asked) for one in found)
-    expected = summary.get("outcome") == COMPLETED and expectation_words.any_failed(summary)
+    expected = summary.get("outcome") == COMPLETED and verdict_text.any_failed(summary)
     return counted or expected or bool(final.get("programs_failed"))
 
 

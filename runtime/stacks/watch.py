@@ -9,15 +9,80 @@ comes less often than once a second. The last reading is made when an instance's
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from runtime.rundir.line_files import LineFile
-from runtime.stacks import stack_counters
-from runtime.stacks.stack_counters import OpenStack
+from runtime.stacks import counters
+
+# Reads the counters of one network namespace through a process in it.
+#
+# The files show the namespace of the process that they were opened through, also once that is
+# dead: so whoever opens them before an instance ends can read its last counters afterwards. Until
+# they are closed the namespace, and with it eth0, is there.
+
+_TEXT_BYTES = 1 << 18  # of a file; net/dev grows with the devices that an instance makes
+_ABSENT = {"snmp6": (FileNotFoundError,)}  # from a kernel without IPv6
+SOFTNET = Path("/proc/net/softnet_stat")
+
+
+class OpenStack:
+    """The files of a process's network namespace, open. OSError if it is dead."""
+
+    def __init__(self, pid: int) -> None:
+        self._files: dict[str, int] = {}
+        try:
+            for name in counters.FILES:
+                with suppress(*_ABSENT.get(name, ())):
+                    path = f"/proc/{pid}/net/{name}"
+                    self._files[name] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self.close()
+            raise
+
+    def read(self) -> dict[str, int]:
+        """See counters.parse. OSError."""
+        texts = dict.fromkeys(counters.FILES, b"")
+        for name, descriptor in self._files.items():
+            texts[name] = os.pread(descriptor, _TEXT_BYTES, 0)
+        return counters.parse(texts)
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def softnet(path: Path = SOFTNET) -> dict[str, int]:
+    """Of this machine since it was started; empty where the kernel does not say."""
+    try:
+        return counters.parse_softnet(path.read_bytes())
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def moved(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    """By how much counters have grown, where they have."""
+    grown = ((name, value - before.get(name, 0)) for name, value in now.items())
+    return dict(sorted((name, by) for name, by in grown if by > 0))
+
 
 FORMAT, VERSION = "tstorm-stacks", 1
 INTERVAL_NS = 1_000_000_000
@@ -60,7 +125,7 @@ class StackWatch:
 
     def begin(self) -> None:
         """At time 0. Nothing is written before."""
-        self._softnet = stack_counters.softnet()
+        self._softnet = softnet()
         header = {"format": FORMAT, "version": VERSION, "interval_ns": INTERVAL_NS}
         self._file.append({"kind": "header", **header})
         self._begun = True
@@ -89,7 +154,7 @@ class StackWatch:
     # -- readings -------------------------------------------------------------------------------
 
     def _write(self, instance: str, before: dict[str, int], now: dict[str, int]) -> None:
-        grown = stack_counters.moved(before, now)
+        grown = moved(before, now)
         if grown and self._begun:
             before.update(now)
             self._file.append({"at_ns": self._moment(), "instance": instance, "counters": grown})
@@ -139,7 +204,7 @@ class StackWatch:
                 if incarnation in self._incarnations:
                     self._read(incarnation)
             await _until(end_ns)
-            self._write(MACHINE, self._softnet, stack_counters.softnet())
+            self._write(MACHINE, self._softnet, softnet())
 
     def finish(self) -> None:
         """The last readings: of the living, if there are any, and of the dead. Closes the file."""
@@ -149,7 +214,7 @@ class StackWatch:
             self._read(incarnation)
         while self._dead:
             self._bury()
-        self._write(MACHINE, self._softnet, stack_counters.softnet())
+        self._write(MACHINE, self._softnet, softnet())
         self._file.close()
 
 

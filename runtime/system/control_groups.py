@@ -14,7 +14,54 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.system import cgroups
+# The control groups of this process, of either version (cgroups(7)), as the kernel shows them.
+
+ROOT = Path("/")
+_CGROUP_MOUNT = "sys/fs/cgroup"
+
+
+def own(controller: str, root: Path = ROOT) -> Iterator[Path]:
+    """Directories of the groups that limit us, the innermost first; those that cannot be seen from
+    here are left out."""
+    mount = root / _CGROUP_MOUNT
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, name = rest.partition(":")
+        if controller in controllers.split(","):
+            yield from _upwards(mount / controller, name)
+        elif number == "0":
+            yield from _upwards(mount, name)
+
+
+def _upwards(mount: Path, name: str) -> Iterator[Path]:
+    here = mount / name.lstrip("/")
+    while here != mount and mount in here.parents:
+        yield here
+        here = here.parent
+    yield mount
+
+
+def value(path: Path) -> int | None:
+    """The number in a file; None if there is none ('max') or no such file."""
+    text = _read(path).strip()
+    return int(text) if text.isdecimal() else None
+
+
+def counter(path: Path, key: str) -> int | None:
+    """The number of `key` in a file of lines `KEY NUMBER`; None if there is none."""
+    for line in _read(path).splitlines():
+        word, _, number = line.partition(" ")
+        if word == key and number.strip().isdecimal():
+            return int(number)
+    return None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
 
 PREFIX = "tstorm-"
 _PERIOD_US = 100_000
@@ -64,11 +111,11 @@ class ControlGroups:
             return 0
         here = self.memory / name
         files = (here / "memory.events", here / "memory.oom_control")
-        return max(cgroups.counter(file, "oom_kill") or 0 for file in files)
+        return max(counter(file, "oom_kill") or 0 for file in files)
 
     def refused(self, name: str) -> int:
         """How often this group was refused one more process."""
-        return 0 if self.pids is None else cgroups.counter(self.pids / name / EVENTS, "max") or 0
+        return 0 if self.pids is None else counter(self.pids / name / EVENTS, "max") or 0
 
     def remove(self) -> None:
         """Once their processes are dead."""
@@ -76,12 +123,12 @@ class ControlGroups:
             _remove(place)
 
 
-def make(run_id: str, root: Path = cgroups.ROOT, *, pids: bool = False) -> ControlGroups:
+def make(run_id: str, root: Path = ROOT, *, pids: bool = False) -> ControlGroups:
     """Groups of a run; without those that cannot be had here. `pids`: of numbers of processes,
     too."""
     found: dict[str, Path | None] = {}
     for controller in (*_CONTROLLERS, *([_PIDS] if pids else [])):
-        places = list(cgroups.own(controller, root))
+        places = list(own(controller, root))
         legacy = [place for place in places if _is_legacy(place, root)]
         found[controller] = _make(f"{PREFIX}{run_id}", controller, legacy or places)
     return ControlGroups(found["cpu"], found["memory"], found.get(_PIDS))
@@ -167,7 +214,7 @@ def _remove(place: Path) -> None:
         time.sleep(_PAUSE_S)
 
 
-def remove_left(run_id: str, root: Path = cgroups.ROOT) -> None:
+def remove_left(run_id: str, root: Path = ROOT) -> None:
     """Removes groups that a run has left which was killed."""
     wanted = f"{PREFIX}{run_id}"
     for folder, names, _ in os.walk(root / _MOUNT):

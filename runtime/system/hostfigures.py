@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.system import cgroups
+from runtime.system import control_groups
 
 ROOT = Path("/")
 TRIES = 3
@@ -69,13 +69,13 @@ def _ticks(root: Path) -> list[int]:
 
 def _throttled(root: Path) -> Iterator[int]:
     """Of every group that limits us: the kernel counts each by itself."""
-    for group in dict.fromkeys(cgroups.own("cpu", root)):
-        newer = cgroups.counter(group / "cpu.stat", "throttled_usec")
-        older = cgroups.counter(group / "cpu.stat", "throttled_time")
+    for group in dict.fromkeys(control_groups.own("cpu", root)):
+        newer = control_groups.counter(group / "cpu.stat", "throttled_usec")
+        older = control_groups.counter(group / "cpu.stat", "throttled_time")
         yield (newer or 0) * 1000 or (older or 0)
 
 
 def _swapped(root: Path) -> int:
     file = root / "proc/vmstat"
-    pages = sum(cgroups.counter(file, key) or 0 for key in ("pswpin", "pswpout"))
+    pages = sum(control_groups.counter(file, key) or 0 for key in ("pswpin", "pswpout"))
     return pages * os.sysconf("SC_PAGE_SIZE")

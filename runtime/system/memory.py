@@ -14,7 +14,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.system import cgroups
+from runtime.system import control_groups
 
 _FILES = ("memory.events", "memory.oom_control")
 _KEY = "oom_kill"
@@ -26,7 +26,7 @@ _MOST_RECORDS = 100_000
 class Watch:
     """`news` tells what the kernel has done since the watch was made, or asked last."""
 
-    def __init__(self, root: Path = cgroups.ROOT) -> None:
+    def __init__(self, root: Path = control_groups.ROOT) -> None:
         self._root = root
         self._log = -1
         with suppress(OSError):
@@ -50,9 +50,11 @@ class Watch:
     def _read(self) -> tuple[Path, int]:
         """The nearest counter there is, and what it says."""
         machine = self._root / "proc/vmstat"
-        files = [group / name for group in cgroups.own("memory", self._root) for name in _FILES]
+        files = [
+            group / name for group in control_groups.own("memory", self._root) for name in _FILES
+        ]
         for path in (*files, machine):
-            count = cgroups.counter(path, _KEY)
+            count = control_groups.counter(path, _KEY)
             if count is not None:
                 return path, count
         return machine, 0

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from runtime.errors import MachineError
-from runtime.system import cgroups, openfiles
+from runtime.system import control_groups
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ async def in_thread(pool: Executor, action: Callable[..., T], *arguments: Any) -
     return await work
 
 
-def remedy(code: int, root: Path = cgroups.ROOT) -> str:
+def remedy(code: int, root: Path = control_groups.ROOT) -> str:
     """What helps against an errno of fork(2), clone(2), unshare(2) or pipe(2); '' for others."""
     if code == errno.EAGAIN:
         return _more_processes(root)
@@ -53,7 +53,7 @@ def remedy(code: int, root: Path = cgroups.ROOT) -> str:
         return f"there are too many namespaces: as root raise {limits} (sysctl)"
     if code == errno.ENOMEM:
         return "the kernel has no memory for it: free some, or raise memory.max of the cgroup"
-    return openfiles.REMEDY if code in (errno.EMFILE, errno.ENFILE) else ""
+    return REMEDY if code in (errno.EMFILE, errno.ENFILE) else ""
 
 
 def remedy_for(text: str) -> str:
@@ -64,10 +64,10 @@ def remedy_for(text: str) -> str:
 
 def _more_processes(root: Path) -> str:
     full = []
-    for group in cgroups.own("pids", root):
-        most = cgroups.value(group / "pids.max")
+    for group in control_groups.own("pids", root):
+        most = control_groups.value(group / "pids.max")
         if most is not None:
-            used = cgroups.value(group / "pids.current") or 0
+            used = control_groups.value(group / "pids.current") or 0
             full.append((most - used, f"raise pids.max of {group}, which is {most} ({used} used)"))
     if full:
         return min(full)[1]
@@ -77,3 +77,25 @@ def _more_processes(root: Path) -> str:
         "there are too many processes and threads: raise RLIMIT_NPROC (ulimit -u, now "
         f"{limit}), kernel.threads-max or kernel.pid_max"
     )
+
+
+# Open files: how many a run needs, and what to do when there are too few.
+
+FILES_AN_INSTANCE = 8  # at most, in the driver or in pktd; twice as many while it is replaced
+FILES_BESIDES = 100
+REMEDY = "raise the hard limit: ulimit -Hn 65536"
+
+
+def enough_for(limit: int) -> int:
+    """How many instances a run can have with this many open files."""
+    return max(limit - FILES_BESIDES, 0) // FILES_AN_INSTANCE
+
+
+def raise_limit(instances: int) -> None:
+    """As many open files as allowed. MachineError if that is too few for so many instances."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and enough_for(hard) < instances:
+        raise MachineError(
+            f"{instances} instances need more than the {hard} open files that are allowed", REMEDY
+        )

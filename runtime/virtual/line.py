@@ -6,7 +6,7 @@ ways, over a serial line that passes bytes as they are.
     host to guest   {"stop": true}; {"call": N, "say": …} and {"call": N, "over": true}
 
 A call is a connection to the run's control socket: the host passes on what it hears there
-(runtime.virtual.control_exchange), the guest answers (runtime.virtual.guest_calls). What a call
+(runtime.virtual.control_exchange), the guest answers (runtime.virtual.inside). What a call
 carries of a command's input and output is in parts; each is confirmed with {"call": N, "took":
 true} when it has gone on its way, and no more than PARTS are on the line at a time: who reads
 slowly holds nobody else up. The guest confirms {"got": BYTES}, all it has read so far, and no more

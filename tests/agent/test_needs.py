@@ -23,7 +23,7 @@ from runtime.agent.path.path_updates import (
     PathUpdates,
     StagedPaths,
 )
-from runtime.agent.path.view import PlanView
+from runtime.agent.path.prefetcher import PlanView
 from runtime.datapath import dialect
 from runtime.options import RunOptions
 from runtime.schedule import Schedule

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.agent.path.path_holds import PathHolds
+from runtime.agent.path.enforcer import PathHolds
 from runtime.agent.process import orders
 from runtime.agent.process.agent import LOST_SECONDS, first_patience
 from runtime.agent.process.commandline import AgentOptions, argv, parse

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tstorm.campaign.points import Grid, Point
-from tstorm.campaign.seedstype import grid
+from tstorm.campaign.points import Grid, Point, grid
 
 VALUES = st.text(max_size=200)
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from runtime.judge.machine_load import MachineRecord, look_at_machine
-from runtime.judge.ownmachine import OwnMachine
+from runtime.judge.machine_load import MachineRecord, OwnMachine, look_at_machine
 from runtime.judge.verdict import Judge
 from runtime.system import hostfigures
 from runtime.system.hostfigures import HostReading

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from tests import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
+LONGEST_SECONDS = 600.0  # of any other program
 
 
 def command(*arguments: str) -> list[str]:
@@ -24,6 +25,26 @@ def environment(place: Path) -> dict[str, str]:
     (place / "tmp").mkdir(exist_ok=True)
     own = {"XDG_STATE_HOME": str(place / "state"), "TMPDIR": str(place / "tmp")}
     return {**os.environ, "PYTHONPATH": str(ROOT), **own}
+
+
+def ended(
+    argv: Sequence[str | Path],
+    *,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = LONGEST_SECONDS,
+) -> subprocess.CompletedProcess[str]:
+    """A program that has come to its end, whatever that was; nobody types anything."""
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
 
 
 def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:

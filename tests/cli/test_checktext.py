@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.results.difference import RunDifference
 from runtime.results.event_comparison import EventDifference
+from runtime.results.filetree import RunDifference
 from tstorm.checktext import COMPUTING_DIFFERS, ReplayComparison
 
 EXIT = EventDifference("exit", -1, "1 × a.0 ended with status 1", "")

@@ -376,7 +376,7 @@ def test_a_damaged_plan_is_refused(folder: Path, name: str) -> None:
 def test_a_plan_of_another_source_is_refused(folder: Path) -> None:
     """Consistent in itself, but its source gives other events: nothing is told about draws."""
     from compiler.pipeline import compile_source
-    from compiler.plan.snapshots import snapshots
+    from compiler.plan.routes.routing import snapshots
     from compiler.plan.writer import PlanContents, encode, write_plan
 
     plan = compile_source(TDL).plan

@@ -9,7 +9,7 @@ import pytest
 
 from compiler.pipeline import compile_source
 from tests.cli.support import tstorm
-from tstorm.datapath_errors import declared_at
+from tstorm.command_support import declared_at
 from tstorm.exit_codes import CommandError
 from tstorm.loading import plan_to_run
 

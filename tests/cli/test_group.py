@@ -10,20 +10,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.cli.process import ended
 from tstorm.cli import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def tstorm(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tstorm", *arguments],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
+    return ended(
+        [sys.executable, "-m", "tstorm", *arguments], cwd=ROOT, env={**os.environ, **environment}
     )
 
 
@@ -114,12 +109,9 @@ def test_commands_import_only_what_they_use(arguments: list[str], absent: set[st
 
 
 def test_a_closed_pipe_is_quiet() -> None:
-    result = subprocess.run(
+    result = ended(
         ["/bin/sh", "-c", f"{sys.executable} -m tstorm events examples/listing1.tdl | head -n 1"],
         cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert result.stdout.split()[:2] == ["SEQ", "AT"]
     assert "Traceback" not in result.stderr
@@ -133,13 +125,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_an_output_that_takes_nothing(redirections: str, code: int, said: str, form: str) -> None:
     events = f"{sys.executable} -m tstorm events examples/quickstart.tdl --format {form}"
-    result = subprocess.run(
-        ["/bin/sh", "-c", f"{events} {redirections}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = ended(["/bin/sh", "-c", f"{events} {redirections}"], cwd=ROOT)
     assert result.returncode == code
     assert said in result.stderr
     assert "Traceback" not in result.stderr
@@ -147,13 +133,7 @@ def test_an_output_that_takes_nothing(redirections: str, code: int, said: str, f
 
 
 def test_a_closed_standard_input_is_an_error() -> None:
-    result = subprocess.run(
-        ["/bin/sh", "-c", f"{sys.executable} -m tstorm check - <&-"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = ended(["/bin/sh", "-c", f"{sys.executable} -m tstorm check - <&-"], cwd=ROOT)
     assert (result.returncode, result.stderr) == (
         1,
         "error: reading standard input: it is closed\n",

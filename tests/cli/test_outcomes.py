@@ -14,7 +14,7 @@ import pytest
 
 from runtime.judge.verdict import Judge
 from runtime.launch.run_result import RunResult
-from tests.cli.process import DEADLINE_SECONDS, begun, command, environment, tstorm
+from tests.cli.process import DEADLINE_SECONDS, begun, command, ended, environment, tstorm
 from tests.waiting import wait_until
 from tstorm.ending_text import report
 
@@ -118,14 +118,10 @@ def test_a_replay_finds_programs_where_the_run_did(place: Path) -> None:
     elsewhere = place / "elsewhere"
     elsewhere.mkdir()
     for options in (["--check"], ["--seed", "9"]):
-        done = subprocess.run(
+        done = ended(
             command("replay", "../r", "--fail-on-exit", "--quiet", "--out", "again", *options),
             cwd=elsewhere,
             env=environment(place),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=DEADLINE_SECONDS,
         )
         assert done.returncode == 0, done.stderr
         assert log(place, "elsewhere/again") == f"here from {place}\n"

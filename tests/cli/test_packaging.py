@@ -6,7 +6,6 @@ import ast
 import json
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -16,6 +15,7 @@ import pytest
 
 from compiler.plan.format import TOOL_VERSION
 from runtime.virtual.kernel import kernel_changes
+from tests.cli.process import ended
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ["pktd", "tcald", "tstorm-hold", "tstorm-ns", "tprobe"]
@@ -30,13 +30,10 @@ NOT_COPIED = shutil.ignore_patterns(
 
 
 def run(argv: list[str], cwd: Path, **environment: str) -> str:
-    done = subprocess.run(
+    done = ended(
         argv,
         cwd=cwd,
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(cwd), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -19,9 +19,8 @@ from tests.cli.support import status
 from tests.cli.support import tstorm as in_process
 from tests.waiting import wait_until
 from tstorm.campaign import jobs as pointjobs
-from tstorm.campaign.points import Point
+from tstorm.campaign.points import Point, SeedsType
 from tstorm.campaign.results import PointResult
-from tstorm.campaign.seedstype import SeedsType
 from tstorm.campaign.shown import ranges
 
 # The seed reaches the program, which fails with an even one.

@@ -26,7 +26,7 @@ from runtime.backend.k8s.supervisors import NodeParts, Notice
 from runtime.driver import driver
 from runtime.driver.driver_config import DriverConfig
 from runtime.options import RunOptions
-from runtime.system.openfiles import raise_limit
+from runtime.system.process_limits import raise_limit
 from tests.cluster.simulatednodes import address
 from tests.coordinator.traffic import peak_mib, transferred
 from tests.doubles.agent import KEY

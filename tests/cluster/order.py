@@ -14,8 +14,8 @@ import sys
 import time
 
 from runtime.agent.pod import podend
-from runtime.agent.pod.pod_hold import Hold
 from runtime.agent.pod.podprocesses import Census, NotFoundError, kept, members
+from runtime.agent.process.agent_early_starts import Hold
 from runtime.agent.process.orders import OrderError
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, read_plan
 from runtime.rpc import jsonobject, secure
-from runtime.system.openfiles import raise_limit
+from runtime.system.process_limits import raise_limit
 from tests.cluster import fakenodes
 from tests.doubles.node import UNDERLAY_NS, FakeNode
 

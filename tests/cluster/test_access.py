@@ -17,9 +17,10 @@ import yaml
 
 from manifests import kubernetes
 from manifests.render_options import Options
+from tests.cli.process import ended
 from tests.cluster.conftest import Make
 from tests.cluster.experiments import Experiment, compile_text, render
-from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster
+from tests.cluster.support import ROOT, Cluster
 from tests.manifests.kube import EXAMPLES, documents, example
 from tstorm.k8s.preflight import RIGHTS
 
@@ -288,14 +289,10 @@ def run(kubeconfig: Path, namespace: str, folder: Path) -> subprocess.CompletedP
     """A short run by who has this kubeconfig, which completes."""
     plan = compile_text(SHORT, folder)
     words = ["run", str(plan), "--backend", "k8s", "--namespace", namespace, "--agent-cpu", "10m"]
-    done = subprocess.run(
+    done = ended(
         [sys.executable, "-m", "tstorm", *words, "--out", folder / "out"],
         cwd=ROOT,
         env={**os.environ, "KUBECONFIG": str(kubeconfig), "NO_PROXY": "*"},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_SECONDS,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads((folder / "out/summary.json").read_text())["outcome"] == "completed"

@@ -11,7 +11,7 @@ import pytest
 
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan, read_plan
-from compiler.plan.snapshots import snapshots
+from compiler.plan.routes.routing import snapshots
 from compiler.plan.types import Service
 from compiler.plan.writer import PlanContents, encode, write_plan
 from tests.cluster.conftest import Make

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import dropwhile, groupby
@@ -21,8 +20,9 @@ import pytest
 from runtime.results.event_comparison import differ, load
 from runtime.rundir import logmarks
 from runtime.rundir.runfiles import STACKS
+from tests.cli.process import ended
 from tests.cluster.debian import PROGRAMS
-from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster
+from tests.cluster.support import ROOT, Cluster
 
 pytestmark = pytest.mark.cluster
 
@@ -36,15 +36,7 @@ AGENT_CPU = "500m"  # of the processors that all nodes share
 def tstorm(cluster: Cluster, *arguments: str | Path) -> None:
     """A command that must succeed, with the test cluster's kubeconfig and past any proxy."""
     own = {"NO_PROXY": "*", "no_proxy": "*", "KUBECONFIG": str(cluster.kubeconfig)}
-    done = subprocess.run(
-        [sys.executable, "-m", "tstorm", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
-        env=os.environ | own,
-    )
+    done = ended([sys.executable, "-m", "tstorm", *arguments], cwd=ROOT, env=os.environ | own)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

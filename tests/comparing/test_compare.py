@@ -25,7 +25,7 @@ from tests.comparing.made import (
     run,
 )
 from tests.runtime.recorded import TDL
-from tstorm.comparing import probed_round_trips
+from tstorm.comparing import run_metrics
 from tstorm.comparing.metrics import Metric, MetricKind
 
 TEXT = "at 5s expect rtt a b < 5ms"
@@ -259,7 +259,7 @@ def test_a_probe_is_followed_by_the_one_that_was_sent_when_it_arrived() -> None:
     there = Probe(0, 0, 400 * MS)  # 24 s of the plan
     back = [Probe(1, 1 * SECOND, 9 * MS), Probe(1, 25 * SECOND, 5 * MS)]
     for pace, trip in ((1, 409 * MS), (60, 405 * MS)):
-        found = probed_round_trips.gather(RecordedProbes(HEADER, iter([there, *back])), pace)
+        found = run_metrics.gather(RecordedProbes(HEADER, iter([there, *back])), pace)
         assert found.round_trips == {("a.0", "b.0"): [trip]}
 
 

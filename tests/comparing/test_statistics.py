@@ -12,12 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tstorm.comparing import (
-    holm,
-    intervals,
-    ranks,
-    signed_rank,
-)
+from tstorm.comparing import intervals, ranks
 
 FEW = st.lists(st.integers(0, 5), min_size=1, max_size=5)
 
@@ -69,8 +64,8 @@ def test_with_many_values_the_limit_is_near_the_exact_one(
 def test_what_so_many_values_can_show_at_least() -> None:
     assert ranks.least(3, 3) == pytest.approx(0.1)
     assert ranks.least(1, 1) == 1.0
-    assert signed_rank.least(6) == signed_rank.probability([1, 2, 3, 4, 5, 6]) == 2 / 2**6
-    assert signed_rank.least(1) == signed_rank.probability([-3.5]) == 1.0
+    assert ranks.least_of_pairs(6) == ranks.probability_of_pairs([1, 2, 3, 4, 5, 6]) == 2 / 2**6
+    assert ranks.least_of_pairs(1) == ranks.probability_of_pairs([-3.5]) == 1.0
 
 
 def every_sign(differences: list[int]) -> float:
@@ -90,8 +85,8 @@ def every_sign(differences: list[int]) -> float:
 
 @given(st.lists(st.integers(-4, 4), max_size=8))
 def test_the_exact_test_of_pairs_is_its_definition(differences: list[int]) -> None:
-    assert signed_rank.probability(differences) == pytest.approx(every_sign(differences))
-    assert signed_rank.probability([-one for one in differences]) == signed_rank.probability(
+    assert ranks.probability_of_pairs(differences) == pytest.approx(every_sign(differences))
+    assert ranks.probability_of_pairs([-one for one in differences]) == ranks.probability_of_pairs(
         differences
     )
 
@@ -101,21 +96,21 @@ def test_the_published_example_of_pairs() -> None:
     before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
     after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
     apart = [b - a for a, b in zip(before, after, strict=True)]
-    assert signed_rank.probability(apart) == pytest.approx(2 * 0.01953, abs=1e-4)
+    assert ranks.probability_of_pairs(apart) == pytest.approx(2 * 0.01953, abs=1e-4)
 
 
 def test_of_shares_it_is_the_exact_test_of_mcnemar() -> None:
     """Those that changed are 10 and 2: twice the tail of a coin that is thrown twelve times."""
     tail = sum(math.comb(12, number) for number in range(3)) / 2**12
-    assert signed_rank.probability([1] * 10 + [-1] * 2 + [0] * 9) == pytest.approx(2 * tail)
+    assert ranks.probability_of_pairs([1] * 10 + [-1] * 2 + [0] * 9) == pytest.approx(2 * tail)
 
 
 def test_with_many_pairs_the_limit_is_near_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Random(1)
     apart = [draw.randrange(-15, 22) for _ in range(60)]
-    limit = signed_rank.probability(apart)
-    monkeypatch.setattr(signed_rank, "EXACT", 60)
-    exact = signed_rank.probability(apart)
+    limit = ranks.probability_of_pairs(apart)
+    monkeypatch.setattr(ranks, "EXACT_PAIRS", 60)
+    exact = ranks.probability_of_pairs(apart)
     assert 0.001 < exact < 0.2
     assert limit == pytest.approx(exact, rel=0.1)
 
@@ -192,15 +187,15 @@ def test_the_interval_of_a_median_is_that_of_drawing_again() -> None:
 
 
 def test_holm_makes_the_smallest_count_most() -> None:
-    found = holm.adjusted([0.01, 0.04, 0.03, 0.005])
+    found = ranks.adjusted([0.01, 0.04, 0.03, 0.005])
     assert found == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm.adjusted([0.9, 0.8]) == [1.0, 1.0]
-    assert holm.adjusted([]) == []
+    assert ranks.adjusted([0.9, 0.8]) == [1.0, 1.0]
+    assert ranks.adjusted([]) == []
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_keeps_the_order_and_makes_nothing_surer(found: list[float]) -> None:
-    made = holm.adjusted(found)
+    made = ranks.adjusted(found)
     for one, other in zip(found, made, strict=True):
         assert one <= other <= 1.0
         assert not math.isnan(other)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import latency_ns
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan import capabilities, followed
+from compiler.plan import capabilities, traces
 from compiler.plan.datapath_fit import misfit
 from compiler.plan.motion import Motion, Point
 from compiler.plan.property_limits import HOP_EXACT
@@ -168,7 +168,7 @@ def test_links_come_and_go_with_the_line_of_the_statement(tmp_path: Path) -> Non
 def test_delays_are_those_of_light_within_a_step(tmp_path: Path) -> None:
     plan = compiled(tmp_path, EXPERIMENT, row_csv=ROW).plan
     link = next(one for one in plan.topology.links if one.name == "b->c")
-    _, trace = followed.of_plan(plan).content(link.state.trace)
+    _, trace = traces.of_plan(plan).content(link.state.trace)
     assert trace.fields == ("delay_ns",)
     for t in (0, 1, 2, 6, 7, 8):
         metres = 1_000_000 * (1 + min(t, 8 - t))
@@ -197,7 +197,7 @@ def test_rates_and_losses_follow_thesquare_apart(tmp_path: Path) -> None:
     table = "distance,rate,loss\n0,9Mb,0\n2000km,4Mb,5%\n2500km,0,0\n"
     plan = compiled(tmp_path, text, row_csv=ROW, radio_csv=table).plan
     link = next(one for one in plan.topology.links if one.name == "b->c")
-    _, trace = followed.of_plan(plan).content(link.state.trace)
+    _, trace = traces.of_plan(plan).content(link.state.trace)
     assert trace.at(0, holds=True) == {"rate_bps": 9_000_000, "loss_ppb": 0}  # type: ignore[union-attr]
     assert trace.at(SECOND, holds=True) == {"rate_bps": 4_000_000, "loss_ppb": 50_000_000}  # type: ignore[union-attr]
     assert "b->c" not in _up(plan, 2 * SECOND)  # its rate is 0 there

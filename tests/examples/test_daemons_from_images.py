@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.cli.process import ended
 from tests.examples.conftest import EXAMPLES, ROOT
 from tests.images import programs
 from tests.images.support import has_tools
@@ -44,15 +44,7 @@ def ran(source: Path) -> Path:
     out = source.parent / "run"
     argv = [sys.executable, "-m", "tstorm", "run", str(source), "--images", "--out", str(out)]
     cache = {"TSTORM_CACHE": str(source.parent / "cache")}
-    done = subprocess.run(
-        argv,
-        cwd=ROOT,
-        env={**os.environ, **cache},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = ended(argv, cwd=ROOT, env={**os.environ, **cache}, timeout=240)
     logs = [path.read_text()[-2000:] for path in sorted(out.glob("logs/*.log"))]
     assert done.returncode == 0, (done.stderr[-2000:], *logs)
     return out

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import environment
+from tests.cli.process import ended, environment
 from tests.cli.support import status, tstorm
 from tests.examples.conftest import EXAMPLES
 from tests.intime import Attempt, in_time
@@ -26,13 +26,10 @@ def test_both_configurations_compile(name: str) -> None:
 
 def session(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     kept = f"--tstorm-artifacts={place / 'runs'}"
-    return subprocess.run(
+    return ended(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", kept, *arguments],
         cwd=FOLDER,
         env=environment(place),
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=240,
     )
 

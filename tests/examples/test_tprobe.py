@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.process import ended
+
 pytestmark = pytest.mark.e2e
 
 
@@ -20,13 +22,10 @@ def shell(script: str, tprobe: str) -> subprocess.CompletedProcess[str]:
     """Runs a fixed script in new namespaces that end with it; $T is tprobe."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     argv = ["unshare", *user, "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    return subprocess.run(
+    return ended(
         [*argv, "sh", "-c", f"ip link set lo up; {script}"],
         env={**os.environ, "T": tprobe},
-        capture_output=True,
-        text=True,
         timeout=60,
-        check=False,
     )
 
 

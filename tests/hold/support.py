@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.cli.process import ended
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,13 +20,7 @@ Found = TypeVar("Found")
 
 
 def order(pid: int, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [HOLD, "signal", str(pid), name],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
-    )
+    return ended([HOLD, "signal", str(pid), name])
 
 
 def state_of(pid: int) -> str:

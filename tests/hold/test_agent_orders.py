@@ -14,7 +14,7 @@ import pytest
 
 from compiler.pipeline import compile_source
 from runtime.agent.pod import podend, podprocesses, reports
-from runtime.agent.pod.ending import PodEnding
+from runtime.agent.pod.podend import PodEnding
 from runtime.agent.pod.podprocesses import Member
 from runtime.agent.process import program_supervisor
 from runtime.agent.process.orders import OrderError, PortOrder, ResumeOrder

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tstorm.image import archive
-from tstorm.image.contents import PROGRAM, Contents
+from tstorm.image.archive import PROGRAM, Contents
 
 NAME = "docker.io/thunderstorm/tstorm:1"
 

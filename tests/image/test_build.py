@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from manifests.render_options import DEFAULT_AGENT_IMAGE
+from tests.cli.process import ended
 from tests.image.support import ROOT
-from tstorm.image.image_build import CONFIG
-from tstorm.image.rootfs import COMPILED, ENVIRONMENT, HOLD
+from tstorm.image.rootfs import COMPILED, CONFIG, ENVIRONMENT, HOLD
 
 MAX_BYTES = 40_000_000
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: chroot")
@@ -51,11 +51,8 @@ def rootfs(image: Path) -> Path:
 def inside(rootfs: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     """A command with the image as its root, and a /proc, as a container would start it."""
     script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
-    return subprocess.run(
+    return ended(
         ["unshare", "--mount", "sh", "-c", script, rootfs, *argv],
-        capture_output=True,
-        text=True,
-        check=False,
         env=ENVIRONMENT | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
     )
 

@@ -13,7 +13,7 @@ import pytest
 from tests.image.support import BUILT
 from tstorm.exit_codes import CommandError
 from tstorm.image import elf
-from tstorm.image.libraries import Libraries
+from tstorm.image.elf import Libraries
 
 PYTHON = Path(sys.executable).resolve()
 

@@ -13,7 +13,7 @@ from runtime.system.inroot import inside
 from tests.image.support import BUILT
 from tstorm.exit_codes import CommandError
 from tstorm.image import image_source, modules, rootfs
-from tstorm.image.libraries import Libraries
+from tstorm.image.elf import Libraries
 
 LIBRARY = f"python3.{sys.version_info.minor}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.doctor import imagetools
+from runtime.doctor import checks
 from runtime.images import ids
 from tests.images.support import SMALL, tstorm
 from tests.packing.layout import write_layout
@@ -62,10 +62,10 @@ def test_pull_without_tools_says_what_to_install(
 @pytest.mark.usefixtures("tools")
 def test_doctor_says_with_which_users_images_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ids, "available", lambda: ids.RANGE)
-    found = imagetools.check()
+    found = checks.images()
     assert (found.status, "/etc/subuid" in found.detail) == ("ok", True)
     monkeypatch.setattr(ids, "available", lambda: ids.ONE)
-    found = imagetools.check()
+    found = checks.images()
     assert found.status == "warn"
     assert "one user id" in found.detail
     assert "usermod --add-subuids" in found.remedy
@@ -73,7 +73,7 @@ def test_doctor_says_with_which_users_images_run(monkeypatch: pytest.MonkeyPatch
 
 def test_doctor_names_missing_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = imagetools.check()
+    found = checks.images()
     assert found.status == "warn"
     assert "skopeo and umoci are not installed" in found.detail
     assert "apt-get install skopeo umoci" in found.remedy

@@ -14,13 +14,7 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import MachineError, RunError
-from runtime.images import (
-    fetching,
-    ids,
-    image_cache,
-    image_tools,
-    remove_images,
-)
+from runtime.images import fetching, ids, image_cache, image_tools
 from runtime.images.fetching import making
 from runtime.images.references import parse
 from runtime.system import locks
@@ -68,7 +62,7 @@ def test_tag_stays_what_it_was_until_it_is_pulled(served: Registry) -> None:
     assert get(name, pull=True).digest == second
     assert get(name).digest == second
     assert get(f"{served.host}/moving@{first}") == image
-    assert [gone.digest for gone in remove_images.prune(every=False)] == [first]
+    assert [gone.digest for gone in image_cache.prune(every=False)] == [first]
     assert [kept.digest for kept in image_cache.images()] == [second]
 
 
@@ -96,7 +90,7 @@ def test_of_a_list_the_image_for_this_machine_is_taken(served: Registry, tmp_pat
         found = get(written, place)
         assert found.digest == f"sha256:{digest}"
         assert found.config.command == ("/hello",)
-        remove_images.prune(every=True)
+        image_cache.prune(every=True)
 
 
 def test_docker_archive_has_its_health_check(tmp_path: Path) -> None:
@@ -117,7 +111,7 @@ def test_layout_that_changes_is_another_image(tmp_path: Path) -> None:
     assert found.config.command == ("/other",)
     wanted = fetching.fetched(parse("oci:app", str(tmp_path)), before, available(), quiet)
     assert wanted.digest == before  # still kept
-    remove_images.prune(every=True)
+    image_cache.prune(every=True)
     with pytest.raises(RunError, match="has changed"):
         fetching.fetched(parse("oci:app", str(tmp_path)), before, available(), quiet)
 
@@ -178,11 +172,11 @@ def test_one_that_is_used_is_not_removed(tmp_path: Path) -> None:
     held, beside = image_cache.use(image), image_cache.use(image)
     assert held is not None
     assert beside is not None
-    assert remove_images.prune(every=True) == []
+    assert image_cache.prune(every=True) == []
     os.close(held)
-    assert remove_images.prune(every=True) == []
+    assert image_cache.prune(every=True) == []
     os.close(beside)
-    assert remove_images.prune(every=True) == [image]
+    assert image_cache.prune(every=True) == [image]
     assert image_cache.use(image) is None
 
 
@@ -198,7 +192,7 @@ def test_what_a_kill_left_is_removed_and_nothing_else(tmp_path: Path, own_cache:
     (image.folder.parent / ("0" * 64 + "-x-all")).mkdir()
     holder = image_cache.opened(alive / "lock")
     locks.take(holder)
-    assert remove_images.prune(every=False) == []
+    assert image_cache.prune(every=False) == []
     os.close(holder)
     assert not dead.exists()
     assert alive.exists()

@@ -10,7 +10,7 @@ import pytest
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
 from runtime.errors import MachineError, RunError
-from runtime.images import ids, preparing, remove_images
+from runtime.images import ids, image_cache, preparing
 from runtime.options import K8S, NEVER, PREFERRED, RunOptions, RunPlaces
 from tests.images.support import SMALL
 from tests.packing.layout import write_layout
@@ -78,8 +78,8 @@ def test_images_are_held_as_long_as_the_run(plan: Plan, tmp_path: Path) -> None:
             ("image", ("/hello",)),
         ]
         assert preparing.digests(found) == {"oci:app": digest}
-        assert remove_images.prune(every=True) == []
-    assert len(remove_images.prune(every=True)) == 1
+        assert image_cache.prune(every=True) == []
+    assert len(image_cache.prune(every=True)) == 1
     fetched = [text for text in said if text not in (ids.WARNING, f"{ids.WARNING}; {ids.REMEDY}")]
     assert fetched == [
         "looking for the image oci:app",

@@ -779,7 +779,7 @@ def test_a_killed_command_changes_nothing_in_the_cluster(
 
 def test_rendered_texts_are_read_for_their_names_only(server: FakeApi) -> None:
     """The separator of documents stands in no string, whatever a plan says."""
-    from manifests.serialize import serialize
+    from manifests.templating import serialize
 
     text = serialize("x\n---\ny")
     assert "\n" not in text

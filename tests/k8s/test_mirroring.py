@@ -10,8 +10,7 @@ import pytest
 from runtime.errors import RunError
 from runtime.rundir import rundir
 from runtime.rundir.runfiles import EVENTS, LOGS
-from tstorm.k8s.frames import FRAME_BYTES, HEADER_BYTES, Frames
-from tstorm.k8s.mirror import Mirror
+from tstorm.k8s.coordinator_follower import FRAME_BYTES, HEADER_BYTES, Frames, Mirror
 
 
 def frame(name: str, offset: int, data: bytes) -> bytes:

@@ -12,7 +12,7 @@ import yaml
 
 from compiler.pipeline import compile_source
 from compiler.plan.reader import decode
-from compiler.plan.snapshots import snapshots
+from compiler.plan.routes.routing import snapshots
 from compiler.plan.types import Node, Service, Topology
 from compiler.plan.writer import PlanContents, encode
 from compiler.sources import SourceFolder

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from manifests.node_selector import parse
+from manifests.kubernetes import parse
 from manifests.refusal import ManifestError
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from runtime.errors import RunError
 from tests.measuring.stand_ins import PING, report
-from tstorm.measuring import iperf_flows, pairings, ping_times
-from tstorm.measuring.ping_times import RoundTrips
+from tstorm.measuring import iperf_flows, measure_pairs, measure_state
+from tstorm.measuring.measure_state import RoundTrips
 
 MS, MB = 1_000_000, 1_000_000
 BUSYBOX = """\
@@ -24,7 +24,7 @@ round-trip min/avg/max = 0.052/0.052/0.052 ms
 
 @given(st.integers(2, 40))
 def test_rounds_have_every_pair_once_and_no_host_twice(count: int) -> None:
-    rounds = list(pairings.rounds(count))
+    rounds = list(measure_pairs.rounds(count))
     assert len(rounds) == count - 1 + count % 2
     for pairs in rounds:
         hosts = [host for pair in pairs for host in pair]
@@ -35,14 +35,14 @@ def test_rounds_have_every_pair_once_and_no_host_twice(count: int) -> None:
 
 def test_the_least_round_trip_is_exact() -> None:
     """Single ones are rounded to milliseconds by ping."""
-    assert ping_times.read(PING) == RoundTrips(210_123_000, 212 * MS, 230 * MS, 4, 3)
-    assert ping_times.read(BUSYBOX) == RoundTrips(52_000, 52_000, 52_000, 2, 1)
+    assert measure_state.read(PING) == RoundTrips(210_123_000, 212 * MS, 230 * MS, 4, 3)
+    assert measure_state.read(BUSYBOX) == RoundTrips(52_000, 52_000, 52_000, 2, 1)
 
 
 def test_no_answer_is_no_round_trip() -> None:
     lost = "PING 10.0.0.2\n\n4 packets transmitted, 0 received, 100% packet loss, time 3ms\n"
-    assert ping_times.read(lost) is None
-    assert ping_times.read("") is None
+    assert measure_state.read(lost) is None
+    assert measure_state.read("") is None
 
 
 def rate(rates: list[int], flows: int = 1, **more: object) -> iperf_flows.AvailableRate:

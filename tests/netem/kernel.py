@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+
+from tests.cli.process import ended
 
 SEARCH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 TRIAL = (
@@ -36,13 +37,7 @@ def why_no_netem() -> str:
     script = " && ".join(
         f"{'ip' if line.startswith('link') else 'tc'} {line}" for line in TRIAL
     )  # constants only
-    done = subprocess.run(
-        [*isolation(), "sh", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PATH": SEARCH},
-    )
+    done = ended([*isolation(), "sh", "-c", script], env={**os.environ, "PATH": SEARCH})
     if done.returncode == 0:
         return ""
     words = " ".join(done.stderr.split()) or f"status {done.returncode}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.process import ended
 from tests.netem import vm
 from tests.waiting import wait_until
 
@@ -18,12 +19,9 @@ DEADLINE_S = 120.0
 
 
 def machine(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ended(
         [sys.executable, vm.__file__, *arguments],
         env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=DEADLINE_S,
     )
 
@@ -90,13 +88,10 @@ def test_the_command_runs_as_root_with_netem_and_its_status_is_ours(
     """
     code = "\n".join(line.strip() for line in script.splitlines())
     words = ["a b", "$HOME;'\"", "ä\n"]
-    done = subprocess.run(
+    done = ended(
         [sys.executable, vm.__file__, "--", sys.executable, "-c", code, *words],
         env={**os.environ, "GIVEN": "it's $given"},
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=DEADLINE_S,
     )
     assert done.returncode == 7, done.stderr

@@ -32,6 +32,8 @@ from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, NoReturn
 
+from tests.cli.process import ended
+
 MISSING, BROKEN, LATE = 69, 70, 124
 MODULES = Path("/usr/lib/uml/modules")
 WORK = Path(
@@ -134,11 +136,8 @@ def _prefer(pid: int) -> None:
 
 def inside(options: argparse.Namespace) -> int:
     """Boots the machine and shows what the command writes until it is off."""
-    mounted = subprocess.run(
-        [find("mount") or "mount", "-t", "tmpfs", "-o", "mode=0755", "netem-vm", str(WORK)],
-        check=False,
-        capture_output=True,
-        text=True,
+    mounted = ended(
+        [find("mount") or "mount", "-t", "tmpfs", "-o", "mode=0755", "netem-vm", str(WORK)]
     )
     if mounted.returncode != 0:
         print(f"netem-vm: mounting a tmpfs: {mounted.stderr.strip()}", file=sys.stderr)

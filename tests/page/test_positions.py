@@ -19,7 +19,7 @@ from runtime.rundir import rundir
 from tests.page.browser import Browser, program
 from tests.runtime import recorded
 from tstorm.reporting.csv_tables import TABLES, encoded
-from tstorm.reporting.named_runs import gathered
+from tstorm.reporting.output_files import gathered
 
 STEP = 10**8
 # a stands, b goes away to 100 m at 1 s; a host is at each, another one hangs on a.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.process import environment
+from tests.cli.process import ended, environment
 from tests.pages.reader import ROOT
 from tstorm.testing import Experiment, Run, Series, run
 from tstorm.testing.pair_series import WHATS
@@ -67,13 +66,10 @@ def test_their_steps_pass_and_keep_the_page_of_a_failure(tmp_path: Path) -> None
     (tmp_path / name).write_text(f"{text}\n\n{failing}")
     script = "\n".join(judging(github()))
     bin_ = Path(sys.executable).parent
-    done = subprocess.run(
+    done = ended(
         ["bash", "-e", "-c", script],
         cwd=tmp_path,
         env={**environment(tmp_path), "PATH": f"{bin_}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=180,
     )
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr

@@ -15,6 +15,7 @@ from types import TracebackType
 
 import pytest
 
+from tests.cli.process import ended
 from tests.datapath.client import DEADLINE_S, Client
 from tests.netem.kernel import SEARCH
 
@@ -97,14 +98,7 @@ class World:
         return [*self._drop, "nsenter", "-t", str(pid), *user, "-n", *command]
 
     def run(self, pid: int, *command: str, check: bool = True) -> str:
-        done = subprocess.run(
-            self.argv(pid, *command),
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-            env=ENVIRONMENT,
-        )
+        done = ended(self.argv(pid, *command), timeout=DEADLINE_S, env=ENVIRONMENT)
         if check:
             assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout

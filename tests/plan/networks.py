@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.properties import PROPERTIES, FlowRate, LinkState, flow_rates_text
-from compiler.plan.snapshots import snapshots
+from compiler.plan.routes.routing import snapshots
 from compiler.plan.types import Event, Link, Node, Service, Topology, direction_name
 from compiler.plan.writer import PlanContents
 

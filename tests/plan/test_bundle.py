@@ -7,7 +7,6 @@ import hashlib
 import io
 import os
 import random
-import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from compiler.plan.plan_shards import (
     unpack,
 )
 from compiler.plan.reader import decode
+from tests.cli.process import ended
 from tests.plan.test_identity import ROOT, interpreter
 
 Shards = dict[str, bytes]
@@ -147,13 +147,7 @@ print(hashlib.sha256(b"".join(pack(files).values())).hexdigest())
 def packed_by(python: str, **surroundings: str) -> str:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **surroundings}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    done = subprocess.run(
-        [python, "-W", "error", "-c", PROGRAM],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended([python, "-W", "error", "-c", PROGRAM], env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -301,7 +295,7 @@ def test_a_real_plan_is_readable_afterwards() -> None:
 @pytest.mark.parametrize("name", ["churn", "listing1", "partition"])
 def test_a_slim_bundle_is_made_whole_again(name: str) -> None:
     from compiler.pipeline import compile_source
-    from compiler.plan.rebuild import complete
+    from compiler.plan.delivery import complete
 
     files = dict(compile_source((ROOT / "examples" / f"{name}.tdl").read_bytes()).files)
     assert complete(unpack(pack(files, slim=True), digest(files))) == files

@@ -10,7 +10,7 @@ import pytest
 from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
-from compiler.plan.snapshots import snapshots
+from compiler.plan.routes.routing import snapshots
 from compiler.plan.types import Event, Link, Node, Service, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 

@@ -18,7 +18,7 @@ import hashlib, random, sys
 from compiler.plan.properties import LinkState
 from compiler.plan.types import Event, Link, Node, Service, Topology
 from compiler.plan.writer import PlanContents, write_plan
-from compiler.plan.snapshots import snapshots
+from compiler.plan.routes.routing import snapshots
 
 rnd = random.Random(3)
 service = Service("server", "nginx:latest", (), ("80",), (), 6, ("a", "b"), (("K", "\\u00e9"),),

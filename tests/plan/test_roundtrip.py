@@ -14,8 +14,8 @@ from compiler.plan import format as form
 from compiler.plan.format import PlanError
 from compiler.plan.reader import decode, read_plan
 from compiler.plan.routes.core import Core
+from compiler.plan.routes.routing import snapshots
 from compiler.plan.routes.table import RouteReader, RouteWriter
-from compiler.plan.snapshots import snapshots
 from compiler.plan.state import StateAt, epochs
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode, write_plan

@@ -13,7 +13,7 @@ import pytest
 from compiler.pipeline import compile_source
 from tests.cli.support import TWO_SERVICES, status, tstorm
 from tests.reporting import support
-from tstorm.plotting.link_names import link_of
+from tstorm.plotting.subject import link_of
 
 pytest.importorskip("matplotlib")
 

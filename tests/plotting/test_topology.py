@@ -18,8 +18,8 @@ from tests.runtime import recorded
 pytest.importorskip("matplotlib")
 
 from tstorm.plotting import canvas
-from tstorm.plotting.loads import Loads, loads
 from tstorm.plotting.subject import Subject, subject
+from tstorm.plotting.topology_picture import Loads, loads
 
 SOURCE = """\
 service web img=x replicas=3

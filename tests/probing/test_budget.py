@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.probing import probe_intervals
-from runtime.probing.timetable import between
+from runtime.probing.chosen import between
 from runtime.probing.ways import ConnectedPair
 
 LINKS = range(8)

@@ -8,11 +8,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from compiler.pipeline import compile_source
 from runtime.options import K8S, RunOptions
 from runtime.probing.chosen import ECHO_BITS
 from runtime.probing.echo_prober import Echo, EchoProber, Heard
 from runtime.probing.probe_record import Probe, read
+from runtime.probing.roundtrip import answer
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import PROBES
@@ -73,3 +77,18 @@ def test_each_two_are_probed_once_as_often_as_their_links_allow(tmp_path: Path) 
         assert 0 <= echo.wait_ns < interval
     # what was sent before time 0, and of pairs that are none, is left out
     assert list(found.probes) == [Probe(1, S, None), Probe(0, 2 * S, 5)]
+
+
+# The answer of a probe that has arrived, against the first of all that are nearest.
+
+MOMENT = st.integers(0, 60)
+
+
+@given(st.lists(st.tuples(MOMENT, MOMENT), unique_by=lambda one: one[0]), MOMENT, MOMENT)
+def test_it_is_the_nearest_one_within_reach(
+    back: list[tuple[int, int]], arrived_ns: int, reach_ns: int
+) -> None:
+    back.sort()
+    near = [one for one in back if abs(one[0] - arrived_ns) <= reach_ns]
+    near.sort(key=lambda one: (abs(one[0] - arrived_ns), one[0]))
+    assert answer(back, arrived_ns, reach_ns) == (near[0][1] if near else None)

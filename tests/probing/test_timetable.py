@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.probing import probe_draws
-from runtime.probing.timetable import between
+from compiler.plan import numbered_draws
+from runtime.probing.chosen import between
 
 INTERVALS = st.lists(st.integers(1, 10**10), max_size=6)
 NS = 10**9
@@ -41,8 +41,8 @@ def test_moments_are_spread_evenly_or_stand_together() -> None:
 
 def test_draws_are_those_of_the_engine() -> None:
     """Known values of SplitMix64 (tests of pktd have them, too: bits(0, n) starts at mix(step))."""
-    assert probe_draws.mix(0x9E3779B97F4A7C15) == 0xE220A8397B1DCDAF  # its first output from 0
-    assert probe_draws.bits(0, 0) == probe_draws.mix(
+    assert numbered_draws.mix(0x9E3779B97F4A7C15) == 0xE220A8397B1DCDAF  # its first output from 0
+    assert numbered_draws.bits(0, 0) == numbered_draws.mix(
         0xE220A8397B1DCDAF + 0x9E3779B97F4A7C15 & 2**64 - 1
     )
-    assert sorted(probe_draws.shuffled(range(50), 3)) == list(range(50))
+    assert sorted(numbered_draws.shuffled(range(50), 3)) == list(range(50))

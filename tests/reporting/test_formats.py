@@ -173,7 +173,7 @@ def test_a_run_that_goes_on_says_so(run: str, monkeypatch: pytest.MonkeyPatch) -
     (Path(run) / "summary.json").unlink()
     (Path(run) / "samples.jsonl").unlink()
     support.put(Path(run), "manifest.json", recorded.BEGUN)
-    monkeypatch.setattr("tstorm.reporting.named_runs.goes_on", lambda _directory: True)
+    monkeypatch.setattr("tstorm.reporting.output_files.goes_on", lambda _directory: True)
     result = tstorm("report", run)
     assert "goes on" in result.stderr
     assert "**The run goes on" in result.stdout

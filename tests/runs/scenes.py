@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
-from runtime.agent.path.view import PlanView
+from runtime.agent.path.prefetcher import PlanView
 from runtime.agent.share.solver import UNLIMITED, Flow, solve
 
 MBIT = 1_000_000

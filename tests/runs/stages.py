@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
-from runtime.agent.path.view import PlanView
+from runtime.agent.path.prefetcher import PlanView
 from runtime.agent.share.solver import UNLIMITED
 from tests.runs.delivered import Ends
 from tests.runs.runlog import NS_PER_S

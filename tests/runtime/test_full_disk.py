@@ -17,6 +17,7 @@ import pytest
 
 from runtime.rundir import reserve
 from runtime.rundir.rundir import RunDirectory
+from tests.cli.process import ended
 from tests.runtime import recorded
 from tests.runtime.support import ROOT, Compile, state
 
@@ -46,14 +47,10 @@ def on_disk(place: Path, options: str, script: str) -> subprocess.CompletedProce
     )
     if trial.returncode != 0:
         pytest.skip(f"no file system can be mounted: {trial.stderr}")
-    return subprocess.run(
+    return ended(
         [*private, "sh", "-c", f"{mount} || exit 99\n{script}"],
         cwd=place,
         env={**os.environ, "PYTHONPATH": str(ROOT), **state(place)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=DEADLINE_SECONDS,
     )
 

@@ -17,7 +17,7 @@ from runtime.judge import judge_programs
 from runtime.judge.lateness import late_for_delays
 from runtime.options import COMPLETED, DEFAULTS, FAILED
 from runtime.results.event_comparison import Log, differ
-from runtime.results.logtail import last_line
+from runtime.results.loglines import last_line
 from runtime.results.summary import programs_failed
 from runtime.rundir import logmarks
 from runtime.rundir.discard import discard

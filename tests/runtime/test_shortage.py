@@ -22,12 +22,7 @@ from runtime.backend.local import nursery
 from runtime.backend.local.instances import Maker
 from runtime.backend.local.nursery import Program
 from runtime.errors import MachineError, RunError
-from runtime.system import (
-    cgroups,
-    compiled_programs,
-    memory,
-    process_limits,
-)
+from runtime.system import compiled_programs, control_groups, memory, process_limits
 from tests.runtime.support import ROOT, Compile, state
 from tests.waiting import wait_until
 
@@ -161,9 +156,9 @@ def test_a_thread_that_cannot_be_started_is_named() -> None:
 @pytest.fixture
 def pids() -> Iterator[Path]:
     """A control group of our own that limits processes."""
-    mounts = [group / "pids.max" for group in cgroups.own("pids")]
+    mounts = [group / "pids.max" for group in control_groups.own("pids")]
     parent = next((path.parent for path in mounts if path.exists()), None)
-    parent = parent or next(iter(cgroups.own("pids")))
+    parent = parent or next(iter(control_groups.own("pids")))
     own = parent / f"tstorm-test-{os.getpid()}"
     try:
         own.mkdir()
@@ -262,7 +257,7 @@ def test_an_instance_that_is_killed_at_set_up_is_told(tmp_path: Path) -> None:
 def little_memory() -> Iterator[Path]:
     """A control group of our own with 250 MB."""
     parent = next(
-        (group for group in cgroups.own("memory") if (group / "cgroup.procs").exists()), None
+        (group for group in control_groups.own("memory") if (group / "cgroup.procs").exists()), None
     )
     own = (parent or Path("/nowhere")) / f"tstorm-test-{os.getpid()}"
     try:

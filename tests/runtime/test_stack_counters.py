@@ -13,12 +13,7 @@ from runtime.errors import RunError
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import check_stack
-from runtime.stacks import (
-    counters,
-    stack_counters,
-    stack_summary,
-    watch,
-)
+from runtime.stacks import counters, stack_summary, watch
 from runtime.system import netdev
 
 SNMP = b"""Ip: Forwarding DefaultTTL InReceives InDiscards
@@ -79,7 +74,7 @@ def test_a_kernel_without_ipv6_or_a_counter_is_no_error() -> None:
 
 def test_the_own_namespace_has_them() -> None:
     """Names that this kernel has: a misspelt one would never move."""
-    with stack_counters.OpenStack(os.getpid()) as stack:
+    with watch.OpenStack(os.getpid()) as stack:
         first = stack.read()
         assert set(stack.read()) >= set(first)  # the same files, read again
     titles = b"".join(Path(f"/proc/self/net/{name}").read_bytes() for name in counters.FILES)
@@ -94,7 +89,7 @@ def test_the_own_namespace_has_them() -> None:
 
 def test_a_dead_process_has_no_stack() -> None:
     with pytest.raises(OSError):
-        stack_counters.OpenStack(0x7FFFFFFF)
+        watch.OpenStack(0x7FFFFFFF)
 
 
 def test_backlogs_are_of_all_processors() -> None:
@@ -103,7 +98,7 @@ def test_backlogs_are_of_all_processors() -> None:
 
 
 def test_only_what_grew_has_moved() -> None:
-    assert stack_counters.moved({"a": 1, "b": 2}, {"b": 2, "c": 3, "a": 4}) == {"a": 3, "c": 3}
+    assert watch.moved({"a": 1, "b": 2}, {"b": 2, "c": 3, "a": 4}) == {"a": 3, "c": 3}
 
 
 def test_lines_come_to_sums_and_a_sentence() -> None:
@@ -160,7 +155,7 @@ def test_in_virtual_time_nobody_looks_while_no_packet_moves(
     """3,600 rounds were most of what an idle hour cost. In real time others use the machine, too,
     and what it drops is looked at each second."""
     looks: list[int] = []
-    monkeypatch.setattr(stack_counters, "softnet", lambda: looks.append(1) or {})
+    monkeypatch.setattr(watch, "softnet", lambda: looks.append(1) or {})
     monkeypatch.setattr(watch, "_until", lambda _due_ns: asyncio.sleep(0))
     held = HeldDirectory.hold(tmp_path)
     samples = LineFile(held, "samples.jsonl", pytest.fail)

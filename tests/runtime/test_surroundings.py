@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.process import ended
 from tests.runtime.support import Compile, User
 
 DEADLINE_SECONDS = 180.0
@@ -90,14 +91,8 @@ def test_too_few_open_files_are_named(plan_of: Compile, user: User, most: int) -
     plan = plan_of(TDL.replace("img=x", "img=x replicas=20"))
     words = f'ulimit -n {most}; exec "$@"'
     shell = ["sh", "-c", words, "sh", *user.prefix, user.python, "-m", "tstorm"]
-    done = subprocess.run(
-        [*shell, "run", str(plan), "--quiet", "--out", "out"],
-        cwd=user.home,
-        env=user.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
+    done = ended(
+        [*shell, "run", str(plan), "--quiet", "--out", "out"], cwd=user.home, env=user.environment
     )
     assert done.returncode in (1, 3), done
     assert done.stderr.startswith("error: "), done.stderr
@@ -117,14 +112,8 @@ def test_a_working_directory_that_is_gone_is_named(
     gone.mkdir(mode=0o777)
     argv = [plan if word == "PLAN" else word for word in command]
     python = [*user.prefix, user.python, "-m", "tstorm", *argv]
-    done = subprocess.run(
-        ["sh", "-c", 'rmdir ../gone && exec "$@"', "sh", *python],
-        cwd=gone,
-        env=user.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
+    done = ended(
+        ["sh", "-c", 'rmdir ../gone && exec "$@"', "sh", *python], cwd=gone, env=user.environment
     )
     assert (done.returncode, done.stderr) == (
         1,

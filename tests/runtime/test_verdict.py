@@ -17,7 +17,7 @@ from runtime.judge.pulse import TICK_NS, Pulse
 from runtime.judge.verdict import BOUNDS, MS, Judge
 from runtime.launch.run_result import RunResult
 from runtime.options import RunOptions
-from runtime.results.logtail import LINE_CHARACTERS, last_line
+from runtime.results.loglines import LINE_CHARACTERS, last_line
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
 from runtime.system import wallclock

@@ -14,7 +14,7 @@ from tstorm.shrink import loops, occurrences, pieces, windows
 from tstorm.shrink.failures import Failure
 from tstorm.shrink.script import Script
 from tstorm.shrink.search import Shrunk, search
-from tstorm.shrink.subset import Subset
+from tstorm.shrink.text import Subset
 from tstorm.shrink.text_meaning import TextMeaning
 from tstorm.shrink.trials import Attempt, Bounds, Trials
 

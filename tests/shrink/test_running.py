@@ -11,12 +11,11 @@ from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from runtime.launch.run_result import RunResult
 from runtime.options import COMPLETED, DEFAULTS, FAILED, RunOptions, RunPlaces
-from tstorm.shrink import failures, trial_runs
+from tstorm.shrink import failures, trials
 from tstorm.shrink.failures import Failure
 from tstorm.shrink.search import Shrunk, search
 from tstorm.shrink.text_meaning import TextMeaning
-from tstorm.shrink.trial_runs import TrialRunner
-from tstorm.shrink.trials import Attempt, Bounds, SilentRunError, Trials
+from tstorm.shrink.trials import Attempt, Bounds, SilentRunError, TrialRunner, Trials
 
 SECOND = 10**9
 HEAD = """\
@@ -90,7 +89,7 @@ def runner(
         summary = {**fine, **said.pop("summary", {})}
         return RunResult(run_id="r", directory=places.out, summary=summary, options=asked, **said)
 
-    monkeypatch.setattr(trial_runs, "run", run)
+    monkeypatch.setattr(trials, "run", run)
     reading = TextMeaning()
     plan = reading.plan(text)
     assert plan is not None

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.errors import MachineError
 from tdl.preprocess.includes import NO_TEXTS
 from tstorm.shrink import shrink_messages
 from tstorm.shrink.failures import Failure
 from tstorm.shrink.script import read
-from tstorm.shrink.search import Shrunk, search
+from tstorm.shrink.search import Shrunk, minimise, search
 from tstorm.shrink.text_meaning import TextMeaning
-from tstorm.shrink.trials import (
-    Attempt,
-    Bounds,
-    InterruptedTrialError,
-    SilentRunError,
-    Trials,
-)
+from tstorm.shrink.trials import Attempt, Bounds, InterruptedTrialError, SilentRunError, Trials
 
 SECOND = 10**9
 WANTED = Failure("expectation", "at 7s expect rtt a b < 5ms")
@@ -176,3 +172,37 @@ def test_no_run_is_repeated_when_the_time_is_over() -> None:
     found, trials, _ = shrunk(run, Bounds(100, until=1.0))
     assert "--budget" in found.stopped
     assert (found.error, trials.attempts) == (None, [])
+
+
+# Delta debugging finds what a failure needs, and does not ask more than it must.
+
+
+@pytest.mark.parametrize("needed", [set(), {3}, {0, 7}, {1, 2, 3}, {0, 4, 8}, set(range(9))])
+def test_what_is_needed_is_what_is_left(needed: set[int]) -> None:
+    assert minimise(range(9), lambda part: needed <= set(part)) == sorted(needed)
+
+
+@given(st.integers(1, 24), st.randoms(use_true_random=False))
+def test_nothing_single_can_be_left_out_of_what_is_left(count: int, draw: object) -> None:
+    """Also where failures come and go as more is taken out."""
+    answers: dict[tuple[int, ...], bool] = {tuple(range(count)): True}
+
+    def fails(part: Sequence[int]) -> bool:
+        return answers.setdefault(tuple(part), draw.random() < 0.3)  # type: ignore[attr-defined]
+
+    left = minimise(range(count), fails)
+    assert answers[tuple(left)]
+    if len(left) > 1:
+        for item in left:
+            assert not answers[tuple(one for one in left if one != item)]
+
+
+def test_one_cause_among_many_takes_few_tests() -> None:
+    asked: list[int] = []
+
+    def fails(part: Sequence[int]) -> bool:
+        asked.append(len(part))
+        return 77 in part
+
+    assert minimise(range(128), fails) == [77]
+    assert len(asked) <= 2 * 7 + 1

@@ -14,7 +14,7 @@ from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
 from runtime.agent.metadata.interest import Interest
 from runtime.agent.metadata.metadata import Metadata
-from runtime.agent.path.view import PlanView
+from runtime.agent.path.prefetcher import PlanView
 from runtime.agent.share.solver import Flow, solve
 from runtime.agent.vocabulary import View
 from runtime.coordinator.placement import place

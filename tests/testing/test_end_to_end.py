@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import DEADLINE_SECONDS, environment, tstorm
+from tests.cli.process import ended, environment, tstorm
 from tests.intime import environment as kernel
 from tests.runtime.support import processes_with
 from tests.waiting import wait_until
@@ -67,14 +67,10 @@ def project(place: Path, test: str) -> None:
 
 
 def session(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ended(
         [*PYTEST, "-rA", "-W", "error", *arguments],
         cwd=place,
         env={**environment(place), **kernel()},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
     )
 
 

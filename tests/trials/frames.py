@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.cli.process import ended
 from tests.trials import ethernet as eth
 from tests.trials.ethernet import ARP, EVERYBODY, IPV4, IPV6, arp, frame, icmpv6, ipv4, ipv6, udp
 
@@ -196,14 +196,7 @@ def carry_out(seconds: float, seed: int, place: Path) -> tuple[int, str]:
     paths = os.pathsep.join([str(ROOT), *(p for p in sys.path if p.endswith("site-packages"))])
     places = {"XDG_STATE_HOME": str(place / "state"), "XDG_RUNTIME_DIR": str(place / "xdg")}
     (place / "xdg").mkdir()
-    done = subprocess.run(
-        command,
-        env={**os.environ, **places, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=seconds + 240,
-    )
+    done = ended(command, env={**os.environ, **places, "PYTHONPATH": paths}, timeout=seconds + 240)
     return done.returncode, done.stderr
 
 

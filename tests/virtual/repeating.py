@@ -17,7 +17,7 @@ from pathlib import Path
 
 from compiler.plan.reader import read_plan
 from runtime.results import everything
-from runtime.results.difference import RunDifference
+from runtime.results.filetree import RunDifference
 from runtime.rundir import rundir
 from runtime.virtual.kernel import kernel_cache
 from tests import forked

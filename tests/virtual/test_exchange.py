@@ -17,9 +17,8 @@ from runtime.driver import control
 from runtime.errors import RunError
 from runtime.virtual import control_exchange
 from runtime.virtual.clockpage import ClockPage
-from runtime.virtual.control_exchange import ControlExchange
+from runtime.virtual.control_exchange import LEAD_NS, ControlExchange, RealPace
 from runtime.virtual.line import PARTS
-from runtime.virtual.realpace import LEAD_NS, RealPace
 
 Record = dict[str, Any]
 

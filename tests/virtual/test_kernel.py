@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.doctor import virtualtime
+from runtime.doctor import checks
 from runtime.doctor.findings import OK
 from runtime.system import compiled_programs
-from runtime.virtual import trial
+from runtime.virtual import guest
 from runtime.virtual.kernel import (
     asking,
     kernel_build,
@@ -26,7 +26,7 @@ def kernel() -> Path:
 
 
 def test_guest_starts_and_ends(kernel: Path) -> None:
-    assert trial.why_not(kernel, compiled_programs.find("tstorm-ns")) == ""
+    assert guest.why_not(kernel, compiled_programs.find("tstorm-ns")) == ""
 
 
 def test_it_is_small(kernel: Path) -> None:
@@ -50,7 +50,7 @@ def test_doctor_tries_it(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = kernel_cache.find()
     if found is None:
         pytest.skip("the kernel is one that TSTORM_KERNEL names: doctor asks the cache")
-    check = virtualtime.check()
+    check = checks.virtual_time()
     assert (check.name, check.status) == ("virtual time", OK), check
 
 
@@ -58,5 +58,5 @@ def test_what_ends_too_early_is_said(tmp_path: Path) -> None:
     broken = tmp_path / "linux"
     broken.write_text("#!/bin/sh\necho the last word\nexit 3\n")
     broken.chmod(0o755)
-    why = trial.why_not(broken, compiled_programs.find("tstorm-ns"))
+    why = guest.why_not(broken, compiled_programs.find("tstorm-ns"))
     assert why == "the guest's kernel ended: the last word"

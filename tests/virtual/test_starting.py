@@ -19,7 +19,7 @@ from runtime.launch import launch
 from runtime.launch.launch import run
 from runtime.options import VIRTUAL, RunOptions, RunPlaces
 from runtime.system import compiled_programs
-from runtime.virtual import forbidden, trial
+from runtime.virtual import forbidden, guest
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = 'service a img=x exec="sleep 60"\nbridge s\nlink a--s latency=1ms\nat 10s quit\n'
@@ -58,7 +58,7 @@ def test_trial_keeps_no_descriptor(named: Named) -> None:
     named("exit 0")
     before = descriptors()
     kernel = Path(os.environ["TSTORM_KERNEL"])
-    assert trial.why_not(kernel, compiled_programs.find("tstorm-ns")).endswith("with status 0")
+    assert guest.why_not(kernel, compiled_programs.find("tstorm-ns")).endswith("with status 0")
     assert descriptors() == before
 
 

@@ -22,13 +22,13 @@ from runtime.json_schema import parse
 from runtime.rundir import rundir
 from runtime.rundir.held_directory import HeldDirectory, write_all
 from runtime.rundir.runfiles import MANIFEST, MAX_BYTES, SUMMARY
-from tstorm.campaign import campaign_record, recognise, results
+from tstorm.campaign import campaign_record, points, results
 from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Point
 from tstorm.campaign.results import PointResult
 
 LOCK_SECONDS = 10.0  # for processes of a command that was killed to end
-_DRAFT = f".{recognise.FILE}."
+_DRAFT = f".{points.CAMPAIGN_FILE}."
 
 
 def load(path: str | Path) -> tuple[HeldDirectory, CampaignRecord, dict[Point, PointResult]]:
@@ -43,9 +43,9 @@ def load(path: str | Path) -> tuple[HeldDirectory, CampaignRecord, dict[Point, P
 
 
 def _record(held: HeldDirectory) -> CampaignRecord:
-    place = str(held / recognise.FILE)
+    place = str(held / points.CAMPAIGN_FILE)
     return campaign_record.read(
-        parse(held.read(recognise.FILE, campaign_record.MAX_BYTES), place), place
+        parse(held.read(points.CAMPAIGN_FILE, campaign_record.MAX_BYTES), place), place
     )
 
 
@@ -171,11 +171,11 @@ def _begin(
 ) -> tuple[dict[Point, PointResult], dict[Point, str]]:
     """What is done already, and what is damaged. The record is written first, and whole. RunError,
     OSError."""
-    if not held.has(recognise.FILE):
+    if not held.has(points.CAMPAIGN_FILE):
         if any(not name.startswith(_DRAFT) for name in held.names()):
             raise RunError(f"{path} is not empty, and no campaign", "give --out a new directory")
         held.remove_drafts()
-        held.write(recognise.FILE, rundir.encode_json(wanted.to_record()), lasting=True)
+        held.write(points.CAMPAIGN_FILE, rundir.encode_json(wanted.to_record()), lasting=True)
         held.write(results.FILE, b"", lasting=True)
         return {}, {}
     before = _record(held)
@@ -189,7 +189,7 @@ def _begin(
     whole = results.lines(list(found.values()))  # without a line that was cut
     held.write(results.FILE, whole, lasting=True)
     if before.grid != wanted.grid:
-        held.write(recognise.FILE, rundir.encode_json(wanted.to_record()), lasting=True)
+        held.write(points.CAMPAIGN_FILE, rundir.encode_json(wanted.to_record()), lasting=True)
     ended = {point: one for point, one in found.items() if one.is_done and held.has(point.name)}
     faults = {point: _fault(held.path / point.name) for point in ended}
     damaged = {point: fault for point, fault in faults.items() if fault}

@@ -131,9 +131,9 @@ def prune(every: bool) -> None:
       tstorm image prune --all
     """
     with errors_shown():
-        from runtime.images import remove_images
+        from runtime.images import image_cache
 
-        for image in remove_images.prune(every=every):
+        for image in image_cache.prune(every=every):
             output.note(f"removed {image.digest}: {' '.join(image.references)}")
 
 
@@ -191,7 +191,7 @@ def build(
         raise click.BadParameter(
             f"{name!r} is no name of an image: {reason}", param_hint="'--name'"
         )
-    from tstorm.image.image_build import build as build_image
+    from tstorm.image.rootfs import build as build_image
 
     called = images.resolved(name or DEFAULT_AGENT_IMAGE)
     made = build_image(target, called, arch or "", root, unpacked)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tstorm import ending_text, output, units
-from tstorm.campaign.recognise import is_campaign
+from tstorm.campaign.points import is_campaign
 from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument, table_or_json
 
@@ -125,24 +125,24 @@ def _failed(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
 def _expectations(summary: Mapping[str, Any]) -> None:
     """How many passed, then all of them; of those that failed the lines of logs. Nothing if there
     are none."""
-    from runtime.judge import expectation_words
+    from runtime.judge import verdict_text
 
-    found = expectation_words.of(summary)
+    found = verdict_text.of(summary)
     if not found:
         return
-    output.line(expectation_words.counted(summary))
+    output.line(verdict_text.counted(summary))
     for one in found:
-        output.line(f"  {expectation_words.WORDS[one['state']]}: {expectation_words.told(one)}")
-        if one["state"] == expectation_words.FAILED:
-            for line in expectation_words.lines_of_log(one):
+        output.line(f"  {verdict_text.WORDS[one['state']]}: {verdict_text.expectation_told(one)}")
+        if one["state"] == verdict_text.FAILED:
+            for line in verdict_text.lines_of_log(one):
                 output.line(f"    {line}")
 
 
 def _figures(summary: Mapping[str, Any]) -> None:
-    from runtime.judge import expectation_words
+    from runtime.judge import verdict_text
 
-    for one in expectation_words.figures(summary):
-        output.line(f"figure {expectation_words.figure(one)}")
+    for one in verdict_text.figures(summary):
+        output.line(f"figure {verdict_text.figure(one)}")
 
 
 def _failures(found: Sequence[Mapping[str, Any]]) -> None:
@@ -157,10 +157,10 @@ def _failures(found: Sequence[Mapping[str, Any]]) -> None:
 
 def _found(run: str | None, cluster: Where | None) -> dict[str, Any]:
     if cluster is not None:
-        from tstorm.k8s import connection, looking
+        from tstorm.k8s import connection, enter_pod
 
         with connection.connect(cluster.context) as there:
-            return looking.inspect(there, run, cluster.namespace)
+            return enter_pod.inspect(there, run, cluster.namespace)
     from runtime.launch.run_status import inspect
 
     return inspect(run)

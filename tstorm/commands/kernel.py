@@ -56,9 +56,9 @@ def _steps() -> Steps:
 def _why_not(kernel: Path) -> str:
     """Why no guest starts with it here, '' if one does."""
     from runtime.system import compiled_programs
-    from runtime.virtual import trial
+    from runtime.virtual import guest
 
-    return trial.why_not(kernel, compiled_programs.find("tstorm-ns"))
+    return guest.why_not(kernel, compiled_programs.find("tstorm-ns"))
 
 
 def _summary(kernel: Kernel) -> str:

@@ -152,6 +152,6 @@ def _when(line: LogRecord) -> str:
 
 
 def _event(record: Mapping[str, Any]) -> str:
-    from runtime.results.eventwords import details
+    from runtime.results.failed import details
 
     return f"{record.get('kind', '')} {details(record)}".rstrip()

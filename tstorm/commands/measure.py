@@ -157,13 +157,13 @@ def _is_our_text(place: Path) -> bool:
 def _is_our_document(place: Path) -> bool:
     from runtime.errors import RunError
     from runtime.json_schema import parse
-    from tstorm.measuring import path_results
+    from tstorm.measuring import paths_text
 
     try:
         found = parse(place.read_bytes(), str(place)) if place.is_file() else None
     except RunError:
         return False
-    return isinstance(found, dict) and found.get("format") == path_results.FORMAT
+    return isinstance(found, dict) and found.get("format") == paths_text.FORMAT
 
 
 def _begun(kept: StateFile, asked: MeasureRequest, resume: bool) -> MeasureState:
@@ -216,11 +216,11 @@ def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _write(state: MeasureState, text: Path, document: Path, only_paths: bool) -> None:
-    from tstorm.measuring import path_results, paths_text
+    from tstorm.measuring import paths_text
     from tstorm.reporting import output_files
 
-    pairs = list(path_results.results(state))
-    found = output.to_json(path_results.to_json(state.asked, pairs)) + "\n"
+    pairs = list(paths_text.results(state))
+    found = output.to_json(paths_text.to_json(state.asked, pairs)) + "\n"
     output_files.put_file(str(document), [found.encode()])
     output_files.put_file(
         str(text), [paths_text.text(state, pairs, only_paths=only_paths).encode()]

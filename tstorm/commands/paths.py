@@ -124,7 +124,7 @@ def _tell_traces(plan: Plan, at_ns: int) -> None:
     """Of links that follow a trace a table has the mean."""
     if not plan.topology.traces:
         return
-    from compiler.plan.followed import of_plan
+    from compiler.plan.traces import of_plan
     from tstorm.pathtext import followed
 
     known = of_plan(plan)

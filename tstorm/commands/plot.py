@@ -93,7 +93,7 @@ def _drawn(what: Subject, pair: tuple[str, str] | None, link: str | None, suffix
             raise click.BadParameter("a pair is two instances.", param_hint="'--pair'")
         return pairs.draw(what, ends[0], ends[1], suffix)
     from tstorm.plotting import link_picture as links
-    from tstorm.plotting.link_names import link_of
+    from tstorm.plotting.subject import link_of
 
     return links.draw(what, link_of(topology, str(link)), suffix)
 

@@ -101,9 +101,9 @@ def _form(form: str | None, target: str, table: str | None) -> str:
 
 
 def _gathered(run: str) -> RunFacts:
-    from tstorm.reporting import named_runs, run_facts
+    from tstorm.reporting import output_files, run_facts
 
-    found = named_runs.gathered(run)
+    found = output_files.gathered(run)
     if found.state in run_facts.SO_FAR:
         output.note(f"note: {run} {run_facts.SO_FAR[found.state]}")
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tstorm import output, units
-from tstorm.campaign.seedstype import SeedsType
+from tstorm.campaign.points import SeedsType
 from tstorm.exit_codes import OK, CommandError
 from tstorm.options import option_types
 from tstorm.options.cluster import only_in_cluster
@@ -200,11 +200,11 @@ def _note_short(plan: Plan, options: RunOptions) -> None:
 
 def _write_junit(directory: Path, target: str) -> None:
     from tstorm.command_support import errors_shown
-    from tstorm.reporting import formats, named_runs, output_files
+    from tstorm.reporting import formats, output_files
 
     with errors_shown():
         output_files.put_file(
-            target, formats.pieces(named_runs.gathered(str(directory)), formats.JUNIT)
+            target, formats.pieces(output_files.gathered(str(directory)), formats.JUNIT)
         )
 
 
@@ -220,7 +220,7 @@ def _search(
     form: str,
 ) -> None:
     from tstorm.campaign import carryout
-    from tstorm.campaign.seedstype import grid
+    from tstorm.campaign.points import grid
     from tstorm.loading import STDIN
 
     if seed is not None:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from tstorm.shrink.failures import Failure
     from tstorm.shrink.search import Shrunk
     from tstorm.shrink.text_meaning import TextMeaning
-    from tstorm.shrink.trial_runs import TrialRunner
-    from tstorm.shrink.trials import Trials
+    from tstorm.shrink.trials import TrialRunner, Trials
 
 MOST_REPEATS = 100
 _REPEAT = re.compile(r"(?:([1-9][0-9]{0,2})/)?([1-9][0-9]{0,2})")
@@ -177,7 +176,7 @@ def _runner(source: str, found: PlanToRun, options: RunOptions, out: str | None)
     from compiler.sources import RecordedFiles, SourceFolder
     from tstorm.loading import folder_of, recorded_plan
     from tstorm.shrink.text_meaning import TextMeaning
-    from tstorm.shrink.trial_runs import TrialRunner
+    from tstorm.shrink.trials import TrialRunner
 
     kept = Path(out) if out else None
     if kept is not None and os.path.lexists(kept):

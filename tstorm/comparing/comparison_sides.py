@@ -19,8 +19,7 @@ from runtime.say import some
 from tstorm import units
 from tstorm.campaign import campaign_directory
 from tstorm.campaign.campaign_record import CampaignRecord
-from tstorm.campaign.points import Point
-from tstorm.campaign.recognise import is_campaign
+from tstorm.campaign.points import Point, is_campaign
 from tstorm.campaign.results import PointResult
 from tstorm.comparing import run_metrics
 from tstorm.comparing.run_metrics import RunMetrics

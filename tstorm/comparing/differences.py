@@ -5,10 +5,10 @@ that both have.
 Algorithm: of campaigns each run gives one value for a figure. Medians are compared; of what a run
 either is or is not (a verdict, a failure) shares. Where both sides have a figure of the same seeds,
 each run is compared with the one of its seed, which has the same timeline and draws: the
-probability that chance alone makes such a difference is that of Wilcoxon's test (signed_rank.py).
+probability that chance alone makes such a difference is that of Wilcoxon's test (ranks.py).
 Else it is that of Mann and Whitney's (ranks.py). Of single runs the round trips and losses of their
 probes are compared. Intervals are in intervals.py; all probabilities of a comparison together are
-adjusted by Holm's method (holm.py), but for figures that are the same on both sides for each seed,
+adjusted by Holm's method (ranks.py), but for figures that are the same on both sides for each seed,
 or in all runs: no chance could make these differ. A difference is one that has less than 5 % then.
 """
 
@@ -17,13 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tstorm.comparing import (
-    holm,
-    intervals,
-    ranks,
-    run_metrics,
-    signed_rank,
-)
+from tstorm.comparing import intervals, ranks, run_metrics
 from tstorm.comparing.comparison_sides import ComparisonSide
 from tstorm.comparing.metrics import Metric, MetricKind
 from tstorm.comparing.run_metrics import RunMetrics
@@ -66,7 +60,7 @@ def between(sides: Sequence[ComparisonSide]) -> list[MetricDifference]:
         row for number, side in enumerate(sides[1:], 1) for row in _pair(sides[0], side, number)
     ]
     tested = [row.probability for row in found if row.tested and row.probability is not None]
-    adjusted = iter(holm.adjusted(tested))
+    adjusted = iter(ranks.adjusted(tested))
     return [replace(row, adjusted=next(adjusted)) if row.tested else row for row in found]
 
 
@@ -130,7 +124,7 @@ def _of_campaigns(
     if both:
         row = replace(row, paired=True)
         row = row if metric.is_share else replace(row, shift=intervals.median(apart))
-        found = signed_rank.probability(apart)
+        found = ranks.probability_of_pairs(apart)
     else:
         found = ranks.probability(first, second)
     if len({*first, *second}) == 1 or (both and not any(apart)):
@@ -230,14 +224,14 @@ def _said(side: ComparisonSide) -> str:
 
 def _least(row: MetricDifference) -> float:
     """The smallest probability that values of so many runs can have."""
-    return signed_rank.least(row.counts[0]) if row.paired else ranks.least(*row.counts)
+    return ranks.least_of_pairs(row.counts[0]) if row.paired else ranks.least(*row.counts)
 
 
 def _too_few(row: MetricDifference, tests: int) -> str:
     runs = f"{row.counts[0]} and {row.counts[1]} runs"
     enough = min(row.counts)
     while (
-        signed_rank.least(enough) if row.paired else ranks.least(enough, enough)
+        ranks.least_of_pairs(enough) if row.paired else ranks.least(enough, enough)
     ) * tests >= LEVEL:
         enough += 1
     return (

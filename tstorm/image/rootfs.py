@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from compiler.plan.format import TOOL_VERSION
 from runtime.system.inroot import inside
 from tstorm.exit_codes import CANNOT, CommandError
-from tstorm.image import modules
-from tstorm.image.contents import PROGRAM, Contents
+from tstorm.image import archive, image_source, modules
+from tstorm.image.archive import PROGRAM, Contents
+from tstorm.image.elf import Libraries
 from tstorm.image.image_source import PACKAGES, Source
-from tstorm.image.libraries import Libraries
 
 # What is started in the image -> the module that it is.
 LAUNCHERS = {"tstorm-agent": "runtime.agent.pod", "tstorm-coordinator": "runtime.job"}
@@ -140,3 +142,49 @@ def _add_libraries(contents: Contents, source: Source, programs: list[Path]) -> 
     for name, place in libraries.found.items():
         if name != Path(libraries.loader).name:
             contents.add(f"{libraries.folder}/{name}", place.read_bytes(), PROGRAM)
+
+
+# Builds the image of agent and coordinator: what `tstorm image build` does.
+
+CONFIG = {
+    "Entrypoint": ["/usr/bin/tstorm-agent"],
+    "Env": [f"{key}={value}" for key, value in sorted(ENVIRONMENT.items())],
+    "Labels": {
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.title": "thunderstorm",
+        "org.opencontainers.image.version": TOOL_VERSION,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    architecture: str
+    digest: str  # of the image's manifest; '' of files without an archive
+    files: int
+    size_bytes: int  # unpacked
+
+
+def build(out: Path, name: str, architecture: str, root: Path | None, unpacked: bool) -> Built:
+    """Writes the archive `out`, or the files into the folder `out`. `architecture`: '' for the one
+    that is found; `root`: None for this machine. Raises CommandError, OSError."""
+    found = image_source.this_machine() if root is None else image_source.other_root(root)
+    if architecture and architecture != found.architecture:
+        raise _other_architecture(architecture, found.architecture, root)
+    contents = gather(found)
+    digest = ""
+    if unpacked:
+        contents.write(out)
+    else:
+        digest = archive.write(out, name, found.architecture, contents, CONFIG)
+    return Built(found.architecture, digest, len(contents.listed()), contents.size_bytes)
+
+
+def _other_architecture(asked: str, found: str, root: Path | None) -> CommandError:
+    whose = "this machine's programs are" if root is None else f"the programs in {root} are"
+    return CommandError(
+        f"error: {whose} for {found}, not {asked}: nothing is compiled for another architecture\n"
+        f"hint: run this command on a machine with {asked}, or give a root file system of one, "
+        f"with Python and Thunderstorm installed in it: --arch {asked} --root DIR",
+        CANNOT,
+    )

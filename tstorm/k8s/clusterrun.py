@@ -7,15 +7,21 @@ run goes on, and `tstorm inspect` and `tstorm destroy` find it by its namespace.
 from __future__ import annotations
 
 import queue
+import re
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler.plan.reader import Plan
-from runtime.agent.pod.ending import longest_seconds
+from manifests import bundle, kubernetes, kubernetes_checks
+from manifests.kubernetes_labels import component_selector
+from manifests.refusal import ManifestError
+from manifests.render_options import Options
+from manifests.write import encoded
+from runtime.agent.pod.podend import longest_seconds
 from runtime.backend import datapath_choice
 from runtime.doctor.findings import WARN, Check
 from runtime.driver.driver_messages import without_word
@@ -26,25 +32,22 @@ from runtime.launch.run_result import RunResult
 from runtime.launch.session import Session
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, RunOptions, RunPlaces
 from runtime.rundir import rundir
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.runfiles import AGENTS, COORDINATOR_LOG
+from runtime.say import some
 from runtime.schedule import Schedule
-from tstorm.k8s import (
-    agentlogs,
-    apply,
-    coordinator_follower,
-    podexec,
-    preflight,
-    remove_runs,
-)
+from tstorm.k8s import apply, coordinator_follower, podexec, preflight, remove_runs
 from tstorm.k8s.apply import AppliedExperiment
-from tstorm.k8s.connection import ApiConnection, ServerError
+from tstorm.k8s.connection import ApiConnection, ServerError, connect, demand_client
 from tstorm.k8s.coordinator_follower import (
     PROGRAM,
     CoordinatorLostError,
     Heard,
+    Mirror,
     RunFollower,
 )
-from tstorm.k8s.find import Root
-from tstorm.k8s.mirror import Mirror
+from tstorm.k8s.documents import path_of, split
+from tstorm.k8s.find import OURS, Root
 from tstorm.k8s.podexec import BrokenStreamError
 from tstorm.k8s.waiting import Waiting
 
@@ -155,7 +158,7 @@ class _ClusterRun:
         """Of agents and coordinator, whose pods are about to go."""
         try:
             namespace = self.cluster.experiment.namespace
-            missing = agentlogs.keep(self.cluster.connection, namespace, self.session.directory)
+            missing = _keep_agent_logs(self.cluster.connection, namespace, self.session.directory)
         except (RunError, OSError) as error:
             missing = f"the logs of agents and coordinator could not be kept: {error}"
         if missing:
@@ -352,3 +355,96 @@ def deadline_seconds(plan: Plan, options: RunOptions) -> int:
     """After which the cluster ends a run that nobody ended."""
     schedule = Schedule(plan, options)
     return -(-schedule.end_due_ns // 10**9) + SETUP_SECONDS + LINGER_SECONDS
+
+
+# The logs of a failed run's agents and of its coordinator, taken into the run directory before
+# their pods go: agents/NODE.log and coordinator.log. Messages of the run refer to them.
+
+ANSWER_SECONDS = 5.0  # for one log: the kubelet of a node that is away never answers
+WHOLE_SECONDS = 30.0
+MOST_LINES, MOST_BYTES = "5000", str(4 << 20)
+SHOWN = 3
+_NODE = re.compile(r"[a-z0-9][a-z0-9.-]*", re.ASCII)
+
+
+def _keep_agent_logs(connection: ApiConnection, namespace: str, directory: HeldDirectory) -> str:
+    """Writes them; '' or which are not there, and why. ServerError, OSError."""
+    deadline = time.monotonic() + WHOLE_SECONDS
+    pods = connection.items(path_of("Pod", namespace), labelSelector=OURS)
+    missing: list[str] = []
+    why, agents = "", None
+    for pod in pods:
+        component = next((one for one in ("agent", "coordinator") if _is(pod, one)), "")
+        node = str(pod.get("spec", {}).get("nodeName", ""))
+        if not component or (component == "agent" and not _NODE.fullmatch(node)):
+            continue
+        try:
+            if time.monotonic() > deadline:
+                raise ServerError(f"not within {WHOLE_SECONDS:g} s", 0)
+            text = "".join(_texts(connection, pod, component))
+        except ServerError as error:
+            missing.append(f"the agent on {node}" if component == "agent" else "the coordinator")
+            why = why or error.message
+            continue
+        if component == "coordinator":
+            directory.write(COORDINATOR_LOG, text.encode())
+        else:
+            agents = agents or directory.make(AGENTS)
+            agents.write(f"{node}.log", text.encode())
+    return f"there is no log of {some(missing, SHOWN)}: {why}" if missing else ""
+
+
+def _is(pod: Mapping[str, Any], component: str) -> bool:
+    labels: dict[str, str] = pod["metadata"].get("labels", {})
+    return component_selector(component).items() <= labels.items()
+
+
+def _texts(connection: ApiConnection, pod: Mapping[str, Any], container: str) -> Iterator[str]:
+    """The end of the log, and before it that of a container that was started again. ServerError."""
+    meta = pod["metadata"]
+    path = f"{path_of('Pod', str(meta['namespace']), str(meta['name']))}/log"
+    query = {"container": container, "tailLines": MOST_LINES, "limitBytes": MOST_BYTES}
+    if any(one.get("restartCount") for one in pod.get("status", {}).get("containerStatuses", [])):
+        with suppress(ServerError):  # kubelet keeps only the last one, or none
+            yield connection.text(path, {**query, "previous": "true"}, ANSWER_SECONDS)
+    yield connection.text(path, query, ANSWER_SECONDS)
+
+
+# What the command line says about a cluster, made into a connection and an experiment to apply.
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAsked:
+    """Options of `tstorm run --backend k8s` that a replay does not repeat; None: the default."""
+
+    context: str | None = None
+    namespace: str | None = None
+    agent_image: str | None = None
+    agent_cpu_millis: int | None = None
+    keep: bool | None = None
+
+
+def place(plan: Plan, options: RunOptions, asked: ClusterAsked) -> ClusterPlace:
+    """RunError for what cannot be rendered or reached; nothing was asked of the cluster yet."""
+    demand_client()
+    try:
+        carried = bundle.make(plan)
+        wanted = Options(
+            namespace=asked.namespace or "",
+            agent_image=asked.agent_image or "",
+            nodes=options.nodes,
+            deadline_seconds=deadline_seconds(plan, options),
+        )
+        if asked.agent_cpu_millis is not None:
+            wanted = replace(wanted, agent_cpu_millis=asked.agent_cpu_millis)
+        chosen = wanted.resolve(carried)
+        files = encoded(kubernetes.render(carried, chosen))
+    except ManifestError as error:
+        raise RunError(error.what, error.hint) from error
+    documents = tuple(split({name: data.decode("ascii") for name, data in files.items()}))
+    experiment = AppliedExperiment(
+        chosen.namespace, carried.digest, documents, is_named=bool(asked.namespace)
+    )
+    connection = connect(asked.context)
+    warnings = kubernetes_checks.warnings(plan.topology, chosen.agent_cpu_millis)
+    return ClusterPlace(connection, experiment, chosen.agent_image, bool(asked.keep), warnings)

@@ -8,22 +8,148 @@ gives up when the pod is gone, or cannot be entered for minutes although the API
 from __future__ import annotations
 
 import json
+import os
+import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from runtime.backend.k8s.exec_status import STDERR, STDIN
-from runtime.errors import RunError
-from runtime.rundir.runfiles import COORDINATOR_LOG
+from runtime.errors import RunError, unwritten
+from runtime.rundir.held_directory import HeldDirectory, write_all
+from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import (
+    COORDINATOR_LOG,
+    DRIVER_LOG,
+    EVENTS,
+    LOG_TIMES,
+    LOGS,
+    PROBES,
+    SAMPLES,
+)
 from tstorm.k8s import podexec
 from tstorm.k8s.connection import ApiConnection, ServerError
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.find import OURS, Root
-from tstorm.k8s.frames import Frames
-from tstorm.k8s.mirror import MESSAGES, Mirror
 from tstorm.k8s.podexec import BrokenStreamError, ContainerPlace
+
+# The coordinator's run directory, mirrored into a local one while it grows.
+#
+# Only files that grow by appending come (runtime.job); each is continued where it ends here, so a
+# broken connection costs nothing but time.
+
+MESSAGES = "messages.jsonl"  # of the stream only: it is no file of a run directory
+_TOP = (EVENTS, SAMPLES, LOG_TIMES, PROBES, DRIVER_LOG)
+_LOG = re.compile(r"[\w.-]+\.log", re.ASCII)
+_OPEN = 64  # descriptors kept for files that grow
+
+
+class Mirror:
+    """`have`: bytes that are here, by file; what the coordinator is told when it goes on."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
+        self._logs = directory.enter(LOGS)
+        self._files: dict[str, int] = {}
+        self.have: dict[str, int] = {}
+
+    def write(self, name: str, offset: int, data: bytes) -> None:
+        """Bytes of a file from `offset` on. RunError for one that is none of a run's, or a gap."""
+        before = self.have.get(name, 0)
+        if offset > before:
+            raise RunError(
+                f"the coordinator left out bytes {before} to {offset} of {name}", "run it again"
+            )
+        rest = data[before - offset :]
+        if rest or name not in self.have:  # empty files are there, too, as on one machine
+            try:
+                write_all(self._descriptor(name), rest)
+            except OSError as error:
+                raise unwritten(error) from error
+        self.have[name] = before + len(rest)
+
+    def _descriptor(self, name: str) -> int:
+        if name not in self._files:
+            if len(self._files) >= _OPEN:
+                os.close(self._files.pop(next(iter(self._files))))
+            folder, inner = self._place(name)
+            self._files[name] = folder.append_to(inner)
+        return self._files[name]
+
+    def _place(self, name: str) -> tuple[HeldDirectory, str]:
+        folder, _, inner = name.rpartition("/")
+        if not folder and inner in _TOP:
+            return self._directory, inner
+        if folder == LOGS and _LOG.fullmatch(inner):
+            return self._logs, inner
+        raise RunError(f"the coordinator sent {name!r:.80}, which is no file of a run")
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+
+# The stream of `tstorm-coordinator follow` taken apart: lines of JSON, some with bytes after them.
+#
+# A header with "file" is followed by "bytes" raw bytes of that file. What comes from a cluster is
+# foreign data: lengths and types are checked before they are used.
+
+HEADER_BYTES = 1 << 26  # the last message has facts of every node
+FRAME_BYTES = 1 << 24
+
+
+class Frames:
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._searched = 0  # so many bytes have no line end in them
+        self._header: dict[str, Any] | None = None
+
+    def feed(self, data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """What is whole by now: headers, each with its bytes (none for most). RunError."""
+        self._held += data
+        while True:
+            if self._header is None:
+                end = self._held.find(b"\n", self._searched)
+                if end < 0:
+                    self._searched = len(self._held)
+                    if self._searched >= HEADER_BYTES:
+                        raise _nonsense("a line without an end")
+                    return
+                self._searched = 0
+                self._header = _header(bytes(self._held[:end]))
+                del self._held[: end + 1]
+            wanted = self._header.get("bytes", 0) if "file" in self._header else 0
+            if len(self._held) < wanted:
+                return
+            header, self._header = self._header, None
+            payload = bytes(self._held[:wanted])
+            del self._held[:wanted]
+            yield header, payload
+
+
+def _header(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise _nonsense(f"{line[:80]!r}") from error
+    if type(found) is not dict:
+        raise _nonsense(f"{line[:80]!r}")
+    if "file" in found:
+        sizes = found.get("offset"), found.get("bytes")
+        right = all(type(size) is int and size >= 0 for size in sizes)
+        if type(found["file"]) is not str or not right or found["bytes"] > FRAME_BYTES:
+            raise _nonsense(f"{line[:80]!r}")
+    return found
+
+
+def _nonsense(what: str) -> RunError:
+    return RunError(
+        f"the coordinator says what this release does not understand: {what}",
+        "use the release that made its image (--agent-image)",
+    )
+
 
 PROGRAM = "/usr/bin/tstorm-coordinator"
 CONTAINER = "coordinator"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SEPARATOR = "---\n"  # a line; rendered strings have no line ends in them (manifests/serialize.py)
+SEPARATOR = "---\n"  # a line; rendered strings have no line ends in them (manifests/templating.py)
 
 _GROUPS = {  # kind -> where its objects are
     "Namespace": "api/v1",

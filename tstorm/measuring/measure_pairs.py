@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from runtime.errors import MachineError, RunError
 from tstorm import units
-from tstorm.measuring import iperf_flows, pairings, ping_times, remote_commands
+from tstorm.measuring import iperf_flows, measure_state, remote_commands
 from tstorm.measuring.iperf_flows import AvailableRate
-from tstorm.measuring.measure_state import (
-    REPETITIONS,
-    FlowResult,
-    MeasureState,
-    PingResult,
-)
+from tstorm.measuring.measure_state import REPETITIONS, FlowResult, MeasureState, PingResult
 from tstorm.measuring.measured_hosts import MeasuredHost
 
 MOST_SECONDS = 60
@@ -49,7 +44,7 @@ async def measure(state: MeasureState, save: Callable[[MeasureState], None], tel
     """What is missing in `state`; `save` is called after each test. RunError."""
     hosts = state.asked.hosts
     stamps = await _together([_look(host) for host in hosts])
-    whole = list(pairings.rounds(len(hosts)))
+    whole = list(rounds(len(hosts)))
     for number, pairs in enumerate(whole, 1):
         tell(f"round {number} of {len(whole)}")
         jobs = [
@@ -63,7 +58,7 @@ def seconds_left(state: MeasureState) -> float:
     """About, if slow starts end in time: rounds are as long as their longest pair."""
     asked, left = state.asked, 0.0
     names = [host.name for host in asked.hosts]
-    for pairs in pairings.rounds(len(names)):
+    for pairs in rounds(len(names)):
         left += max(_pair_seconds(state, names[a], names[b]) for a, b in pairs)
     return left
 
@@ -132,11 +127,11 @@ class _Pair:
     async def _ping(self) -> None:
         a, b = self._a, self._b
         seconds, at = self._state.asked.rtt_ns / 1e9, _now()
-        command = ping_times.command(b.address, seconds)
+        command = measure_state.command(b.address, seconds)
         said = await remote_commands.ran(
             a, remote_commands.bounded(command, seconds + _SLACK_S), seconds + _SLACK_S
         )
-        trips = ping_times.read(said.out.decode(errors="replace"))
+        trips = measure_state.read(said.out.decode(errors="replace"))
         if trips is None:
             if said.error.strip():
                 raise remote_commands.failure(a, f"ping {b.address}", said)
@@ -235,3 +230,21 @@ def _first(failed: ExceptionGroup[Exception]) -> Exception:
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# Which pairs of hosts are measured at once: none of a round have a host in common.
+#
+# A 1-factorisation of the complete graph by the circle method (Kirkman 1847): one place stays, the
+# others turn by one a round. n hosts take n - 1 rounds; with an odd number there is an empty place,
+# whose partner waits, and it takes n.
+
+
+def rounds(count: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Each pair (a < b) of 0 to count - 1 once."""
+    places = count + count % 2
+    turning = list(range(1, places))
+    for _ in range(places - 1):
+        circle = [0, *turning]
+        pairs = zip(circle[: places // 2], reversed(circle), strict=False)
+        yield tuple(sorted((min(a, b), max(a, b)) for a, b in pairs if max(a, b) < count))
+        turning.insert(0, turning.pop())

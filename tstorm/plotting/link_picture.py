@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler.plan.types import end_names
 from runtime.rundir.sample_reader import LINKS
-from tstorm.plotting import canvas, marks, time_panels
+from tstorm.plotting import canvas, marks
 from tstorm.plotting.pair_picture import Drawn
 from tstorm.plotting.subject import SECOND, Subject, TimedRow, bucketed
 
@@ -31,7 +31,7 @@ def draw(what: Subject, link: int, suffix: str) -> Drawn:
     if what.run is not None and not any(rows):
         notes.append("the run has no counters of this link: nothing moved, or no process saw links")
     with canvas.drawing() as figures:
-        figure, axes = time_panels.panels(
+        figure, axes = marks.panels(
             figures,
             f"{names[0]} and back",
             2 if any(rows) else 0,
@@ -44,7 +44,7 @@ def draw(what: Subject, link: int, suffix: str) -> Drawn:
             _drops(axes[2], names, rows, (begin_ns, end_ns))
         one = links[link]
         ends = set(end_names(what.plan.topology.nodes, one))
-        missing = time_panels.mark(axes, marks.of(what.plan, ends | set(names), end_ns))
+        missing = marks.mark(axes, marks.of(what.plan, ends | set(names), end_ns))
         if missing:
             notes.append(f"{missing} events are marked without their text: there is no room")
         return Drawn(canvas.encoded(figure, suffix), tuple(notes))
@@ -69,16 +69,16 @@ def _rates(
     axes: Any, what: Subject, ways: Sequence[int], rows: Sequence[Rows], times: tuple[int, int]
 ) -> None:
     begin_s, end_s = (at_ns / SECOND for at_ns in times)
-    width_s = max(end_s - begin_s, 1e-9) / time_panels.BUCKETS / what.options.pace
+    width_s = max(end_s - begin_s, 1e-9) / marks.BUCKETS / what.options.pace
     series = [
-        [8 * count / width_s for count in bucketed(one, "out_bytes", *times, time_panels.BUCKETS)]
+        [8 * count / width_s for count in bucketed(one, "out_bytes", *times, marks.BUCKETS)]
         for one in rows
     ]
     plans = [_planned(what, way, times[1]) for way in ways]
     limits = [value for plan in plans for _, _, value in plan if value is not None]
     most = max(map(max, series)) or max(limits, default=1.0)
-    size, unit = time_panels.rate_unit(most)
-    edges = time_panels.edges(begin_s, end_s, time_panels.BUCKETS)
+    size, unit = marks.rate_unit(most)
+    edges = marks.edges(begin_s, end_s, marks.BUCKETS)
     for way, values, plan, colour in zip(ways, series, plans, _COLOURS, strict=True):
         name = what.plan.topology.links[way].name
         if any(rows):
@@ -89,14 +89,14 @@ def _rates(
             for a, b, value in plan
         ]
         if any(value is not None for _, _, value in shown):
-            xs, ys = time_panels.jumps(shown)
+            xs, ys = marks.jumps(shown)
             said = f"planned, {canvas.label(name, 30)}"
             axes.plot(xs, ys, color=colour, linewidth=1.2, linestyle="--", label=said)
     for begin, end in _down(what, ways[0], times[1]):
         axes.axvspan(begin, end, color=canvas.PALE, linewidth=0, zorder=0)
     axes.set_ylabel(f"throughput, {unit}")
     axes.set_ylim(bottom=0)
-    time_panels.legend(axes)
+    marks.legend(axes)
 
 
 def _down(what: Subject, way: int, end_ns: int) -> list[tuple[float, float]]:
@@ -131,13 +131,13 @@ def _queues(axes: Any, names: Sequence[str], rows: Sequence[Rows], necks: Sequen
 
 def _drops(axes: Any, names: Sequence[str], rows: Sequence[Rows], times: tuple[int, int]) -> None:
     begin_s, end_s = (at_ns / SECOND for at_ns in times)
-    edges = time_panels.edges(begin_s, end_s, time_panels.BUCKETS)
+    edges = marks.edges(begin_s, end_s, marks.BUCKETS)
     for name, one, colour in zip(names, rows, _COLOURS, strict=True):
         for column, style in zip(_DROPS, ("-", "--", ":"), strict=True):
-            counts = bucketed(one, column, *times, time_panels.BUCKETS)
+            counts = bucketed(one, column, *times, marks.BUCKETS)
             if any(counts):
                 said = f"{canvas.label(name, 24)}, {column.removeprefix('drop_')}"
                 axes.stairs(counts, edges, color=colour, linestyle=style, linewidth=1.2, label=said)
     axes.set_ylabel("lost packets")
     axes.set_ylim(bottom=0)
-    time_panels.legend(axes)
+    marks.legend(axes)

@@ -16,7 +16,7 @@ from runtime.errors import RunError
 from runtime.probing import probe_record
 from runtime.probing.probe_record import ROUND_TRIP, Probe
 from runtime.rundir.sample_reader import PAIRS
-from tstorm.plotting import canvas, marks, time_panels
+from tstorm.plotting import canvas, marks
 from tstorm.plotting.subject import SECOND, Subject, bucketed
 
 MS = 1e6
@@ -44,12 +44,12 @@ def draw(what: Subject, src: int, dst: int, suffix: str) -> Drawn:
     with canvas.drawing() as figures:
         lower = 1 if what.run is not None else 0
         title = f"{names[0]} to {names[1]}: {kind}"
-        figure, axes = time_panels.panels(figures, title, lower, begin_s, end_s)
+        figure, axes = marks.panels(figures, title, lower, begin_s, end_s)
         _delays(axes[0], stretches, probes, both=both)
         if lower:
             _throughput(axes[1], what, (src, dst), stretches, (begin_s, end_s))
         targets = _targets(what, found, names)
-        missing = time_panels.mark(axes, marks.of(what.plan, targets, schedule.end_ns))
+        missing = marks.mark(axes, marks.of(what.plan, targets, schedule.end_ns))
         if missing:
             notes.append(f"{missing} events are marked without their text: there is no room")
         return Drawn(canvas.encoded(figure, suffix), tuple(notes))
@@ -89,9 +89,7 @@ def _delays(axes: Any, found: Stretches, probes: Sequence[Probe], *, both: bool)
     for begin, end, value in planned:
         if value is None:
             axes.axvspan(begin, end, color=canvas.PALE, linewidth=0, zorder=0)
-    axes.plot(
-        *time_panels.jumps(planned), color=canvas.BLUE, linewidth=2.5, zorder=2, label="planned"
-    )
+    axes.plot(*marks.jumps(planned), color=canvas.BLUE, linewidth=2.5, zorder=2, label="planned")
     arrived = [
         (one.sent_at_ns / SECOND, one.delay_ns / MS) for one in probes if one.delay_ns is not None
     ]
@@ -117,7 +115,7 @@ def _delays(axes: Any, found: Stretches, probes: Sequence[Probe], *, both: bool)
     axes.margins(y=0.15)
     axes.autoscale(axis="y")
     axes.set_ylim(bottom=0)
-    time_panels.legend(axes)
+    marks.legend(axes)
 
 
 def _throughput(
@@ -129,15 +127,15 @@ def _throughput(
 ) -> None:
     begin_s, end_s = seconds
     rows = what.rows(PAIRS, ends)
-    edges = time_panels.edges(begin_s, end_s, time_panels.BUCKETS)
-    width_s = max(end_s - begin_s, 1e-9) / time_panels.BUCKETS / what.options.pace
-    times = round(begin_s * SECOND), round(end_s * SECOND), time_panels.BUCKETS
+    edges = marks.edges(begin_s, end_s, marks.BUCKETS)
+    width_s = max(end_s - begin_s, 1e-9) / marks.BUCKETS / what.options.pace
+    times = round(begin_s * SECOND), round(end_s * SECOND), marks.BUCKETS
     rates = {
         column: [8 * count / width_s for count in bucketed(rows, f"{column}_bytes", *times)]
         for column in ("offered", "delivered")
     }
     most = max(map(max, rates.values()))
-    size, unit = time_panels.rate_unit(most)
+    size, unit = marks.rate_unit(most)
     for (name, values), colour, width in zip(
         rates.items(), (canvas.SKY, canvas.GREEN), (2.4, 1.2), strict=True
     ):
@@ -146,11 +144,11 @@ def _throughput(
         )
     limits = [(a / SECOND, b / SECOND, _limit(one, most, size)) for a, b, one in stretches]
     if any(value is not None for _, _, value in limits):
-        xs, ys = time_panels.jumps(limits)
+        xs, ys = marks.jumps(limits)
         axes.plot(xs, ys, color=canvas.BLUE, linewidth=1, linestyle="--", label="planned rate")
     axes.set_ylabel(unit)
     axes.set_ylim(bottom=0)
-    time_panels.legend(axes)
+    marks.legend(axes)
 
 
 def _limit(stretch: PlannedStretch, most: float, size: float) -> float | None:

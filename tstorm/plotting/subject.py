@@ -8,12 +8,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import click
+
 from compiler.plan.reader import Plan
+from compiler.plan.types import Topology, direction_name, named_direction
 from runtime.options import DEFAULTS, RunOptions, decode
-from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.rundir import RunDirectory, recorded
-from runtime.rundir.sample_reader import CounterSample, Key, Row, read_samples
+from runtime.rundir.sample_reader import CounterGrowth, CounterSample, Key, Row, read_samples
 from runtime.schedule import Schedule
+from tdl.suggest import did_you_mean
 from tstorm.loading import STDIN, experiment_name, is_run, load_plan
 
 SECOND = 1e9
@@ -67,3 +70,24 @@ def bucketed(
         counter.add(since_ns, at_ns, row.get(column, 0))
     edges = (begin_ns + (end_ns - begin_ns) * part // count for part in range(count + 1))
     return [after - before for before, after in pairwise(map(counter.by, edges))]
+
+
+# Names of links on the command line: `A--B` as TDL writes it, `A->B` as plans do, and in front of
+# either, or alone, what `name=` calls a link.
+
+
+def link_of(topology: Topology, name: str) -> int:
+    """The direction from A to B; a service with one instance stands for it. Of several between
+    the two the first that is declared, unless it is named. Usage error."""
+    single = {one.name: f"{one.name}.0" for one in topology.services if one.replicas == 1}
+    src, dst, called = (word.strip() for word in named_direction(name.replace("--", "->")))
+    src, dst = single.get(src, src), single.get(dst, dst)
+    wanted = direction_name(src, dst, called)
+    for number, link in enumerate(topology.links):
+        a, b, its = named_direction(link.name)
+        if ((a, b) == (src, dst) and called in ("", its)) or (its and its == name.strip()):
+            return number
+    known = [link.name.replace("->", "--") for link in topology.links]
+    hint = did_you_mean(wanted.replace("->", "--"), known)
+    said = f" {hint[0].upper()}{hint[1:]}" if hint else ""
+    raise click.BadParameter(f"no link '{name}'.{said}", param_hint="'--link'")

@@ -8,19 +8,19 @@ larger network has names of bridges, of a very large one those of the bridges wi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.plan.event_kinds import CUT, DOWN, UP
 from compiler.plan.properties import LinkState
 from runtime.errors import RunError
+from runtime.rundir.sample_reader import LINKS
 from tstorm import units
-from tstorm.plotting import canvas, legend
-from tstorm.plotting.legend import Item
-from tstorm.plotting.loads import Loads, loads
+from tstorm.plotting import canvas
+from tstorm.plotting.marks import BUCKETS
 from tstorm.plotting.pair_picture import Drawn
-from tstorm.plotting.subject import Subject
+from tstorm.plotting.subject import SECOND, Subject
 
 if TYPE_CHECKING:
     from compiler.plan.types import Link
@@ -94,13 +94,13 @@ def draw(what: Subject, at_ns: int, suffix: str) -> Drawn:
         if isinstance(found, str):
             notes.append(f"links have no colours: {found}")
         placed, style, font = _placed(what, names)
-        key = legend.rows(_key(moment), max(placed.width, _LEAST), canvas.width)
-        figure, axes, left = _page(figures, placed, len(key) * legend.ROW_POINTS)
+        key = rows(_key(moment), max(placed.width, _LEAST), canvas.width)
+        figure, axes, left = _page(figures, placed, len(key) * LEGEND_POINTS)
         fine = 1.0 if font == _FONT else 0.6
         _links(axes, moment, placed, fine)
         _nodes(axes, moment, placed, style, fine)
         _texts(axes, moment, placed, names, font)
-        legend.draw(axes, key, left, -_EDGE)
+        _draw_legend(axes, key, left, -_EDGE)
         title = f"{canvas.label(what.name, 50)} at {units.duration(at_ns)}"
         axes.text(left, placed.height + _EDGE, title, weight="bold")
         dpi = MOST_PIXELS / max(figure.get_size_inches())
@@ -338,3 +338,122 @@ def _line(moment: _Moment, kind: int) -> Item:
     low = _LOADS[kind - 1][0] if kind else 0.0
     most = min(_LOADS[kind][0], 1.0)
     return Item(f"{low:.0%} to {most:.0%} of its rate", line=how)
+
+
+# What the marks of a picture mean, as rows of samples with a text, below it.
+#
+# Input: samples with their texts, the width that there is. Output: the same in rows, which are
+# drawn on axes whose unit is the point.
+
+LEGEND_POINTS = 15.0
+FONT = 8.0
+_LINE, _MARK, _BETWEEN = 22.0, 12.0, 14.0  # a sample with the space after it; between two
+
+Width = Callable[[str, float], float]  # of a text in a size
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A line, or a mark: how matplotlib draws it."""
+
+    text: str
+    line: tuple[tuple[str, Any], ...] = ()
+    mark: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def sample(self) -> float:
+        return _LINE if self.line else _MARK
+
+
+Rows = list[list[tuple[float, Item]]]  # from the top; in each where an item begins
+
+
+def rows(items: Sequence[Item], points: float, width: Width) -> Rows:
+    found: Rows = [[]]
+    x = 0.0
+    for item in items:
+        taken = item.sample + width(item.text, FONT)
+        if x and x + taken > points:
+            found.append([])
+            x = 0.0
+        found[-1].append((x, item))
+        x += taken + _BETWEEN
+    return found
+
+
+def _draw_legend(axes: Any, found: Rows, left: float, top: float) -> None:
+    for number, row in enumerate(found):
+        y = top - (number + 0.5) * LEGEND_POINTS
+        for x, item in row:
+            begin = left + x
+            if item.line:
+                axes.plot([begin, begin + _LINE - 6], [y, y], **dict(item.line))
+            if item.mark:
+                axes.plot([begin + 4], [y], linestyle="", **dict(item.mark))
+            axes.text(begin + item.sample, y, item.text, fontsize=FONT, va="center_baseline")
+
+
+# What each direction of a link carried around a moment of a run.
+#
+# Input: a run's samples and a moment T. Output: mean rates between the last sample at T or before
+# and the first one a fiftieth of the run later, or why there are none. Where the run ends sooner,
+# it is its last fiftieth.
+
+LEAST_NS = 500_000_000  # of real time: samples come every 100 ms
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    rates_bps: Mapping[int, float]  # by link; what is not there carried nothing
+    begin_ns: int
+    end_ns: int
+
+
+def loads(what: Subject, at_ns: int) -> Loads | str:
+    """In words why there are none. RunError."""
+    schedule = what.schedule()
+    start_ns, end_ns = schedule.options.start_at_ns, schedule.end_ns
+    pace = schedule.options.pace
+    width_ns = max((end_ns - start_ns) // BUCKETS, LEAST_NS * pace)
+    from_ns = max(min(at_ns, end_ns - width_ns), start_ns)
+    if not start_ns <= at_ns <= end_ns:
+        return "the run did not go on then"
+    before, last = _counters(what, start_ns, from_ns, from_ns + width_ns)
+    if not last.counted:
+        return "the run has no counters of links: nothing moved, or no process saw links"
+    if last.at_ns <= max(before.at_ns, at_ns - width_ns):
+        return "the run has recorded nothing then"
+    real_s = (last.at_ns - before.at_ns) / pace / SECOND
+    rates = {
+        link: 8 * max(count - before.counted.get(link, 0), 0) / real_s
+        for link, count in sorted(last.counted.items())
+    }
+    return Loads(rates, before.at_ns, last.at_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    at_ns: int
+    counted: Mapping[int, int]  # bytes that have left each link
+
+
+def _counters(
+    what: Subject, start_ns: int, from_ns: int, until_ns: int
+) -> tuple[_Counted, _Counted]:
+    """At the last sample up to `from_ns`, and at the first from `until_ns` on, else the last."""
+    counted: dict[int, int] = {}
+    before = _Counted(start_ns, {})
+    last_ns = start_ns
+    for sample in what.samples():
+        if sample.at_ns > from_ns >= last_ns:
+            before = _Counted(last_ns, dict(counted))
+        for _, row in sample.rows(LINKS):
+            if "out_bytes" in row:
+                counted[row["link"]] = row["out_bytes"]
+        last_ns = sample.at_ns
+        if last_ns >= until_ns:
+            break
+    else:
+        if last_ns <= from_ns:
+            before = _Counted(last_ns, dict(counted))
+    return before, _Counted(last_ns, counted)

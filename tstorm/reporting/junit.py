@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from runtime.judge import expectation_words, verdict_text
+from runtime.judge import verdict_text
 from runtime.options import COMPLETED, REQUIRED
 from tstorm.ending_text import how
 from tstorm.output import visible
@@ -119,7 +119,7 @@ def _verdict(facts: RunFacts, suite: ET.Element, require: str) -> None:
 
 def _expectation(facts: RunFacts, suite: ET.Element, one: Mapping[str, Any]) -> None:
     case = _case(facts, suite, one["text"], one.get("at_ns") or 0)
-    said = f"{expectation_words.place(one)}: {one['message']}"
+    said = f"{verdict_text.place(one)}: {one['message']}"
     if one["state"] == EXPECTATION_FAILED:
         log = [f"{line['instance']}: {line['line']}" for line in one.get("log", ())]
         _result(case, "failure", one["message"], [said, *log], one.get("kind", ""))

@@ -14,19 +14,11 @@ from typing import Any
 
 from runtime.judge import verdict_text
 from runtime.options import FAILED, INTERRUPTED
-from runtime.results.eventwords import details
-from runtime.results.failed import told
+from runtime.results.failed import details, told
 from tstorm import units
 from tstorm.ending_text import how
 from tstorm.output import visible
-from tstorm.reporting import pathwords
-from tstorm.reporting.run_facts import (
-    EXPECTATION_FAILED,
-    FINISHED,
-    PASSED,
-    SO_FAR,
-    RunFacts,
-)
+from tstorm.reporting.run_facts import EXPECTATION_FAILED, FINISHED, PASSED, SO_FAR, RunFacts
 
 MOST_ROWS = 40
 MOST_LOG_LINES = 5  # of an expectation
@@ -98,10 +90,10 @@ def _facts(facts: RunFacts) -> Iterator[str]:
     yield f"- plan: `{_code(manifest['plan_digest'])}`, seed {manifest['seed']}"
     if isinstance(manifest.get("started"), str):
         yield f"- started: {escaped(manifest['started'])}"
-    late = f"99 % within {pathwords.short(lag['p99_ns'])}, all within"
+    late = f"99 % within {short(lag['p99_ns'])}, all within"
     yield (
         f"- events: {events['applied']} of {events['planned']} applied, {late} "
-        f"{pathwords.short(lag['max_ns'])}"
+        f"{short(lag['max_ns'])}"
     )
 
 
@@ -183,8 +175,8 @@ def _event(event: Mapping[str, Any]) -> Sequence[str]:
     said = event.get("args", {}) if event.get("seq") is not None else None
     words = details(event) if said is None else _arguments(said)
     return (
-        "-" if at_ns is None else pathwords.seconds(at_ns),
-        "-" if lag is None else pathwords.short(max(lag, 0)),
+        "-" if at_ns is None else seconds(at_ns),
+        "-" if lag is None else short(max(lag, 0)),
         str(event.get("kind", "")),
         str(event.get("target", "")),
         words,
@@ -205,7 +197,7 @@ def _paths(facts: RunFacts) -> Iterator[str]:
     found = [path for path in facts.paths if path["measured"] is not None]
     if found:
         yield "## Pairs, planned and measured"
-        yield table(pathwords.HEAD, map(pathwords.cells, found))
+        yield table(HEAD, map(cells, found))
 
 
 def _links(facts: RunFacts) -> Iterator[str]:
@@ -214,3 +206,61 @@ def _links(facts: RunFacts) -> Iterator[str]:
         yield "## Links"
         head = ["link", *(name.replace("_", " ") for name in _LINK_COLUMNS)]
         yield table(head, ((one["link"], *(one[key] for key in _LINK_COLUMNS)) for one in links))
+
+
+# What was planned and measured of a path, in words: one row of the certificate as table cells.
+
+HEAD = ("from", "to", "when", "planned", "measured", "lost")
+_LEAST_DIGITS = 3
+
+
+def cells(path: Mapping[str, Any]) -> tuple[str, ...]:
+    """By HEAD."""
+    epoch = path["epoch"]
+    when = f"{seconds(epoch['from_ns'])} to {seconds(epoch['to_ns'])}"
+    measured = path["measured"]
+    return (
+        *(path["from"], path["to"], when, _planned(path["planned"])),
+        *(_measured(measured), _lost(measured)),
+    )
+
+
+def seconds(time_ns: int) -> str:
+    """`18 s`, `18.25 s`: to the millisecond."""
+    return f"{time_ns / 1e9:.3f}".rstrip("0").rstrip(".") + " s"
+
+
+def short(time_ns: int) -> str:
+    """A measured time in three digits: `16.2 ms`, `980 µs`, `1.25 s`."""
+    for size, unit in ((10**9, "s"), (10**6, "ms"), (10**3, "µs")):
+        if time_ns >= size:
+            value = time_ns / size
+            digits = max(_LEAST_DIGITS - len(str(int(value))), 0)
+            return f"{value:.{digits}f} {unit}"
+    return f"{time_ns} ns"
+
+
+def _planned(planned: Mapping[str, int] | None) -> str:
+    if planned is None:
+        return "no path"
+    words = [units.duration(planned["delay_ns"])]
+    if planned["jitter_ns"]:
+        words.append(f"± {units.duration(planned['jitter_ns'])}")
+    if planned["loss_ppb"]:
+        words.append(f"loss {units.probability(planned['loss_ppb'])}")
+    if planned["rate_bps"]:
+        words.append(units.rate(planned["rate_bps"]))
+    return ", ".join(words)
+
+
+def _measured(measured: Mapping[str, Any] | None) -> str:
+    if measured is None or measured.get("delay_p50_ns") is None:
+        return "-"
+    words = short(measured["delay_p50_ns"])
+    if measured.get("delay_p99_ns") is not None:
+        words += f", 99 % within {short(measured['delay_p99_ns'])}"
+    return words
+
+
+def _lost(measured: Mapping[str, Any] | None) -> str:
+    return "-" if measured is None else f"{measured['lost']} of {measured['probes']}"

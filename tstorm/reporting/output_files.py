@@ -17,7 +17,11 @@ from pathlib import Path
 import click
 
 from compiler.plan import outdir, scratch
+from runtime.errors import RunError
+from runtime.launch.run_status import directory_of, goes_on
+from tstorm.campaign.points import is_campaign
 from tstorm.exit_codes import CommandError
+from tstorm.reporting.run_facts import RunFacts, gather
 
 STDOUT = "-"
 _IN_MEMORY = 1 << 20  # of what goes to standard output; more waits on the disk
@@ -86,3 +90,16 @@ def _writing(target: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise CommandError(f"error: writing {target}: {reason}") from error
+
+
+# The facts of a run that the user named: by its directory, or by its name while it goes on.
+
+
+def gathered(run: str) -> RunFacts:
+    """RunError, PlanError."""
+    if is_campaign(run):
+        raise RunError(
+            f"{run} is a campaign", "name one of its runs; tstorm inspect shows them all"
+        )
+    directory = directory_of(run)
+    return gather(directory, live=goes_on(directory))

@@ -18,8 +18,7 @@ from tdl.lexer import LogicalLine, Token, logical_lines
 from tdl.preprocess import heads
 from tdl.preprocess.blocks import Item, LoopBlock, blocks
 from tdl.preprocess.variables import VARIABLE, named
-from tstorm.shrink.subset import Subset
-from tstorm.shrink.text import Range, SourceText
+from tstorm.shrink.text import Range, SourceText, Subset
 
 if TYPE_CHECKING:
     from tstorm.shrink.script import Script

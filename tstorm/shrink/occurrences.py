@@ -19,8 +19,7 @@ from tdl import ast
 from tdl.formatter import format_statement
 from tstorm import units
 from tstorm.shrink import pieces
-from tstorm.shrink.subset import Subset
-from tstorm.shrink.text import SourceText
+from tstorm.shrink.text import SourceText, Subset
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tdl import ast
-from tstorm.shrink.subset import Subset
-from tstorm.shrink.text import Range, SourceText
+from tstorm.shrink.text import Range, SourceText, Subset
 
 if TYPE_CHECKING:
     from tstorm.shrink.script import Script, Written

@@ -8,7 +8,7 @@ line of which nothing or only a comment would be left goes; everything else stay
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tdl import ast
@@ -83,3 +83,19 @@ class SourceText:
     def with_lines(self, first: int, last: int, instead: str) -> str:
         """Other lines in place of these."""
         return self.text[: self._starts[first - 1]] + instead + self.text[self._ends[last - 1] :]
+
+
+# What of a text can be chosen: some of several parts of it, of which others go.
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """`text` makes the text with these parts only, by their numbers in order; None: it cannot be
+    written. `what` the parts are, for people; `at` is where the first one stands. `possible` is
+    asked once, before anything is tried."""
+
+    at: Place
+    what: str
+    count: int
+    text: Callable[[Sequence[int]], str | None]
+    possible: Callable[[], bool] = lambda: True

@@ -20,9 +20,8 @@ from itertools import pairwise
 
 from compiler.plan.reader import Plan
 from runtime.probing import probe_record
-from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.sample_reader import PAIRS, read_samples
+from runtime.rundir.sample_reader import PAIRS, CounterGrowth, read_samples
 from tstorm.testing.experiment_errors import ExperimentError
 from tstorm.testing.request import nanoseconds
 

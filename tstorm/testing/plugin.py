@@ -71,7 +71,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _seeds(text: str) -> range:
     import click
 
-    from tstorm.campaign.seedstype import SeedsType
+    from tstorm.campaign.points import SeedsType
 
     try:
         return SeedsType().convert(text, None, None)

@@ -8,25 +8,20 @@ collapsing of Kollaps and Thunderstorm; exact rounding rules in docs/plan.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import islice
 
 from compiler.plan.format import ROUTES, PlanError
-from compiler.plan.paths.equal_ways import equal_ways
 from compiler.plan.paths.flows import PROBES, FlowChoice, FlowTuple
-from compiler.plan.paths.path_properties import (
-    NOTHING,
-    Stretch,
-    joined,
-    of_link,
-    totals,
-)
+from compiler.plan.paths.path_properties import NOTHING, Stretch, joined, of_link, totals
 from compiler.plan.properties import Totals
 from compiler.plan.routes.core import MAX_GROUP, NO_LINK
 from compiler.plan.sparse import SparseState
 from compiler.plan.state import NetworkState
+from compiler.plan.types import Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +193,30 @@ class Paths:
 def path(state: NetworkState, src: int, dst: int) -> PathProperties:
     """One path. For many paths in one state keep a Paths: it does not start over each time."""
     return Paths(state).path(src, dst)
+
+
+# All ways that flows between two nodes are shared out over, one by one: fat trees have many.
+#
+# Input: the links by which packets leave each node. Output: ways, ordered as these links are.
+
+
+def equal_ways(
+    start: int,
+    end: int,
+    leads: Callable[[int], Sequence[int]],
+    links: Sequence[Link],
+    whose: str,
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yields how few of the flows take a way, one in so many, and its links. Raises PlanError, in
+    the name of `whose` routes they are, for a circle."""
+    todo: list[tuple[int, int, tuple[int, ...]]] = [(start, 1, ())]
+    while todo:
+        node, one_in, way = todo.pop()
+        if node == end:
+            yield one_in, way
+            continue
+        if node in [start, *(links[one].dst for one in way)][:-1]:
+            raise PlanError(ROUTES, f"{whose} routes in a circle at node {node}")
+        equal = leads(node)
+        for link in reversed(equal):
+            todo.append((links[link].dst, one_in * len(equal), (*way, link)))

@@ -15,14 +15,15 @@ from __future__ import annotations
 import errno
 import weakref
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from compiler.plan.format import ROUTINGS, TOPOLOGY, PlanError
 from compiler.plan.properties import LinkState
 from compiler.plan.routes import tsroutes
 from compiler.plan.routes.core import Core, Group
 from compiler.plan.routes.table import RouteDelta, groups_of
-from compiler.plan.types import Topology
+from compiler.plan.state import epochs
+from compiler.plan.types import Epoch, Event, Topology
 
 
 class Routes:
@@ -110,3 +111,17 @@ def _by_preference(topology: Topology, core: Core) -> list[tuple[int, str, str, 
         for row, links in enumerate(core.out)
         for choice, link in enumerate(links, 1)
     )
+
+
+# From a topology and its timeline to the epochs of the plan: states and routes, as differences.
+#
+# Input: a Topology and its events in order. Output: for each epoch what changed in it (states of
+# nodes and links, next hops). Source: docs/plan.md; the collapsing of paths itself is left to
+# compiler.plan.paths.path, which needs only this.
+
+
+def snapshots(topology: Topology, events: Iterable[Event]) -> Iterator[tuple[Epoch, RouteDelta]]:
+    """One pair per epoch, in order. Raises PlanError if an event is impossible in its state."""
+    routes = Routes(topology)
+    for epoch in epochs(topology, events):
+        yield epoch, routes.apply(epoch.links)

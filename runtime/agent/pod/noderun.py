@@ -9,27 +9,72 @@ has ended (status 5): it may know that before we see the datapath's end.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import IO
 
-from runtime.agent.pod import leftovers
-from runtime.agent.pod.leftovers import PROGRAMS
-from runtime.agent.pod.pod_messages import (
-    AGENT,
-    DATAPATH,
-    USER,
-    StartReply,
-    StartRequest,
-)
+from runtime.agent.pod.node_facts import NOWHERE
+from runtime.agent.pod.pod_messages import AGENT, DATAPATH, USER, StartReply, StartRequest
 from runtime.agent.pod.supervisor_settings import Settings
 from runtime.agent.process import portlog
 from runtime.agent.process.agent import ENDED, LOST, WITHOUT_DATAPATH
 from runtime.agent.process.hostprocess import HostProcess, HostProcesses, Programs
+from runtime.datapath import pktd
+from runtime.datapath.pktd import Engine, EngineError
 from runtime.errors import RunError
 from runtime.rundir.runfiles import AGENTS
 from runtime.system import compiled_programs
 from runtime.system.scheduling import prefer
+
+# Removes what a killed datapath has left at interfaces: filters of pktd, the tree of tcald.
+#
+# A datapath takes over what another one of its kind has left when it attaches, and removes it
+# when it detaches (docs/pktd.md, docs/tcal.md). So a new one attaches once more to every
+# interface that the agent has entered in its file, and ends.
+
+PROGRAMS = {"user": "pktd", "kernel": "tcald"}
+_GONE = os.strerror(errno.ENODEV)
+
+
+async def remove(file: Path, log: IO[bytes]) -> str:
+    """What could not be removed, and why; '' if nothing is left, and then no file either."""
+    kind, entered = portlog.read(file)
+    found = [(place, one.name) for one in entered if (place := portlog.find(one))]
+    if found:
+        try:
+            left = await _attach_once(PROGRAMS[kind], found, log)
+        except RunError as error:
+            left = str(error)
+        if left:
+            return left
+    file.unlink(missing_ok=True)
+    return ""
+
+
+async def _attach_once(program: str, ports: list[tuple[str, str]], log: IO[bytes]) -> str:
+    process = await pktd.start([str(compiled_programs.find(program))], log, program)
+    left = []
+    try:
+        for number, (netns, name) in enumerate(ports):
+            left.append(await _attached(process.engine, number, netns, name))
+    finally:
+        status = await process.end()
+    if status:
+        left.append(f"{program} ended with status {status}")
+    return "; ".join(filter(None, left))
+
+
+async def _attached(engine: Engine, number: int, netns: str, name: str) -> str:
+    """Why it could not be, '' if it is or if the interface is gone."""
+    try:
+        await engine.call(f"attach {number} netns={netns} if={name} prefix={NOWHERE}")
+    except EngineError as error:
+        return "" if error.message.endswith(_GONE) else error.message
+    return ""
+
 
 STEADY_NS = 10_000_000_000
 
@@ -125,7 +170,7 @@ class NodeRun:
         if fault is None:
             self._file.unlink(missing_ok=True)
             return ""
-        return await leftovers.remove(self._file, self._log)
+        return await remove(self._file, self._log)
 
 
 def _argv(wanted: StartRequest) -> tuple[str, ...]:

@@ -12,11 +12,38 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from compiler.plan.event_kinds import SIGNALS
-from runtime.agent.pod.ending import PodEnding
+from compiler.plan.types import DEFAULT_GRACE_NS, Service, Topology
 from runtime.agent.pod.podprocesses import Census, Member, pod_of_process, status_of
+
+# How long the programs of services may take to end, and by which signal they are told.
+
+SPARE_SECONDS = 1.0  # what outlives a program has it to end, and tstorm-hold to say so
+
+
+@dataclass(frozen=True, slots=True)
+class PodEnding:
+    stop: signal.Signals = signal.SIGTERM
+    grace_seconds: float = DEFAULT_GRACE_NS / 1e9
+
+    @property
+    def whole_seconds(self) -> float:
+        """Until nothing is left."""
+        return self.grace_seconds + SPARE_SECONDS
+
+
+def ending_of(service: Service) -> PodEnding:
+    stop = signal.Signals[service.stop] if service.stop else signal.SIGTERM
+    return PodEnding(stop, (service.grace_ns or DEFAULT_GRACE_NS) / 1e9)
+
+
+def longest_seconds(topology: Topology) -> float:
+    """Of all services."""
+    return max((ending_of(service).whole_seconds for service in topology.services), default=0.0)
+
 
 DEFAULT = PodEnding()
 LOOK_SECONDS = 0.02

@@ -1,7 +1,7 @@
 """Reads what a tstorm-hold has reported (docs/hold.md): the file /tstorm/reports of its container.
 
 The container's programs may write there, too, and may put anything in its place. So a file is
-opened as runtime.agent.pod.container_files does it, read in small parts and no further than
+opened as runtime.agent.pod.hosts_file does it, read in small parts and no further than
 MAX_BYTES; a line that is no report is counted and left out, and no report is of a time to come, or
 before the one before it.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runtime.agent.pod.container_files import open_regular
+from runtime.agent.pod.hosts_file import open_regular
 from runtime.agent.pod.podprocesses import PROC
 from runtime.errors import RunError
 from runtime.json_schema import (

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import IO, Any
 
-from runtime.agent.pod import leftovers, node_facts, pod_messages
+from runtime.agent.pod import node_facts, noderun, pod_messages
 from runtime.agent.pod.noderun import NodeRun
 from runtime.agent.pod.supervisor_settings import Settings
 from runtime.errors import RunError
@@ -144,7 +144,7 @@ class Supervisor:
         if run is not None:
             left = await run.end()
         else:
-            left = await leftovers.remove(self._settings.ports, self._log) if self._left else ""
+            left = await noderun.remove(self._settings.ports, self._log) if self._left else ""
         self._left = bool(left)
         return left
 

@@ -25,7 +25,7 @@ from runtime.agent.path.datapath import Datapath
 from runtime.agent.process.commandline import PPB, AgentOptions
 from runtime.agent.process.responder import Responder
 from runtime.errors import RunError
-from runtime.judge.ownmachine import OwnMachine
+from runtime.judge.machine_load import OwnMachine
 from runtime.options import REAL
 from runtime.rpc import calls
 from runtime.rpc.secure import Channel, ChannelError, Server

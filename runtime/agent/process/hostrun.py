@@ -19,9 +19,9 @@ from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.path_updates import PathUpdates, StagedPaths
 from runtime.agent.path.prefetcher import Prefetcher, PreparedStep, Scenes
-from runtime.agent.pod import ending
-from runtime.agent.pod.ending import PodEnding
+from runtime.agent.pod import podend
 from runtime.agent.pod.pod_echoes import Echoes
+from runtime.agent.pod.podend import PodEnding
 from runtime.agent.process.orders import (
     EchoOrder,
     OrderError,
@@ -143,7 +143,7 @@ class HostRun:
     def _endings(self) -> dict[int, PodEnding]:
         topology = self._plan.topology
         return {
-            node: ending.of(topology.services[topology.nodes[node].service])
+            node: podend.ending_of(topology.services[topology.nodes[node].service])
             for node in self.order.own
         }
 

@@ -73,48 +73,50 @@ def nodes(value: Any, what: str, instances: int) -> list[int]:
     return sorted({number(item, f"a node of {what}", 0, instances) for item in items(value, what)})
 
 
-def bindings(value: Any, what: str, instances: int) -> dict[int, int]:
-    """From [[node, port], …]."""
-    found: dict[int, int] = {}
-    for pair in items(value, what):
-        if len(items(pair, f"an item of {what}")) != 2:
-            raise OrderError(f"an item of {what} is {pair!r:.60}: [node, port] is expected")
-        node = number(pair[0], f"a node of {what}", 0, instances)
-        found[node] = number(pair[1], f"a port of {what}", 0, PORT_LIMIT)
+def rows(value: Any, what: str, form: str) -> list[list[Any]]:
+    """A list of lists, each with as many items as `form` names."""
+    found = items(value, what)
+    for row in found:
+        if not isinstance(row, list) or len(row) != form.count(",") + 1:
+            raise OrderError(f"an item of {what} is {row!r:.60}: [{form}] is expected")
     return found
+
+
+def bindings(value: Any, what: str, instances: int) -> dict[int, int]:
+    return {
+        number(node, f"a node of {what}", 0, instances): number(
+            port, f"a port of {what}", 0, PORT_LIMIT
+        )
+        for node, port in rows(value, what, "node, port")
+    }
 
 
 def processes(value: Any, instances: int) -> dict[int, int]:
-    """From [[node, process], …]."""
-    found: dict[int, int] = {}
-    for pair in items(value, "lives"):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise OrderError(f"an item of lives is {pair!r:.60}: [node, process] is expected")
-        node = number(pair[0], "a node of lives", 0, instances)
-        found[node] = number(pair[1], "a process of lives", 2, 1 << 31)
-    return found
+    return {
+        number(node, "a node of lives", 0, instances): number(
+            process, "a process of lives", 2, 1 << 31
+        )
+        for node, process in rows(value, "lives", "node, process")
+    }
 
 
 def early(value: Any, instances: int) -> dict[int, str]:
-    """From [[node, what is waited for], …]."""
+    """Own nodes, and what each is waited for."""
     found: dict[int, str] = {}
-    for pair in items(value, "nodes"):
-        if not isinstance(pair, list) or len(pair) != 2 or pair[1] not in WAITS:
-            raise OrderError(f"an item of nodes is {pair!r:.60}: [node, {'|'.join(WAITS)}]")
-        found[number(pair[0], "a node of nodes", 0, instances)] = pair[1]
+    for node, wait in rows(value, "nodes", f"node, {'|'.join(WAITS)}"):
+        if wait not in WAITS:
+            raise OrderError(f"a wait of nodes is {wait!r:.60}: {'|'.join(WAITS)} is expected")
+        found[number(node, "a node of nodes", 0, instances)] = wait
     return found
 
 
 def pods(value: Any, instances: int) -> dict[int, str]:
-    """From [[node, UID of its pod], …]."""
+    """Nodes, and the UID of each one's pod."""
     found: dict[int, str] = {}
-    for pair in items(value, "pods"):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise OrderError(f"an item of pods is {pair!r:.60}: [node, UID] is expected")
-        node = number(pair[0], "a node of pods", 0, instances)
-        if not UID.fullmatch(text(pair[1], "a pod's UID")):
-            raise OrderError(f"the UID of node {node}'s pod is {pair[1]!r:.60}")
-        found[node] = pair[1]
+    for node, uid in rows(value, "pods", "node, UID"):
+        if not UID.fullmatch(text(uid, "a pod's UID")):
+            raise OrderError(f"the UID of node {node!r:.60}'s pod is {uid!r:.60}")
+        found[number(node, "a node of pods", 0, instances)] = uid
     return found
 
 
@@ -139,8 +141,9 @@ class EchoProbe:
 
 
 def probes(value: Any, instances: int) -> list[EchoProbe]:
-    """From [[node, address, count, interval, timeout], …], times in ns."""
-    return [_probe(item, instances) for item in items(value, "probes")]
+    """Times are in ns."""
+    form = "node, address, count, interval, timeout"
+    return [_probe(row, instances) for row in rows(value, "probes", form)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,39 +156,33 @@ class EchoOrder:
 
 
 def echoes(value: Any, instances: int) -> list[EchoOrder]:
-    """From [[pair, node, address, count, interval, timeout, wait], …], times in ns."""
-    found = []
-    for item in items(value, "echoes"):
-        if not isinstance(item, list) or len(item) != 7:
-            raise OrderError(
-                f"an echo is {item!r:.60}: [pair, node, address, count, interval, timeout, wait] is"
-                " expected"
-            )
-        pair = number(item[0], "the pair of an echo", 0, MAX_ECHO_PAIRS)
-        wait_ns = number(item[6], "the wait of an echo", 0, MAX_ECHO_NS + 1)
-        probe = _probe(item[1:6], instances, MAX_ECHOES, MAX_ECHO_NS)
-        found.append(EchoOrder(pair, probe, wait_ns))
-    return found
+    """Times are in ns."""
+    form = "pair, node, address, count, interval, timeout, wait"
+    return [
+        EchoOrder(
+            number(pair, "the pair of an echo", 0, MAX_ECHO_PAIRS),
+            _probe(probe, instances, MAX_ECHOES, MAX_ECHO_NS),
+            number(wait, "the wait of an echo", 0, MAX_ECHO_NS + 1),
+        )
+        for pair, *probe, wait in rows(value, "echoes", form)
+    ]
 
 
 def _probe(
-    item: Any, instances: int, most: int = MAX_PROBES, longest_ns: int = MAX_PROBE_NS
+    row: list[Any], instances: int, most: int = MAX_PROBES, longest_ns: int = MAX_PROBE_NS
 ) -> EchoProbe:
-    if not isinstance(item, list) or len(item) != 5:
-        raise OrderError(
-            f"a probe is {item!r:.60}: [node, address, count, interval, timeout] is expected"
-        )
-    address = text(item[1], "a probe's address")
+    node, where, count, interval, timeout = row
+    address = text(where, "a probe's address")
     try:
         ip_address(address)
     except ValueError as error:
         raise OrderError(f"a probe's address is {address!r:.60}: {error}") from error
     return EchoProbe(
-        number(item[0], "a node of probes", 0, instances),
+        number(node, "a node of probes", 0, instances),
         address,
-        number(item[2], "the count of a probe", 1, most + 1),
-        number(item[3], "the interval of a probe", 1, longest_ns + 1),
-        number(item[4], "the timeout of a probe", 1, longest_ns + 1),
+        number(count, "the count of a probe", 1, most + 1),
+        number(interval, "the interval of a probe", 1, longest_ns + 1),
+        number(timeout, "the timeout of a probe", 1, longest_ns + 1),
     )
 
 
@@ -347,49 +344,44 @@ def _pair(item: Any, node: int, networks: list[Network]) -> tuple[str, str]:
 def moves(
     value: Any, instances: int, networks: Iterable[Network | str]
 ) -> dict[int, tuple[str, str]]:
-    """From [[node, IPv4, IPv6], …]."""
     within = [ip_network(network) for network in networks]
     found: dict[int, tuple[str, str]] = {}
-    for item in items(value, "moved"):
-        if not isinstance(item, list) or len(item) != 3:
-            raise OrderError(f"an item of moved is {item!r:.60}: [node, IPv4, IPv6] is expected")
-        node = number(item[0], "a node of moved", 0, instances)
-        found[node] = _pair(item[1:], node, within)
+    for word, *addresses in rows(value, "moved", "node, IPv4, IPv6"):
+        node = number(word, "a node of moved", 0, instances)
+        found[node] = _pair(addresses, node, within)
     return found
 
 
 def _resume(found: Any, instances: int, networks: Iterable[Network]) -> ResumeOrder:
     value = mapping(found, "resume")
-    held = nodes(value.get("held", []), "held", instances)
-    ports = tuple([_port(item, instances) for item in items(value["ports"], "ports")])
+    orders = rows(value.get("orders", []), "orders", f"step, node, {'|'.join(PROCESS_KINDS)}")
+    ports = rows(value["ports"], "ports", "port, node, namespace, if")
     return ResumeOrder(
         t0_ns=number(value["t0_ns"], "t0_ns", -(1 << 63)),
-        ports=ports,
-        held=tuple(held),
+        ports=tuple([_port(row, instances) for row in ports]),
+        held=tuple(nodes(value.get("held", []), "held", instances)),
         applied=number(value.get("applied", 0), "applied"),
         lives=processes(value.get("lives", []), instances),
         pods=pods(value.get("pods", []), instances),
         hosts=hosts_lines(value.get("hosts", "")),
         moved=moves(value.get("moved", []), instances, networks),
-        orders=tuple([_life(item, instances) for item in items(value.get("orders", []), "orders")]),
+        orders=tuple([_life(row, instances) for row in orders]),
     )
 
 
-def _life(item: Any, instances: int) -> InstanceOrder:
-    if not isinstance(item, list) or len(item) != 3 or item[2] not in PROCESS_KINDS:
-        raise OrderError(
-            f"an order is {item!r:.60}: [step, node, {'|'.join(PROCESS_KINDS)}] is expected"
-        )
-    step = number(item[0], "the step of an order")
-    return InstanceOrder(step, number(item[1], "a node of orders", 0, instances), item[2])
+def _life(row: list[Any], instances: int) -> InstanceOrder:
+    step, node, what = row
+    if what not in PROCESS_KINDS:
+        raise OrderError(f"an order is {what!r:.60}: {'|'.join(PROCESS_KINDS)} is expected")
+    step = number(step, "the step of an order")
+    return InstanceOrder(step, number(node, "a node of orders", 0, instances), what)
 
 
-def _port(item: Any, instances: int) -> PortOrder:
-    if not isinstance(item, list) or len(item) != 4:
-        raise OrderError(f"a port is {item!r:.60}: [port, node, namespace, if] is expected")
+def _port(row: list[Any], instances: int) -> PortOrder:
+    port, node, netns, interface = row
     return PortOrder(
-        number(item[0], "a port", 0, PORT_LIMIT),
-        number(item[1], "a port's node", -1, instances),
-        word(item[2], "a port's namespace"),
-        word(item[3], "a port's interface"),
+        number(port, "a port", 0, PORT_LIMIT),
+        number(node, "a port's node", -1, instances),
+        word(netns, "a port's namespace"),
+        word(interface, "a port's interface"),
     )

@@ -17,12 +17,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from runtime.agent.pod import hosts_file, podend, podprocesses
-from runtime.agent.pod.ending import PodEnding
-from runtime.agent.pod.pod_hold import ORDERS, Hold
+from runtime.agent.pod.pod_echoes import reach
+from runtime.agent.pod.podend import PodEnding
 from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
-from runtime.agent.pod.reach import reach
 from runtime.agent.pod.reports import Reports
-from runtime.agent.process.agent_early_starts import AgentEarlyStarts
+from runtime.agent.process.agent_early_starts import ORDERS, AgentEarlyStarts, Hold
 from runtime.agent.process.attachedports import network_at
 from runtime.agent.process.orders import (
     EchoProbe,

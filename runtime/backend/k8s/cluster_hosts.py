@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from runtime.agent.pod.ending import longest_seconds
+from runtime.agent.pod.podend import longest_seconds
 from runtime.backend.base import RunContext
 from runtime.backend.hosts.agent_state import Port, bind_request
 from runtime.backend.hosts.hosts import NetworkHandle

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from compiler.plan.types import Node, Service
 from runtime.backend.local.nursery import Program
 from runtime.backend.runwords import replaced
-from runtime.system import searchpath
+from runtime.system import compiled_programs
 
 _INHERITED = ("PATH", "LANG", "LANGUAGE", "TZ", "SHELL", "TERM", "LD_LIBRARY_PATH")
 _PYTHONS = (
@@ -29,7 +29,7 @@ _PYTHONS = (
 def inherited(caller: Mapping[str, str]) -> dict[str, str]:
     kept = {name: caller[name] for name in _INHERITED if name in caller}
     kept.update({name: value for name, value in caller.items() if name.startswith("LC_")})
-    kept["PATH"] = searchpath.of_programs(caller)
+    kept["PATH"] = compiled_programs.of_programs(caller)
     return kept
 
 

@@ -38,7 +38,7 @@ from runtime.backend.local import devices, portpolicy, spaces
 from runtime.backend.local.devices import mac_of
 from runtime.backend.local.portpolicy import PortOwner
 from runtime.errors import MachineError, RunError
-from runtime.system import linkstats, netlink, tc
+from runtime.system import netlink, rtnetlink, tc
 from runtime.system.netlink import (
     QUIET,
     NetlinkRequest,
@@ -197,7 +197,7 @@ class LocalHost:
         is there to lose packets.
         """
         try:
-            found = linkstats.dropped(self.netlink)
+            found = rtnetlink.dropped(self.netlink)
         except OSError as error:
             raise RunError(f"cannot read the counters of {self.name}: {error}") from error
         return {device: count for device, count in found.items() if count and _is_way(device)}

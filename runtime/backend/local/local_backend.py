@@ -40,7 +40,7 @@ from runtime.rundir.etchosts import OwnHosts, addressed
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
 from runtime.schedule import first_incarnations
-from runtime.system import openfiles, userids
+from runtime.system import process_limits, userids
 from runtime.system.process_scope import namespace
 from runtime.system.rt_throttle import RESTS
 
@@ -90,7 +90,7 @@ class LocalBackend:
         self._nursery = nursery.start(Path(given.nursery), given.environment, context.log)
         wanted = first_incarnations(context.schedule)
         # After the nursery, so that programs keep the usual limit.
-        openfiles.raise_limit(len(wanted))
+        process_limits.raise_limit(len(wanted))
         self.network = network = await self._make_network()
         await network.start()
         hosts_files = self._own_hosts(wanted)

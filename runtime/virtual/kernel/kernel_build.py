@@ -18,14 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from runtime.errors import MachineError, RunError, unexpected, unwritten
-from runtime.virtual.kernel import (
-    asking,
-    compiling,
-    kernel_cache,
-    kernel_changes,
-    kernel_source,
-    kernel_tools,
-)
+from runtime.virtual.kernel import asking, compiling, kernel_cache, kernel_changes, kernel_source
 from runtime.virtual.kernel.kernel_cache import Kernel
 
 SPACE_BYTES = 1 << 30  # for tree and objects
@@ -50,7 +43,7 @@ def build(wanted: Path | None, steps: Steps) -> Kernel:
         steps.step(f"built already: Linux {kernel.facts.version} of {kernel.facts.source}")
         return kernel
     origin = kernel_source.given(wanted) if wanted is not None else None
-    kernel_tools.demand()
+    compiling.demand()
     with kernel_cache.held() as place:
         work = place / kernel_cache.BUILDING
         try:

@@ -57,7 +57,7 @@ def test_probes() -> None:
         ({2: 0}, "the count of a probe is 0: a number from 1 to 1000"),
         ({3: 0}, "the interval of a probe is 0"),
         ({4: 10**11}, "the timeout of a probe is 1"),
-        ({5: 1}, "a probe is .* is expected"),
+        ({5: 1}, "an item of probes is .* is expected"),
     ],
 )
 def test_wrong_probes(change: dict[int, Any], says: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.agent.pod.reach import reach
+from runtime.agent.pod.pod_echoes import reach
 from runtime.agent.process.orders import EchoProbe
 from runtime.errors import RunError
 
@@ -44,6 +44,6 @@ def test_a_network_that_is_gone(network: int) -> None:
 
 
 def test_a_probe_that_never_ends_is_ended(network: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.agent.pod.reach.SPARE_SECONDS", -0.19)
+    monkeypatch.setattr("runtime.agent.pod.pod_echoes.SPARE_SECONDS", -0.19)
     with pytest.raises(RunError, match=r"the echoes to 10.9.8.8 did not end in 0 s"):
         asyncio.run(reach(network, EchoProbe(0, "10.9.8.8", 1, 100 * MS, 100 * MS)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from runtime.agent.process import portlog
 from runtime.agent.process.portlog import Interface
 from runtime.errors import RunError
 from runtime.rpc.seal import MAGIC
+from tests.cli.process import ended
 from tests.pktd.harness import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,12 +57,9 @@ def test_a_wrong_environment_is_named(change: dict[str, str], words: str) -> Non
 
 
 def test_the_program_says_what_is_wrong_and_ends() -> None:
-    done = subprocess.run(
+    done = ended(
         [sys.executable, "-P", "-m", "runtime.agent.pod"],
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT), **VARIABLES, "TSTORM_POD_IP": "nowhere"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 1
     assert done.stderr.startswith("the supervisor cannot go on: TSTORM_POD_IP is 'nowhere'")

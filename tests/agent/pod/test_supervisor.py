@@ -4,7 +4,6 @@ user who is root there."""
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.agent.pod.node import ROOT
 from tests.agent.pod.scenes import SCENES
+from tests.cli.process import ended
 from tests.pktd.harness import ENVIRONMENT
 
 pytestmark = pytest.mark.e2e
@@ -29,14 +29,11 @@ def played(scene: str, datapath: str, place: Path, *, root: bool) -> None:
     place.chmod(0o777)
     become = [] if root or os.geteuid() != 0 else ORDINARY
     spaces = ["unshare", "-n"] if root else ["unshare", "-Urn"]
-    done = subprocess.run(
+    done = ended(
         [*become, *spaces, sys.executable, "-m", "tests.agent.pod.scenes", scene, datapath, place],
-        capture_output=True,
-        text=True,
         cwd=ROOT,
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         timeout=SECONDS,
-        check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 

@@ -9,7 +9,7 @@ from compiler.feasibility.bypassed import Bypassed
 from compiler.pipeline import compile_source, elaborate
 from compiler.plan.paths.path import path
 from compiler.plan.reader import decode
-from compiler.plan.snapshots import snapshots
+from compiler.plan.routes.routing import snapshots
 from compiler.plan.state import NetworkState
 from tdl.diagnostics import Sink
 from tdl.parser import parse

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compiler.analysis.history import History
+from compiler.plan.delivery import complete
 from compiler.plan.format import HEADER, ROUTES, PlanError
 from compiler.plan.numbered_draws import bits
 from compiler.plan.paths.collapse import Collapse
@@ -26,7 +27,6 @@ from compiler.plan.paths.many_pairs import between
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan, decode
-from compiler.plan.rebuild import complete
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.routing import Routes
 from compiler.plan.routes.table import RouteReader, RouteWriter

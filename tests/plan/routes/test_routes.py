@@ -13,8 +13,7 @@ from compiler.plan.format import PlanError
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
 from compiler.plan.routes.behind import RouteGroup, route_groups
-from compiler.plan.routes.routing import Routes
-from compiler.plan.snapshots import snapshots
+from compiler.plan.routes.routing import Routes, snapshots
 from compiler.plan.state import epochs
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from compiler.plan.reader import read_plan
-from runtime.system import cgroups
+from runtime.system import control_groups
 from tests.runtime.support import Compile, User
 from tests.waiting import wait_until
 
@@ -170,7 +170,7 @@ SPINNING = IDLE.replace("service b", "service b img=x exec=\"sh -c 'while :; do 
 @pytest.fixture
 def limited() -> Iterator[Path]:
     """A control group of processors with this process in it, and what it starts."""
-    before = next(group for group in cgroups.own("cpu") if (group / "cgroup.procs").exists())
+    before = next(group for group in control_groups.own("cpu") if (group / "cgroup.procs").exists())
     group = before / f"ts-test-{os.getpid()}"
     try:
         group.mkdir()
@@ -197,8 +197,8 @@ def limit(group: Path, how: str) -> None:
 
 
 def starved_ns(group: Path) -> int:
-    older = cgroups.counter(group / "cpu.stat", "throttled_time")
-    newer = cgroups.counter(group / "cpu.stat", "throttled_usec")
+    older = control_groups.counter(group / "cpu.stat", "throttled_time")
+    newer = control_groups.counter(group / "cpu.stat", "throttled_usec")
     return older or (newer or 0) * 1000
 
 

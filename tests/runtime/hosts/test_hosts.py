@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -30,6 +29,7 @@ from runtime.errors import MachineError, RunError
 from runtime.options import RunOptions
 from runtime.rundir.etchosts import hostname
 from runtime.system import compiled_programs, namespaces
+from tests.cli.process import ended
 from tests.doubles.hosts import FakeHost
 from tests.runtime.support import ROOT
 
@@ -435,14 +435,7 @@ def in_a_sandbox(script: Path) -> dict[str, Any]:
     """What it prints in the namespaces of a run, as whoever runs the tests."""
     argv = namespaces.sandbox(compiled_programs.find("tstorm-ns"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*argv, sys.executable, str(script)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
+    done = ended([*argv, sys.executable, str(script)], env=environment, timeout=180)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from compiler.pipeline import compile_source
 from runtime.errors import RunError
 from runtime.results import everything
-from runtime.results.difference import RunDifference
-from runtime.results.filetree import json_difference
+from runtime.results.filetree import RunDifference, json_difference
 from runtime.rundir import rundir
 from runtime.rundir.pcapng import Packet
 from tests.runtime import recorded

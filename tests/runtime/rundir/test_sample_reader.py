@@ -13,11 +13,10 @@ from runtime.options import DEFAULTS
 from runtime.page.downsample import read_some
 from runtime.page.grid import TimeGrid
 from runtime.page.page_traffic import Flows
-from runtime.rundir.counter_growth import CounterGrowth
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import SAMPLES
-from runtime.rundir.sample_reader import LINKS, PAIRS, CounterSample, SampleReader
+from runtime.rundir.sample_reader import LINKS, PAIRS, CounterGrowth, CounterSample, SampleReader
 from tests.certify.scene import MS, SECOND, Scene
 from tests.expectations.support import expecting, finding
 from tstorm.plotting.subject import Subject, bucketed

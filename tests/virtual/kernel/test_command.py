@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.virtual import trial
+from runtime.virtual import guest
 from runtime.virtual.kernel import kernel_cache, kernel_changes
 from tests.cli.support import status, tstorm
 from tests.virtual.kernel import fake
@@ -16,7 +16,7 @@ from tests.virtual.kernel import fake
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(trial, "why_not", lambda _kernel, _keeper: "")
+    monkeypatch.setattr(guest, "why_not", lambda _kernel, _keeper: "")
     return fake.use(monkeypatch, tmp_path)
 
 
@@ -46,7 +46,7 @@ def test_kernel_that_does_not_start(
     built: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is kept: where it was built something may be forbidden that is not elsewhere."""
-    monkeypatch.setattr(trial, "why_not", lambda _kernel, _keeper: "ptrace is forbidden")
+    monkeypatch.setattr(guest, "why_not", lambda _kernel, _keeper: "ptrace is forbidden")
     result = tstorm("kernel", "build", "--source", str(tmp_path / "tree"))
     assert (status(result), result.stdout) == (0, f"{built}\n")
     assert "warning: it does not start here: ptrace is forbidden (tstorm doctor)" in result.stderr
