@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests import forked
-
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120.0  # only a test that fails takes so long
 LONGEST_SECONDS = 600.0  # of any other program
@@ -49,8 +47,14 @@ def ended(
 
 def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Runs it to its end, which must be with this code (None: any)."""
-    done = forked.run(
-        forked.TSTORM, arguments, environment(place), timeout=DEADLINE_SECONDS, cwd=place
+    done = subprocess.run(
+        command(*arguments),
+        cwd=place,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_SECONDS,
     )
     assert code in (None, done.returncode), done.stdout + done.stderr
     return done
@@ -59,11 +63,10 @@ def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.Com
 @contextmanager
 def begun(place: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Starts it; killed in the end if it is still there."""
-    process = forked.popen(
-        forked.TSTORM,
-        arguments,
-        environment(place),
+    process = subprocess.Popen(
+        command(*arguments),
         cwd=place,
+        env=environment(place),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests import forked
 from tests.intime import environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,14 +76,13 @@ def run_example(tmp_path: Path) -> Runner:
     def run(name: str, *options: str, out: str = "run", quiet: bool = True) -> Finished:
         directory = tmp_path / out
         source = EXAMPLES / f"{name}.tdl"
-        words = ["run", str(source), "--out", str(directory), *(["--quiet"] if quiet else [])]
+        argv = [sys.executable, "-m", "tstorm", "run", str(source), "--out", str(directory)]
         said = tmp_path / f"{out}.said"
         with said.open("w") as output:
-            process = forked.popen(
-                forked.TSTORM,
-                [*words, *options],
-                {**os.environ, **environment()},
+            process = subprocess.Popen(
+                [*argv, *(["--quiet"] if quiet else []), *options],
                 cwd=ROOT,
+                env={**os.environ, **environment()},
                 stdout=subprocess.DEVNULL,
                 stderr=output,
             )

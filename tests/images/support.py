@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from runtime.images import ids
-from tests import forked
 from tests.packing.layout import Entry, Packed, layer_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,8 +23,8 @@ def quiet(_text: str) -> None:
 
 
 def tstorm(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    words = [str(argument) for argument in arguments]
-    return forked.run(forked.TSTORM, words, os.environ, cwd=cwd)
+    argv = [sys.executable, "-P", "-m", "tstorm", *map(str, arguments)]
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def files(root: Path) -> list[str]:

@@ -17,10 +17,8 @@ from compiler.plan.format import TOOL_VERSION
 from runtime.job.container_paths import ContainerPaths
 from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import rundir
-from tests import forked
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PROGRAM = "tests.job.program"
 TEXT = (
     "service a img=x\nservice b img=x replicas=2\nbridge s\n"
     "link a--s latency=1\nlink b--s latency=1\n"
@@ -74,16 +72,17 @@ class Pod:
         self, *command: str, around: Sequence[str] = (), stdin: bytes = b""
     ) -> subprocess.Popen[bytes]:
         """A command in the pod; none: the Job. `around` is a program that becomes it."""
-        words = [str(self.root), str(self.log_bytes), *command]
-        environment = {**os.environ, **self.variables, "PYTHONPATH": str(REPOSITORY)}
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        words = [*around, sys.executable, "-P", "-m", "tests.job.program", str(self.root)]
         with tempfile.TemporaryFile() as file:
             file.write(stdin)
             file.seek(0)
-            if not around:
-                return forked.popen(PROGRAM, words, environment, stdin=file, **pipes)
-            argv = [*around, sys.executable, "-P", "-m", PROGRAM, *words]
-            return subprocess.Popen(argv, env=environment, stdin=file, **pipes)
+            return subprocess.Popen(
+                [*words, str(self.log_bytes), *command],
+                env={**os.environ, **self.variables, "PYTHONPATH": str(REPOSITORY)},
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
 
     def follow(self, have: dict[str, int] | None = None) -> subprocess.Popen[bytes]:
         return self.start("follow", stdin=json.dumps({"have": have or {}}).encode() + b"\n")

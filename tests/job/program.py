@@ -20,10 +20,6 @@ def _backend_of(_given: JobAssignment) -> MakeBackend:
     return partial(FakeBackend, log_bytes=int(sys.argv[2]), hangs="HANGS" in os.environ)
 
 
-def main() -> int:
-    job.WIND_DOWN_SECONDS = float(os.environ.get("WIND_DOWN", job.WIND_DOWN_SECONDS))
-    return call(sys.argv[3:], ContainerPaths(Path(sys.argv[1])), _backend_of)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    job.WIND_DOWN_SECONDS = float(os.environ.get("WIND_DOWN", job.WIND_DOWN_SECONDS))
+    sys.exit(call(sys.argv[3:], ContainerPaths(Path(sys.argv[1])), _backend_of))

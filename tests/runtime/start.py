@@ -31,8 +31,7 @@ def start(plan: str, out: str, options: str) -> int:
     return 0
 
 
-def main() -> int:
-    command, *arguments = sys.argv[1:]
+def main(command: str, *arguments: str) -> int:
     try:
         if command == "run":
             return start(*arguments)
@@ -54,4 +53,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

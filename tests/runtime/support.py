@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from runtime.rundir import logmarks
-from tests import forked
 from tests.intime import environment as kernel
 from tests.waiting import wait_until
 
@@ -30,37 +29,35 @@ class NoUserError(Exception):
 
 @dataclass
 class User:
-    """Somebody who runs tests/runtime/start.py: the present user, or an ordinary one. `fresh`: in
-    a Python that is started, as where it is to read its environment or show it in /proc."""
+    """Somebody who runs tests/runtime/start.py: the present user, or an ordinary one."""
 
     name: str
     python: str
     prefix: list[str]
     home: Path
     environment: dict[str, str]
-    fresh: bool = False
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """One JSON line on stdout for every progress record, the result as the last one."""
-        return self._python("tests.runtime.start", arguments, options)
+        return self._python([str(ROOT / "tests/runtime/start.py"), *arguments], options)
 
     def tstorm(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """The command."""
-        return self._python(forked.TSTORM, arguments, options)
+        return self._python(["-m", "tstorm", *arguments], options)
 
-    def _python(
-        self, module: str, arguments: tuple[str, ...], options: dict[str, Any]
-    ) -> subprocess.Popen[str]:
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        begun = {"text": True, "cwd": self.home, "start_new_session": True}
-        options = {**pipes, **begun, **options}
-        if self.python == sys.executable and not self.fresh and "preexec_fn" not in options:
-            user = NOBODY if self.prefix else None
-            process = forked.popen(module, arguments, self.environment, user, **options)
-        else:
-            argv = [*self.prefix, self.python, "-m", module, *arguments]
-            process = subprocess.Popen(argv, env=self.environment, **options)
+    def _python(self, words: list[str], options: dict[str, Any]) -> subprocess.Popen[str]:
+        argv = [*self.prefix, self.python, *words]
+        process = subprocess.Popen(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+            cwd=self.home,
+            start_new_session=True,
+            **options,
+        )
         self.started.append(process)
         return process
 

@@ -34,7 +34,7 @@ HOSTS = [0, 2]
 
 def with_secret(user: User) -> User:
     more = {"SECRET_TOKEN": SECRET, "XDG_SECRET": SECRET, "PYTHONDONTWRITEBYTECODE": "1"}
-    return replace(user, environment={**user.environment, **more}, fresh=True)
+    return replace(user, environment={**user.environment, **more})
 
 
 def environment_of(pid: int) -> dict[str, str]:
@@ -134,7 +134,7 @@ def test_what_python_needs_still_reaches_the_driver(plan_of: Compile, user: User
     """A package of the caller's PYTHONPATH, and its place for packages of the user's own."""
     base = str(user.home / "base")
     more = {"PYTHONUSERBASE": base, "HOME": str(user.home)}
-    started = replace(user, environment={**user.environment, **more}, fresh=True)
+    started = replace(user, environment={**user.environment, **more})
     process = started.begin(plan_of(PLAN))
     drivers = [pid for pid in below(process) if b"runtime.driver\0" in command_of(pid)]
     assert drivers

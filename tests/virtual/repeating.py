@@ -20,7 +20,6 @@ from runtime.results import everything
 from runtime.results.filetree import RunDifference
 from runtime.rundir import rundir
 from runtime.virtual.kernel import kernel_cache
-from tests import forked
 from tests.virtual.catalogue import CHECKOUT, Experiment
 
 _NOT_OF_THE_EXPERIMENT = {"manifest.json", "report.html"}  # hold the run's name and its date
@@ -31,26 +30,17 @@ class Circumstances:
     """What is different on the host, and must not be seen in a run."""
 
     name: str
-    others: str = ""  # Python, what each of two programs for each processor does meanwhile
+    busy: bool = False  # every processor has something else to do
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""  # where tstorm is called, below a folder of the harness; "": the checkout
 
 
 QUIET = Circumstances("quiet")
-BUSY = Circumstances("busy", others="while True: pass")
+BUSY = Circumstances("busy", busy=True)
 _FOREIGN = {"HOME": "/nowhere", "EDITOR": "x" * 3000, "PYTHONHASHSEED": "5", "USER": "me"}
 _FOLDER = "a folder/with a longer name than that of the checkout"
 ELSEWHERE = Circumstances("elsewhere", environment=_FOREIGN, folder=_FOLDER)
-# Interrupts as often, and takes a tenth of the processors where others compute all the time.
-_AT_TIMES = """
-import random, time
-while True:
-    until = time.monotonic() + random.expovariate(400)
-    while time.monotonic() < until:
-        pass
-    time.sleep(random.expovariate(40))
-"""
-UNLIKE = Circumstances("unlike", others=_AT_TIMES, environment=_FOREIGN, folder=_FOLDER)
+UNLIKE = Circumstances("unlike", busy=True, environment=_FOREIGN, folder=_FOLDER)
 EACH = (QUIET, BUSY, ELSEWHERE)
 
 
@@ -75,31 +65,25 @@ def carry_out(
     called = place / how.folder if how.folder else CHECKOUT
     called.mkdir(parents=True, exist_ok=True)
     out = (called if how.folder else place) / f"{experiment.name}-{how.name}"
-    words = ["run", str(source), "--time", "virtual", "--quiet", "--out", str(out)]
-    words += [*experiment.options, *options]
+    command = [sys.executable, "-m", "tstorm", "run", str(source), "--time", "virtual"]
+    command += ["--quiet", "--out", str(out), *experiment.options, *options]
     kernel = {"TSTORM_KERNEL": str(kernel_cache.path_for_run())}  # from another home, too
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **kernel, **how.environment}
-    with _others_at_work(how.others):
+    with _others_at_work(how.busy):
         began = time.perf_counter()
-        if how.environment:  # Python reads some of it when it starts
-            done = subprocess.run(
-                [sys.executable, "-m", "tstorm", *words],
-                cwd=called,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        else:
-            done = forked.run(forked.TSTORM, words, environment, cwd=called)
+        done = subprocess.run(
+            command, cwd=called, env=environment, capture_output=True, text=True, check=False
+        )
         seconds = time.perf_counter() - began
     return Ran(how.name, out, done.returncode, done.stderr, seconds)
 
 
 @contextmanager
-def _others_at_work(program: str) -> Iterator[None]:
-    count = 2 * (os.cpu_count() or 1) if program else 0
-    others = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(count)]
+def _others_at_work(wanted: bool) -> Iterator[None]:
+    """Two programs for each processor that compute and nothing else."""
+    count = 2 * (os.cpu_count() or 1) if wanted else 0
+    spin = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spin) for _ in range(count)]
     try:
         yield
     finally:

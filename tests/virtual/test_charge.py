@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import forked
 from tests.virtual.guests import compiled
 
 pytestmark = pytest.mark.virtual
@@ -50,9 +50,13 @@ def experiment(folder: Path, services: str, names: tuple[str, ...], until: str =
 
 
 def tstorm(*words: object) -> subprocess.CompletedProcess[str]:
-    said = [str(word) for word in words]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    return forked.run(forked.TSTORM, said, environment)
+    return subprocess.run(
+        [sys.executable, "-m", "tstorm", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def ran(source: Path, out: str, *options: str) -> tuple[dict[str, Any], Path]:

@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,33 +23,29 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import read_lines
 from runtime.rundir.runfiles import CERTIFICATE_FORMAT, CERTIFICATE_VERSION, SAMPLES
 from runtime.system import procs
-from tests import forked
 from tests.fuzz.fuzz_rundir import attempt
 from tests.runtime import recorded
 from tests.runtime.support import ROOT, state
 
-MORE_BYTES = 900 << 20  # of address space: a reader without bounds fails
+MEMORY_BYTES = 1 << 30  # of address space: a reader without bounds fails
 DEADLINE_SECONDS = 180.0
 ESCAPES = "\x1b[2J\x07\r\n\u202eevil"
 
 
 def little() -> None:
-    """A process that goes on from a test has its memory, too."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MORE_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
 def tstorm(place: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    return forked.run(
-        forked.TSTORM,
-        arguments,
-        {**os.environ, "PYTHONPATH": str(ROOT), **state(place)},
-        timeout=DEADLINE_SECONDS,
-        limits=little,
+    return subprocess.run(
+        [sys.executable, "-m", "tstorm", *arguments],
         cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **state(place)},
         stdin=subprocess.DEVNULL,
-        text=False,
+        capture_output=True,
+        check=False,
+        timeout=DEADLINE_SECONDS,
+        preexec_fn=little,
     )
 
 
