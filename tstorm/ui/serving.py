@@ -13,7 +13,7 @@ import socket
 import stat
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import uvicorn
@@ -113,15 +113,18 @@ def _opened(run: str, *, patient: bool) -> RunDirectory:
 
 def _bound(listen: str, port: int) -> socket.socket:
     """RunError."""
-    try:
-        found = socket.getaddrinfo(listen, port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, address = found[0]
-        bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-    except OSError as error:
-        hint = "leave out the port, and a free one is taken" if port else ""
-        raise RunError(f"cannot listen on {listen}:{port}: {error.strerror}", hint) from error
+    with ExitStack() as undone:
+        try:
+            found = socket.getaddrinfo(listen, port, type=socket.SOCK_STREAM)
+            family, kind, protocol, _, address = found[0]
+            bound = undone.enter_context(socket.socket(family, kind, protocol))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError as error:
+            hint = "leave out the port, and a free one is taken" if port else ""
+            why = f"cannot listen on {listen}:{port}: {error.strerror}"
+            raise RunError(why, hint) from error
+        undone.pop_all()
     return bound
 
 
