@@ -133,7 +133,7 @@ def test_an_order() -> None:
         ({"options": {"pace": True}}, "options: pace must be an integer, not True"),
         ({"options": {"version": 2}}, "options have version 2, and this release reads 1"),
         ({"options": {"period_ns": 5}}, "period_ns is 5"),
-        ({"resume": {"t0_ns": 1, "ports": [[1, 2]]}}, "a port is"),
+        ({"resume": {"t0_ns": 1, "ports": [[1, 2]]}}, "an item of ports is"),
         ({"resume": {"t0_ns": 1, "ports": [[1, 2, "a b", "e1"]]}}, "must be one word"),
         ({"resume": {"t0_ns": 1, "ports": [], "held": [3]}}, "a node of held is 3"),
     ],

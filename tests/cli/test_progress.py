@@ -46,7 +46,9 @@ def test_a_program_that_ended_well_has_not_failed() -> None:
             instance(6, ended=ProgramEnd(0, 0), state="down"),
         ]
     )
-    nodes = [SimpleNamespace(name=name, service=0) for name in (*instances, "a.7")]
+    nodes = [
+        SimpleNamespace(name=name, service=0, is_instance=True) for name in (*instances, "a.7")
+    ]
     topology = SimpleNamespace(services=[SimpleNamespace(name="a")], nodes=nodes)
     timeline_runner: Any = SimpleNamespace(
         plan=SimpleNamespace(topology=topology), instances=instances
