@@ -21,8 +21,8 @@ from manifests.bundle import Bundle
 from manifests.render_options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
-# What pods cannot have: equal paths, queues, traces, paths of links, interfaces, reactions, and nodes
-# that move (docs/limits.md).
+# What pods cannot have: equal paths, queues, traces, paths of links, interfaces, reactions, and
+# nodes that move (docs/limits.md).
 _ONE_MACHINE = {
     *("bufferbloat", "fattree", "leaders", "lte", "measured", "phone", "satellites", "vehicles"),
 }
