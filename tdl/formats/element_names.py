@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from tdl.words import MAX_NAME, RESERVED
 
@@ -14,11 +15,13 @@ def is_name(text: str) -> bool:
 
 
 class ElementNames:
-    """One name for each key, none of them twice."""
+    """One name for each key, none of them twice. `labels`: of all that will be asked for; one that
+    is a name as it stands is nobody else's."""
 
-    def __init__(self) -> None:
+    def __init__(self, labels: Iterable[str] = ()) -> None:
         self._by_key: dict[str, str] = {}
         self._taken: set[str] = set()
+        self._kept = {one for one in labels if is_name(one)}
 
     def __contains__(self, key: str) -> bool:
         return key in self._by_key
@@ -30,7 +33,7 @@ class ElementNames:
         """The name of what the file knows by this key; `wanted` if that can be a name."""
         name = _nearest(wanted)
         number = 2
-        while name in self._taken:
+        while name in self._taken or (name in self._kept and name != wanted):
             name = f"{_nearest(wanted)[: MAX_NAME - 8]}_{number}"
             number += 1
         self._taken.add(name)

@@ -11,6 +11,7 @@ from compiler.pipeline import Compilation, compile_source
 from compiler.sources import RecordedFiles, SourceFolder
 from tdl import ast
 from tdl.diagnostics import TdlError
+from tdl.formats import as_tdl
 from tdl.formats.readers import READERS
 from tdl.formatter import format_statement
 from tdl.parser import parse_partial
@@ -263,3 +264,11 @@ def test_what_the_compiler_finds_is_told_at_the_line_of_the_yaml(tmp_path: Path)
 def test_files_that_are_not_there(tmp_path: Path, text: str, code: str) -> None:
     (tmp_path / "c.yml").write_text(ONE)
     assert code in [one for one, _, _ in problems(tmp_path, text)]
+
+
+def test_variables_of_the_file_beside_may_use_those_before(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("FOO=a\nX=$FOO-2\n")
+    (tmp_path / "c.yml").write_text("services: {web: {image: 'w:${X}'}}\n")
+    partial = parse_partial('include "c.yml"\n', SourceFolder(tmp_path))
+    assert partial.diagnostics == ()
+    assert "img=w:a-2" in "".join(map(as_tdl.text, partial.translations))

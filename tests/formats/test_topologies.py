@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from compiler.pipeline import compile_source
 from compiler.sources import SourceFolder
 from tdl.diagnostics import Sink
+from tdl.formats import as_tdl
 from tdl.formats.readers import translate
 from tdl.formats.topologies.great_circle import distance_m
 from tdl.parser import parse_partial
@@ -156,6 +157,16 @@ def test_no_file_breaks_a_reader(data: st.DataObject) -> None:
         ("m.csv", ",a,b\na,0,1\na,1,0\n", "TS0501", 3),
         ("m.json", '{"a": {"b": 1,}}', "TS0508", 1),
         ("m.json", '{"a": 7}', "TS0501", 1),
+        ("m.json", '{"a": {"b": 1, "b": 2}}', "TS0508", 1),
+        ("m.json", "[[0, 1], [1, 0]]", "TS0501", 1),
+        ("m.json", "{}", "TS0501", 1),
+        ("m.csv", "", "TS0501", 1),
+        ("m.csv", ",a,b\n", "TS0501", 1),
+        ("m.csv", ",a,b,b\na,0,1,2\n", "TS0501", 1),
+        ("m.csv", "0,5,7\n5,0,9\n7,9,0\n", "TS0501", 1),
+        ("m.csv", f",a,b\na,0,{'9' * 5000}\nb,1,0\n", "TS0501", 2),
+        ("m.csv", ",a,b\na,0,1\nb,1,0\nc,1,0\n", "TS0973", 4),
+        ("m.csv", ",a,b\na,0,1\nb,,0\n", "TS0973", 2),  # of one direction only
     ],
 )
 def test_what_is_wrong_with_a_matrix_has_its_place(
@@ -180,6 +191,82 @@ def test_a_matrix_in_json_is_that_in_csv(tmp_path: Path) -> None:
     assert one.routing == "direct"
     delays = {link.name: link.state.delay_ns for link in one.links}
     assert (delays["fra->iad"], delays["iad->fra"]) == (88_200_000, 90_000_000)
+
+
+GRAPHML = """<graphml><key id="k" for="edge" attr.name="latency"><default>3</default></key>
+<key id="b" for="edge" attr.name="Bandwidth"><default>1000000</default></key>
+<graph edgedefault="undirected"><node id="a"/><node id="b"/><node id="c"/>
+<edge source="a" target="b"/><edge source="b" target="c"><data key="k">4</data></edge>
+</graph></graphml>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        (
+            "a.graphml",
+            GRAPHML,
+            ["link a--b latency=3ms up=1Mb symmetric", "link b--c latency=4ms up=1Mb symmetric"],
+        ),
+        (
+            "a.gml",
+            'graph [ node [ id 0 label "New York" ] node [ id 1 label "New_York" ]\n'
+            'edge [ source 0 target 1 delay 1 jitter 0.1 LinkSpeed "45" LinkSpeedUnits "M" ] ]',
+            ["link New_York_2--New_York latency=1ms jitter=0.1ms up=45Mb symmetric"],
+        ),
+        (
+            "a.yaml",
+            "hosts: {}\nnetwork:\n  use_shortest_path: false\n  graph: {type: 1_gbit_switch}\n",
+            ["routing direct"],
+        ),
+    ],
+)
+def test_what_a_file_says_of_all_is_there(
+    tmp_path: Path, name: str, text: str, lines: list[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    partial = parse_partial(f'include "{name}"\n', SourceFolder(tmp_path))
+    assert partial.diagnostics == ()
+    written = "".join(map(as_tdl.text, partial.translations)).splitlines()
+    assert [line for line in written if line.startswith(("link", "routing"))] == lines
+
+
+REPLICAS = """<experiment><services><service name="a" image="x" replicas="3"/></services>
+<bridges><bridge name="s"/></bridges><links><link origin="a" dest="s" upload="1Mbps"/></links>
+<dynamic><schedule name="a" time="1" action="join" amount="2"/></dynamic></experiment>"""
+SELF = """hosts:
+  a: {network_node_id: 0}
+  b: {network_node_id: 0}
+network:
+  graph:
+    type: gml
+    inline: |
+      graph [ node [ id 0 ]
+      edge [ source 0 target 0 latency "40 ms" packet_loss 0.3 ] ]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "said"),
+    [
+        ("a.xml", REPLICAS, 1, "replicas of a is not carried over"),
+        ("a.yaml", SELF, 9, "latency 40 ms, packet_loss 0.3 between a and b"),
+        ("a.gml", "graph [ directed 1 node [ id 0 ] node [ id 1 ]\n"
+                  "edge [ source 0 target 1 delay 1 ] ]", 2, "without one that leads back: 1"),
+        ("a.yaml", "topology:\n  nodes:\n    a: {kind: linux, env: {A: $HOME}}\n", 3,
+         "env of a is taken as it is"),
+        ("a.yaml", "topology:\n  nodes:\n    a: {kind: linux, network-mode: host}\n", 3,
+         "network-mode of a cannot be carried over"),
+        ("lab.conf", "LAB_NAME=x\n", 1, "the lab has no device"),
+    ],
+)  # fmt: skip
+def test_nothing_is_left_out_without_a_word(
+    tmp_path: Path, name: str, text: str, line: int, said: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    partial = parse_partial(f'include "{name}"\n', SourceFolder(tmp_path))
+    found = [one for one in partial.diagnostics if said in one.message]
+    assert [(one.span.file, one.span.line) for one in found] == [(name, line)]
 
 
 def _nothing(_path: str) -> bytes:

@@ -48,21 +48,21 @@ class Project:
         self._dotenv: dict[str, tuple[Span, str | None]] = {}
         self._given = variable
         self.variables = Variables(self._ask, sink)
-        self._dotenv = self._env_beside(unrecorded)
+        self._read_env_beside(unrecorded)
         self.root = self._files(paths)
 
     def _ask(self, name: str) -> str | None:
         known = self._given(name)
         return self._dotenv.get(name, (None, None))[1] if known is None else known
 
-    def _env_beside(self, unrecorded: Reader) -> dict[str, tuple[Span, str | None]]:
+    def _read_env_beside(self, unrecorded: Reader) -> None:
         """Of `.env`. A plan has the values that are used, and not the file."""
         path = posixpath.join(self.folder, ".env")
         try:
             data = unrecorded(path)
         except NoTextError:
-            return {}
-        return env_files.read(data, path, self.variables.text, self._sink)
+            return
+        env_files.read_into(self._dotenv, data, path, self.variables.text, self._sink)
 
     # --- files ---
 

@@ -17,9 +17,18 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$$"}
 Expand = Callable[[str, Span], str]
 
 
-def read(data: bytes, file: str, expand: Expand, sink: Sink) -> dict[str, tuple[Span, str | None]]:
+Variables = dict[str, tuple[Span, str | None]]
+
+
+def read(data: bytes, file: str, expand: Expand, sink: Sink) -> Variables:
     """By name, the place and the value; None of a name alone, which is to be had elsewhere."""
-    found: dict[str, tuple[Span, str | None]] = {}
+    found: Variables = {}
+    read_into(found, data, file, expand, sink)
+    return found
+
+
+def read_into(found: Variables, data: bytes, file: str, expand: Expand, sink: Sink) -> None:
+    """The same, line by line, so that `expand` can look at what stands before."""
     text = data.decode("utf-8", "replace").removeprefix("\ufeff")
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -32,7 +41,6 @@ def read(data: bytes, file: str, expand: Expand, sink: Sink) -> dict[str, tuple[
             continue
         value = match[2]
         found[match[1]] = (span, None if value is None else _value(value.strip(), span, expand))
-    return found
 
 
 def _value(text: str, span: Span, expand: Expand) -> str:

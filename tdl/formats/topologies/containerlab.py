@@ -33,7 +33,21 @@ _WHY = {
     "ports": "`tstorm forward` makes a port reachable while the experiment runs",
 }
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
-_MEMORY = re.compile(r"([0-9]+) *(?:(k|m|g)i?b?|b)?", re.IGNORECASE | re.ASCII)
+_MEMORY = re.compile(r"([0-9]{1,15}) *([kmg]i?b?|b)?", re.IGNORECASE | re.ASCII)
+_UNITS = {
+    "k": "KB",
+    "kb": "KB",
+    "ki": "KiB",
+    "kib": "KiB",
+    "m": "MB",
+    "mb": "MB",
+    "mi": "MiB",
+    "mib": "MiB",
+    "g": "GB",
+    "gb": "GB",
+    "gi": "GiB",
+    "gib": "GiB",
+}
 
 
 def translate(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | None:
@@ -99,6 +113,10 @@ class _Lab:
         fields = self._fields(value)
         kind = fields.get("kind")
         word = (kind.text if kind else None) or ""
+        if word in ("host", "ext-container"):
+            hint = "an experiment has nodes of its own only"
+            self._sink.error("TS0502", (kind or value).span, f"a node of kind {word}", hint)
+            return ()
         if word == "linux":
             return tuple(self._service(name, span, fields))
         self._bridges.add(name)
@@ -150,17 +168,33 @@ class _Lab:
         if (said := fields.get("cpu")) and said.text:
             yield from self._number(said, "cpu")
         if (said := fields.get("memory")) and said.text:
-            match = _MEMORY.fullmatch(said.text.strip())
-            unit = {"k": "KiB", "m": "MiB", "g": "GiB"}.get(
-                (match[2] or "").lower() if match else "", "B"
-            )
-            if match is None:
-                self._sink.error("TS0501", said.span, f"'{said.text[:40]}' is no size")
-            else:
-                yield Piece(f"mem={match[1]}{unit}", said.span)
+            yield from self._memory(said, said.text)
+        self._rest(name, fields)
+
+    def _memory(self, said: Value, text: str) -> Iterator[Piece]:
+        match = _MEMORY.fullmatch(text.strip())
+        if match is None:
+            self._sink.error("TS0501", said.span, f"'{text[:40]}' is no size")
+        else:
+            yield Piece(f"mem={match[1]}{_UNITS.get((match[2] or '').lower(), 'B')}", said.span)
+
+    def _rest(self, name: str, fields: dict[str, Value]) -> None:
+        """What the service does not have, or has otherwise."""
         for word, value in fields.items():
-            if word not in _CARRIED and not value.is_null:
+            if word == "network-mode" and not value.is_null:
+                hint = "an instance has a network of its own, and links to others"
+                message = f"network-mode of {name} cannot be carried over"
+                self._sink.error("TS0502", value.span, message, hint)
+            elif word not in _CARRIED and not value.is_null:
                 self._lost(value.span, word)
+            elif any("$" in one for one in _texts(value)):
+                message = f"{word} of {name} is taken as it is"
+                self._sink.warning("TS0973", value.span, message, "variables are not put in")
+
+    def _link_words(self, link: Value) -> None:
+        for word, span, _ in link.values():
+            if word not in ("endpoints", "type", "mtu"):
+                self._lost(span, f"{word} of a link")
 
     def _split(self, said: Value, text: str, prop: str) -> Iterator[Piece]:
         try:
@@ -212,6 +246,7 @@ class _Lab:
                 found.append((one, a, b))
         for one, a, b in found:
             key = min(a, b), max(a, b)
+            self._link_words(one)
             pieces = [Piece(f"link {a}--{b}", one.span)]
             if total[key] > 1:
                 seen[key] = seen.get(key, 0) + 1
@@ -253,3 +288,11 @@ class _Lab:
     def _no_link(self, span: Span, what: str) -> None:
         hint = "an experiment's links are between two of its own nodes"
         self._sink.error("TS0502", span, f"{what} cannot be carried over", hint)
+
+
+def _texts(value: Value) -> Iterator[str]:
+    """All words of a value, however deep."""
+    if value.text is not None:
+        yield value.text
+    for one in (*(value.items or ()), *(entry for _, _, entry in value.values())):
+        yield from _texts(one)

@@ -41,6 +41,7 @@ class GraphEdge:
 class GraphFile:
     """`is_directed`: an edge is one direction of a link."""
 
+    span: Span
     is_directed: bool = False
     nodes: list[GraphNode] = field(default_factory=list)
     edges: list[GraphEdge] = field(default_factory=list)
@@ -62,9 +63,13 @@ def read_graphml(data: bytes, file: str, sink: Sink) -> GraphFile | None:
         if one.name == "key" and {"id", "attr.name"} <= one.attributes.keys()
     }
     default = graphs[0].get("edgedefault")
-    graph = GraphFile(is_directed=default is not None and default.text == "directed")
+    graph = GraphFile(graphs[0].span, default is not None and default.text == "directed")
+    defaults = {kind: _defaults(root, kind) for kind in ("node", "edge")}
     for one in graphs[0].children:
-        words = _data(one, keys)
+        words = {**defaults.get(one.name, {}), **_data(one, keys)}
+        for inner in one.children:
+            if inner.name == "graph":
+                sink.error("TS0502", inner.span, "a graph in a node cannot be carried over")
         if one.name == "node":
             key = one.get("id")
             if key is None:
@@ -80,6 +85,18 @@ def read_graphml(data: bytes, file: str, sink: Sink) -> GraphFile | None:
         elif one.name in ("hyperedge", "port"):
             sink.error("TS0502", one.span, f"<{one.name}> cannot be carried over")
     return graph
+
+
+def _defaults(root: xml_tree.XmlElement, kind: str) -> Attributes:
+    """What nodes, or edges, have that say nothing themselves."""
+    found: Attributes = {}
+    for key in root.children:
+        name, whose = key.get("attr.name"), key.get("for")
+        said = next((one for one in key.children if one.name == "default"), None)
+        is_ours = key.name == "key" and (whose is None or whose.text in (kind, "all"))
+        if is_ours and name is not None and said is not None:
+            found[name.text] = Attribute(said.text.strip(), said.span)
+    return found
 
 
 def _data(element: xml_tree.XmlElement, keys: dict[str, str]) -> Attributes:
@@ -113,11 +130,12 @@ def read_gml(data: bytes, file: str, sink: Sink, before: int = 0) -> GraphFile |
         sink.error("TS0501", Span(1, 1, 1, 2, file), message)
         return None
     inner = found[0].value
-    words = _words(inner)
-    graph = GraphFile(is_directed=words["directed"].text == "1" if "directed" in words else False)
+    words = _words(inner, sink)
+    directed = words.get("directed")
+    graph = GraphFile(found[0].key.span, directed is not None and directed.text == "1")
     for one in inner:
         if isinstance(one.value, list) and one.key.text in ("node", "edge"):
-            _take(graph, one.key, _words(one.value), sink)
+            _take(graph, one.key, _words(one.value, sink), sink)
     return graph
 
 
@@ -133,8 +151,14 @@ def _take(graph: GraphFile, key: Attribute, words: Attributes, sink: Sink) -> No
         graph.edges.append(GraphEdge(words["source"], words["target"], key.span, words))
 
 
-def _words(entries: list[_Entry]) -> Attributes:
-    return {one.key.text: one.value for one in entries if isinstance(one.value, Attribute)}
+def _words(entries: list[_Entry], sink: Sink) -> Attributes:
+    found: Attributes = {}
+    for one in entries:
+        if isinstance(one.value, Attribute):
+            if one.key.text in found:
+                sink.error("TS0501", one.key.span, f"'{one.key.text[:40]}' stands here twice")
+            found[one.key.text] = one.value
+    return found
 
 
 def _entries(text: str, file: str, before: int, sink: Sink) -> list[_Entry] | None:

@@ -33,9 +33,10 @@ _LABELS = ("label", "name")
 _TIMES = ("latency", "delay")
 _RATES = ("LinkSpeedRaw", "rate", "bandwidth", "capacity")
 _LOSSES = ("packet_loss", "loss")
-_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(ns|us|ms|s)?", re.ASCII)
+_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) *(ns|us|ms|s)?", re.ASCII)
 _RATE = re.compile(
-    r"([0-9]+(?:\.[0-9]+)?(?:[eE]\+?[0-9]+)?) *([KMGTkmgt]?)(?:bps|bits?/s|bit|bits|b/s|b)?",
+    r"([0-9]{1,18}(?:\.[0-9]{1,9})?(?:[eE]\+?[0-9]{1,2})?) *([KMGTkmgt]?)"
+    r"(?:bps|bits?/s|bit|bits|b/s|b)?",
     re.ASCII,
 )
 _LOSS = re.compile(r"[0-9]+(?:\.[0-9]+)?%?", re.ASCII)
@@ -59,10 +60,11 @@ def _translate(graph: GraphFile | None, sink: Sink) -> Translation | None:
 class _Topology:
     def __init__(self, graph: GraphFile, sink: Sink) -> None:
         self._graph, self._sink = graph, sink
-        self._names = ElementNames()
+        self._names = ElementNames(map(_label, graph.nodes))
         self._nodes: dict[str, GraphNode] = {}
         self._edges: list[GraphEdge] = []
         self._unknown: list[Span] = []
+        self._undirected: list[Span] = []  # edges of one direction that has no other
 
     def lines(self) -> Iterator[Line]:
         for node in self._graph.nodes:
@@ -70,11 +72,15 @@ class _Topology:
                 self._sink.error("TS0501", node.span, f"node {node.key[:40]} stands here twice")
                 continue
             self._nodes[node.key] = node
-            label = _first(node.words, _LABELS)
-            name = self._names.take(node.key, label.text if label and label.text else node.key)
-            yield (Piece(f"bridge {name}", node.span),)
+            yield (Piece(f"bridge {self._names.take(node.key, _label(node))}", node.span),)
+        if not self._nodes:
+            self._sink.error("TS0501", self._graph.span, "the graph has no node")
         self._edges = [edge for edge in self._graph.edges if self._is_link(edge)]
         yield from self._links()
+        if self._undirected:
+            message = f"directed edges without one that leads back: {len(self._undirected)}"
+            why = "a link has both directions, and what the edge says holds for both"
+            self._sink.warning("TS0973", self._undirected[0], message, why)
         if self._unknown:
             message = f"links without a delay: {len(self._unknown)}"
             why = "their edges state none, and an end has no coordinates: at 0s A--B set latency=…"
@@ -109,8 +115,13 @@ class _Topology:
             if not one_way and both[pair] > 1:
                 numbers[pair] += 1
                 pieces.append(Piece(f"name={self._name_of(pair, numbers[pair])}", edge.span))
+            if self._graph.is_directed and not ways[b, a]:
+                self._undirected.append(edge.span)
             pieces += self._delay(edge)
             pieces += self._rate(edge, "up" if one_way else "rate")
+            varies = _first(edge.words, ("jitter",))
+            if varies is not None and varies.text:
+                pieces += self._time(varies, "jitter")
             if (said := _first(edge.words, _LOSSES)) and said.text not in ("", "0", "0.0"):
                 if _LOSS.fullmatch(said.text):
                     pieces.append(Piece(f"loss={said.text}", said.span))
@@ -126,11 +137,7 @@ class _Topology:
     def _delay(self, edge: GraphEdge) -> Iterator[Piece]:
         said = _first(edge.words, _TIMES)
         if said is not None and said.text:
-            match = _TIME.fullmatch(said.text)
-            if match is None:
-                self._bad(said, "no time")
-            else:
-                yield Piece(f"latency={match[1]}{match[2] or 'ms'}", said.span)
+            yield from self._time(said, "latency")
             return
         places = [self._place(self._nodes[one.text]) for one in (edge.source, edge.target)]
         a, b = places
@@ -139,6 +146,13 @@ class _Topology:
         else:
             us = (distance_m(a, b) * 10**6 + FIBRE_M_PER_S // 2) // FIBRE_M_PER_S
             yield Piece(f"latency={us}us", edge.span)
+
+    def _time(self, said: Attribute, word: str) -> Iterator[Piece]:
+        match = _TIME.fullmatch(said.text)
+        if match is None:
+            self._bad(said, "no time")
+        else:
+            yield Piece(f"{word}={match[1]}{match[2] or 'ms'}", said.span)
 
     def _place(self, node: GraphNode) -> tuple[Decimal, Decimal] | None:
         found = []
@@ -159,6 +173,8 @@ class _Topology:
     def _rate(self, edge: GraphEdge, word: str) -> Iterator[Piece]:
         said = _first(edge.words, _RATES)
         if said is None or not said.text:
+            said = _in_units(edge.words)
+        if said is None:
             return
         match = _RATE.fullmatch(said.text)
         bps = Decimal(match[1]) * _PREFIXES[match[2].upper()] if match else Decimal(0)
@@ -171,5 +187,20 @@ class _Topology:
         self._sink.error("TS0501", said.span, f"'{said.text[:40]}' is {why}")
 
 
+def _in_units(words: Attributes) -> Attribute | None:
+    """LinkSpeed "10" with LinkSpeedUnits "G"."""
+    speed, unit = words.get("LinkSpeed"), words.get("LinkSpeedUnits")
+    if speed is None or unit is None or not speed.text:
+        return None
+    return Attribute(f"{speed.text}{unit.text}", speed.span)
+
+
+def _label(node: GraphNode) -> str:
+    said = _first(node.words, _LABELS)
+    return said.text if said and said.text else node.key
+
+
 def _first(words: Attributes, names: Sequence[str]) -> Attribute | None:
-    return next((words[name] for name in names if name in words), None)
+    """Of these names in any case, one that says something if there is one."""
+    found = [words[name] for wanted in names for name in words if name.lower() == wanted.lower()]
+    return next((one for one in found if one.text), next(iter(found), None))

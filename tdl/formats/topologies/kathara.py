@@ -27,7 +27,7 @@ _UNITS = {"k": "KiB", "m": "MiB", "g": "GiB"}
 
 
 def translate(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | None:
-    lab = _Lab(sink)
+    lab = _Lab(paths[0], sink)
     text = read(paths[0]).decode("utf-8", "replace")
     for number, line in enumerate(source_lines(text), 1):
         lab.line(line, Span(number, 1, number, max(2, len(line) + 1), paths[0]))
@@ -35,8 +35,8 @@ def translate(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | N
 
 
 class _Lab:
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+    def __init__(self, file: str, sink: Sink) -> None:
+        self._file, self._sink = file, sink
         self._devices: dict[str, tuple[Span, list[Piece]]] = {}
         self._domains: dict[str, Span] = {}
         self._links: dict[tuple[str, str], Span] = {}
@@ -74,7 +74,9 @@ class _Lab:
             )
 
     def lines(self) -> Iterator[Line]:
-        names = ElementNames()
+        if not self._devices:
+            self._sink.error("TS0501", Span(1, 1, 1, 2, self._file), "the lab has no device")
+        names = ElementNames([*self._devices, *self._domains])
         for device in self._devices:
             names.take(f"device {device}", device)
         for device, (span, pieces) in self._devices.items():

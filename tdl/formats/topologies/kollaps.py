@@ -160,7 +160,9 @@ class _Kollaps:
             yield Piece(f"img={image(said.text)}", said.span)
         if said := thing.get("command"):
             yield from self._command(said)
-        if (said := thing.get("replicas")) and not self._joins(name.text):
+        if (said := thing.get("replicas")) and self._joins(name.text):
+            self._lost(said.span, f"replicas of {name.text}", "its joins say how many there are")
+        elif said is not None:
             yield from self._number(said, "replicas={}", re.compile("[0-9]+"))
         if (said := thing.get("supervisor")) and said.text == "true":
             yield Piece("supervisor", said.span)
@@ -308,6 +310,9 @@ class _Kollaps:
         action = self._action(thing, _UPDOWN if is_bridge else _COUNTED)
         if action is None:
             return
+        for word in _LINK_WORDS:
+            if said := thing.get(word):
+                self._lost(said.span, word, f"{action.text} changes no link")
         target, amount = Piece(name.text, name.span), thing.get("amount")
         if is_bridge:
             yield when, target, action
@@ -339,6 +344,10 @@ class _Kollaps:
             action = self._action(thing, _UPDOWN)
             if action is not None and action.text == "join" and not is_new:
                 yield from self._changed(thing, when, both)
+            elif action is not None and action.text == "leave":
+                for word in _LINK_WORDS:
+                    if said := thing.get(word):
+                        self._lost(said.span, word, "a link that leaves is down")
             if action is not None:
                 yield when, both, action
         elif thing.get("download") is None:

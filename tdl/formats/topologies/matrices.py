@@ -22,12 +22,14 @@ from tdl.formats.attributes import Attribute
 from tdl.formats.element_names import ElementNames
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
+from tdl.suggest import did_you_mean
 
 MAX_BYTES = 16 << 20
 MAX_PLACES = 1000
 _PARTS = {"rtt": 2, "one-way": 1}
-_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(ns|us|ms|s)?", re.ASCII)
+_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) *(ns|us|ms|s)?", re.ASCII)
 _NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+_HEAD = "the first row has the places that are reached: ,fra,iad"
 _MISSING = ("", "-", "nan", "NaN", "null")
 
 Cells = Mapping[tuple[str, str], Attribute]  # from, to
@@ -38,64 +40,102 @@ def translate(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | N
     file, way = paths
     data = read(file)
     if len(data) > MAX_BYTES:
-        sink.error(
-            "TS0506", Span(1, 1, 1, 2, file), f"the file has more than {MAX_BYTES >> 20} MiB"
-        )
+        message = f"the file has more than {MAX_BYTES >> 20} MiB"
+        sink.error("TS0506", Span(1, 1, 1, 2, file), message)
         return None
     text = data.decode("utf-8-sig", "replace")
-    cells = (_json if text.lstrip().startswith("{") else _csv)(text, file, sink)
+    cells = (_json if text.lstrip().startswith(("{", "[")) else _csv)(text, file, sink)
     if cells is None:
         return None
-    return Translation(tuple(_lines(cells, _PARTS[way], sink)))
+    if not cells:
+        message = "the matrix has no place"
+        sink.error("TS0501", Span(1, 1, 1, 2, file), message, _HEAD)
+        return None
+    return Translation(tuple(_Matrix(cells, way, sink).lines()))
 
 
 def _csv(text: str, file: str, sink: Sink) -> Cells | None:
     first = text.split("\n", 1)[0]
     mark = next((one for one in ("\t", ";") if one in first), ",")
-    found: dict[tuple[str, str], Attribute] = {}
-    head: list[str] = []
-    rows: set[str] = set()
+    table = _Table(sink)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=True)
     lines = text.split("\n")
     try:
         for row in reader:
             line = reader.line_num
             span = Span(line, 1, line, max(2, len(lines[line - 1].rstrip("\r")) + 1), file)
-            if not any(one.strip() for one in row) or row[0].startswith("#"):
-                continue
-            if not head:
-                head = [one.strip() for one in row[1:]]
-                continue
-            origin = row[0].strip()
-            if origin in rows or len(row) != len(head) + 1:
-                wrong = f"{len(row) - 1} values, and the first row has {len(head)} places"
-                message = (
-                    f"the row of '{origin[:40]}' stands here twice" if origin in rows else wrong
-                )
-                sink.error("TS0501", span, message)
+            if any(one.strip() for one in row) and not row[0].startswith("#"):
+                table.row([one.strip() for one in row], span)
+            if sink.failed:
                 return None
-            rows.add(origin)
-            for dest, value in zip(head, row[1:], strict=True):
-                found[origin, dest] = Attribute(value.strip(), span)
     except csv.Error as error:
         span = Span(max(1, reader.line_num), 1, max(1, reader.line_num), 2, file)
         sink.error("TS0508", span, f"this is not CSV: {error}")
         return None
-    return found
+    table.end()
+    return table.cells
+
+
+class _Table:
+    """Rows of a CSV."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._head: list[str] = []
+        self._head_span = Span(1, 1, 1, 2)
+        self._rows: dict[str, Span] = {}
+        self.cells: dict[tuple[str, str], Attribute] = {}
+
+    def row(self, row: list[str], span: Span) -> None:
+        if not self._head:
+            self._head, self._head_span = row[1:], span
+            twice = next((one for one in self._head if self._head.count(one) > 1), None)
+            if twice is not None:
+                self._sink.error("TS0501", span, f"the column '{twice[:40]}' stands here twice")
+            elif all(_TIME.fullmatch(one) or one in _MISSING for one in self._head):
+                self._sink.error("TS0501", span, "the first row has no names of places", _HEAD)
+            return
+        origin = row[0]
+        if origin in self._rows:
+            self._sink.error("TS0501", span, f"the row of '{origin[:40]}' stands here twice")
+        elif len(row) != len(self._head) + 1:
+            wrong = f"{len(row) - 1} values, and the first row has {len(self._head)} places"
+            self._sink.error("TS0501", span, wrong)
+        self._rows[origin] = span
+        for dest, value in zip(self._head, row[1:], strict=False):
+            self.cells[origin, dest] = Attribute(value, span)
+
+    def end(self) -> None:
+        """Whether the places of rows are those of columns: else one may be a slip."""
+        for origin, span in self._rows.items():
+            if origin not in self._head:
+                self._strange(origin, span, "row", "column")
+        for dest in self._head:
+            if self._rows and dest not in self._rows:
+                self._strange(dest, self._head_span, "column", "row")
+
+    def _strange(self, place: str, span: Span, has: str, lacks: str) -> None:
+        hint = did_you_mean(place, [*self._head, *self._rows])
+        message = f"'{place[:40]}' has a {has} and no {lacks}"
+        self._sink.warning("TS0973", span, message, hint or "what is missing was not measured")
 
 
 def _json(text: str, file: str, sink: Sink) -> Cells | None:
     whole = Span(1, 1, 1, 2, file)
     try:
-        value: Any = json.loads(text, parse_float=str, parse_int=str)
+        value: Any = json.loads(text, parse_float=str, parse_int=str, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         col = getattr(error, "colno", 1)
         span = Span(line, col, line, col + 1, file)
-        sink.error("TS0508", span, f"this is not JSON: {getattr(error, 'msg', 'too deep')}")
+        said = getattr(error, "msg", None) or str(error)
+        sink.error(
+            "TS0508", span, f"this is not JSON of a matrix: {said}", '{"fra": {"iad": 88.2}}'
+        )
         return None
     found: dict[tuple[str, str], Attribute] = {}
-    for origin, row in value.items():
+    rows = value.items() if isinstance(value, dict) else (("", value),)
+    for origin, row in rows:
         if not isinstance(row, dict) or any(isinstance(one, (dict, list)) for one in row.values()):
             message = f"the row of '{origin[:40]}' is no object of numbers"
             sink.error("TS0501", whole, message, '{"fra": {"iad": 88.2}}')
@@ -105,38 +145,66 @@ def _json(text: str, file: str, sink: Sink) -> Cells | None:
     return found
 
 
-def _lines(cells: Cells, parts: int, sink: Sink) -> Iterator[Line]:
-    places = list(dict.fromkeys(one for pair in cells for one in pair))
-    first = next(iter(cells.values()), Attribute("", Span(1, 1, 1, 2))).span
-    if len(places) > MAX_PLACES:
-        sink.error("TS0506", first, f"more than {MAX_PLACES} places")
-        return
-    names = ElementNames()
-    for place in places:
-        yield (Piece(f"bridge {names.take(place, place)}", first),)
-    yield (Piece("routing direct", first),)
-    missing = 0
-    for number, a in enumerate(places):
-        for b in places[number + 1 :]:
-            there, back = cells.get((a, b)), cells.get((b, a))
-            ways = [one for one in (there, back) if one is not None and one.text not in _MISSING]
-            delays = [_delay(one, parts, sink) for one in ways]
-            missing += not ways
-            if len(ways) < 2 or delays[0] == delays[1]:
-                for one, delay in zip(ways[:1], delays[:1], strict=True):
-                    yield (Piece(f"link {names[a]}--{names[b]} latency={delay}", one.span),)
-            else:
-                for (x, y), one, delay in zip(((a, b), (b, a)), ways, delays, strict=True):
-                    yield (Piece(f"link {names[x]}->{names[y]} latency={delay}", one.span),)
-    if missing:
-        message = f"{missing} pairs were not measured, and have no link"
-        sink.warning("TS0973", first, message, "packets between them go by way of other places")
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{twice[:40]}' stands there twice")
+    return found
 
 
-def _delay(said: Attribute, parts: int, sink: Sink) -> str:
-    match = _TIME.fullmatch(said.text)
-    if match is None:
-        sink.error("TS0501", said.span, f"'{said.text[:40]}' is no time", "milliseconds, or 88.2ms")
-        return "0"
-    ns = Decimal(match[1]) * _NS[match[2] or "ms"] / parts
-    return f"{int(ns.to_integral_value())}ns"
+class _Matrix:
+    def __init__(self, cells: Cells, way: str, sink: Sink) -> None:
+        self._cells, self._way, self._sink = cells, way, sink
+        self._places = list(dict.fromkeys(one for pair in cells for one in pair))
+        self._first = next(iter(cells.values())).span
+
+    def lines(self) -> Iterator[Line]:
+        if len(self._places) > MAX_PLACES:
+            self._sink.error("TS0506", self._first, f"more than {MAX_PLACES} places")
+            return
+        names = ElementNames(self._places)
+        for place in self._places:
+            yield (Piece(f"bridge {names.take(place, place)}", self._first),)
+        yield (Piece("routing direct", self._first),)
+        missing = halves = 0
+        for number, a in enumerate(self._places):
+            for b in self._places[number + 1 :]:
+                found = self._measured(a, b)
+                missing += not found
+                halves += len(found) == 1
+                yield from self._links(names, found)
+        if missing:
+            message = f"{missing} pairs were not measured, and have no link"
+            why = "packets between them go by way of other places"
+            self._sink.warning("TS0973", self._first, message, why)
+        if halves and self._way == "one-way":
+            message = f"{halves} pairs were measured in one direction, which both get"
+            self._sink.warning("TS0973", self._first, message, "measure the other one, too")
+
+    def _measured(self, a: str, b: str) -> list[tuple[str, str, Attribute, str]]:
+        """From, to, the cell and its delay, of each direction that has one."""
+        cells = [(x, y, self._cells.get((x, y))) for x, y in ((a, b), (b, a))]
+        return [
+            (x, y, one, self._delay(one))
+            for x, y, one in cells
+            if one is not None and one.text not in _MISSING
+        ]
+
+    def _links(
+        self, names: ElementNames, found: Sequence[tuple[str, str, Attribute, str]]
+    ) -> Iterator[Line]:
+        alike = len({delay for _, _, _, delay in found}) == 1
+        for x, y, one, delay in found[:1] if alike else found:
+            mark = "--" if alike else "->"
+            yield (Piece(f"link {names[x]}{mark}{names[y]} latency={delay}", one.span),)
+
+    def _delay(self, said: Attribute) -> str:
+        match = _TIME.fullmatch(said.text)
+        if match is None:
+            hint = "milliseconds, or 88.2ms"
+            self._sink.error("TS0501", said.span, f"'{said.text[:40]}' is no time", hint)
+            return "0"
+        ns = Decimal(match[1]) * _NS[match[2] or "ms"] / _PARTS[self._way]
+        return f"{int(ns.to_integral_value())}ns"

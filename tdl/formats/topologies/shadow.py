@@ -19,7 +19,7 @@ from tdl.formats.attributes import Attribute
 from tdl.formats.compose.compose_values import text as written
 from tdl.formats.compose.compose_values import variable
 from tdl.formats.element_names import ElementNames, is_name
-from tdl.formats.topologies.graph_files import GraphFile, GraphNode, read_gml
+from tdl.formats.topologies.graph_files import GraphEdge, GraphFile, GraphNode, read_gml
 from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
@@ -38,6 +38,7 @@ _OF_PROCESSES = (
     *("path", "args", "environment", "start_time", "shutdown_time", "shutdown_signal"),
     "expected_final_state",
 )
+_OF_EDGES = ("latency", "packet_loss")
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([a-z]*)", re.ASCII)
 _TIMES = {
     **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), "ns"),
@@ -65,6 +66,13 @@ class _Experiment:
     def __init__(self, root: Value, sink: Sink) -> None:
         self._root, self._sink = root, sink
         self._names = ElementNames()
+
+    def routing(self) -> Iterator[Line]:
+        """By the least delay, as here, unless each pair of nodes has an edge that is to be used."""
+        network = self._root.get("network")
+        said = network.get("use_shortest_path") if network else None
+        if said is not None and (said.text or "").lower() in ("false", "no", "off"):
+            yield (Piece("routing direct", said.span),)
 
     def graph(self, path: str, read: Reader) -> GraphFile | None:
         network = self._root.get("network")
@@ -99,6 +107,7 @@ class _Experiment:
             elif name in ("experimental", "host_option_defaults"):
                 self._lost(span, name)
         yield from self._general()
+        yield from self.routing()
         hosts = self._root.get("hosts")
         listed = list(hosts.values()) if hosts else []
         for name, span, _ in listed:
@@ -205,7 +214,7 @@ class _Experiment:
             if own is not None and own.text:
                 pieces += self._rate(Attribute(own.text, own.span), prop)
             elif (said := node.words.get(f"host_{word}")) is not None:
-                pieces += self._rate(Attribute(said.text, span), prop)
+                pieces += self._rate(said, prop)
         return tuple(pieces)
 
     def _bridge(self, node: GraphNode) -> str:
@@ -267,7 +276,7 @@ class _Experiment:
             if a not in nodes or b not in nodes:
                 self._sink.error("TS0501", edge.span, "there is no such node")
             elif a == b:
-                self._within(at.get(a, []), edge.words.get("latency"), edge.span)
+                self._within(at.get(a, []), edge)
             else:
                 mark = "->" if graph.is_directed and (b, a) in ways else "--"
                 link = f"link {self._bridge(nodes[a])}{mark}{self._bridge(nodes[b])}"
@@ -279,8 +288,10 @@ class _Experiment:
                     pieces.append(Piece(f"loss={loss.text}", loss.span))
                 yield tuple(pieces)
 
-    def _within(self, hosts: list[str], latency: Attribute | None, span: Span) -> None:
-        if len(hosts) > 1 and latency is not None:
-            message = f"the {latency.text} between {hosts[0]} and {hosts[1]} are not carried over"
+    def _within(self, hosts: list[str], edge: GraphEdge) -> None:
+        """Of the edge of a node to itself, which is between its hosts there."""
+        said = [f"{word} {edge.words[word].text}" for word in _OF_EDGES if word in edge.words]
+        if len(hosts) > 1 and said:
+            message = f"{', '.join(said)} between {hosts[0]} and {hosts[1]} are not carried over"
             why = "hosts of one node are at one bridge: give their links half of it each"
-            self._sink.warning("TS0971", span, message, why)
+            self._sink.warning("TS0971", edge.span, message, why)
