@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.extension import extend
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import latency_ns
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan import capabilities, traces
 from compiler.plan.datapath_fit import misfit
 from compiler.plan.motion import Motion, Point
+from compiler.plan.paths.path import path
 from compiler.plan.properties import LinkState
 from compiler.plan.property_limits import HOP_EXACT
 from compiler.plan.reader import Plan
@@ -175,9 +177,9 @@ def test_delays_are_those_of_light_within_a_step(tmp_path: Path) -> None:
         metres = 1_000_000 * (1 + min(t, 8 - t))
         delay = trace.at(t * SECOND, holds=True)["delay_ns"]  # type: ignore[union-attr]
         assert abs(Fraction(metres * SECOND, LIGHT) - delay) <= Fraction(1, 2)
-    # Of the time in which it is up: 1, 2, 3 Mm at 1 s each, 3, 2, and then 1 until the end.
-    up = [latency_ns((10**9 * far) ** 2) for far in (1, 2, 3, 3, 2)]
-    assert link.state.delay_ns == sum(up) // 5
+    # Of the time in which it is up: 1, 2, 3 Mm at 1 s each, 3, 2, and then 1 from 8 s to 20 s.
+    up = [latency_ns((10**9 * far) ** 2) for far in (1, 2, 3, 3, 2, *[1] * 12)]
+    assert link.state.delay_ns == sum(up) // 17
     assert link.state.rate_bps == 10**7
 
 
@@ -239,6 +241,12 @@ def test_who_leaves_the_range_after_the_last_whole_step_is_gone(tmp_path: Path) 
 AWAY = "time,node,x,y\n0,a,0,0\n0,b,1000,0\n{last},b,300000000,0\n"
 HELD = latency_ns((300_000_000 * 1000) ** 2)
 NEAR = latency_ns((1000 * 1000) ** 2)
+ROUND = """service s exec="tprobe serve"
+bridge r
+mobility m.csv nodes=s
+link r--a latency=10ms
+link r--b latency=10ms
+"""
 
 
 def test_the_last_place_is_reached_and_held(tmp_path: Path) -> None:
@@ -247,6 +255,53 @@ def test_the_last_place_is_reached_and_held(tmp_path: Path) -> None:
     _, trace = traces.of_plan(plan).content(_state(plan, "a->b").trace)
     found = [trace.at(t * SECOND, holds=True) for t in (0, 1, 19, 99)]  # type: ignore[union-attr]
     assert [one["delay_ns"] for one in found] == [NEAR, HELD, HELD, HELD]
+
+
+@pytest.mark.parametrize(
+    ("ends", "mean", "over"),
+    [
+        ("at 60s quit", (NEAR + 59 * HELD) // 60, "r"),
+        ("at 1s quit", NEAR, "b"),  # what the file has behind it never is
+        ("", HELD, "r"),  # nobody knows when it ends
+        ("quit when s exits", HELD, "r"),
+        ("quit when s exits\nat 60s quit", (NEAR + 59 * HELD) // 60, "r"),
+    ],
+)
+def test_means_are_of_the_time_until_the_experiment_ends(
+    tmp_path: Path, ends: str, mean: int, over: str
+) -> None:
+    plan = compiled(tmp_path, f"{ROUND}{ends}\n", m_csv=AWAY.format(last=1)).plan
+    assert _state(plan, "a->b").delay_ns == mean
+    names = {node.name: number for number, node in enumerate(plan.topology.nodes)}
+    for at_ns in (0, plan.end_ns - 1):
+        found = path(plan.state_at(at_ns), names["s.0"], names["s.1"])
+        assert found.links is not None
+        assert plan.topology.links[found.links[1]].dst == names[over]
+
+
+def test_a_stretch_of_the_whole_has_the_mean_of_the_link(tmp_path: Path) -> None:
+    """What `explain` says of the trace is what its table has."""
+    text = "service s\nmobility m.csv nodes=s\nat 60s quit\n"
+    plan = compiled(tmp_path, text, m_csv=AWAY.format(last=1)).plan
+    state = _state(plan, "a->b")
+    followed = traces.of_plan(plan).between(state, 0, plan.end_ns)
+    assert followed is not None
+    assert followed.ranges["delay_ns"] == (state.delay_ns, NEAR, HELD)
+
+
+def test_who_ends_a_run_by_hand_changes_no_link(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, ROUND, m_csv=AWAY.format(last=1)).plan
+    longer = extend(plan, 1, "quit", 5 * SECOND).plan
+    assert longer.end_ns == 5 * SECOND
+    assert longer.topology == plan.topology
+
+
+def test_a_link_that_comes_after_the_quit_never_is(tmp_path: Path) -> None:
+    rows = "time,node,x,y\n0,a,0,0\n0,b,9000,0\n8,b,1000,0\n9,b,100,0\n"
+    text = "service s\nmobility m.csv nodes=s range=5km latency-step=1ns\nat 2s quit\n"
+    plan = compiled(tmp_path, text, m_csv=rows).plan
+    assert not plan.topology.traces
+    assert "a->b" not in _up(plan, plan.end_ns)
 
 
 # --- values by distance -------------------------------------------------------------------------
