@@ -15,8 +15,9 @@ from typing import Any
 
 from compiler.declare.trace_numbers import Traces
 from compiler.mobility import allocation, sight
-from compiler.mobility.link_rows import Stretch, follow
+from compiler.mobility.link_rows import FOREVER, ByDistance, Stretch, follow
 from compiler.plan import traces as plan_traces
+from compiler.plan.action_texts import number_of
 from compiler.plan.format import MAX_ATTACHED_BYTES, MAX_TRACES
 from compiler.plan.motion import Motion
 from compiler.plan.types import PlannedTrace
@@ -46,14 +47,16 @@ class _Numbers:
         self.contents = {hashlib.sha256(data).hexdigest(): data for data in before.contents}
         self._size = sum(map(len, before.contents))
 
-    def add(self, name: str, trace: plan_traces.Rows, place: ast.Span) -> ast.TraceFile | None:
-        """None: there is no room for it."""
+    def add(
+        self, name: str, trace: plan_traces.Rows, values: Sequence[int], place: ast.Span
+    ) -> ast.TraceFile | None:
+        """`values` are the means. None: there is no room for it."""
         data = plan_traces.encode(trace)
         digest = hashlib.sha256(data).hexdigest()
         if digest not in self.contents:
             self.contents[digest] = data
             self._size += len(data)
-        means = tuple(zip(trace.fields, trace.means, strict=True))
+        means = tuple(zip(trace.fields, values, strict=True))
         self.planned.append(PlannedTrace(name, digest, 0, True, means))
         if self._size > MAX_ATTACHED_BYTES or len(self.planned) > MAX_TRACES:
             return None
@@ -77,14 +80,16 @@ def move(
     numbers = _Numbers(traces)
     histories = _histories(motion, said[0])
     made = [*_bridges(file, said[0], names), *_at_nodes(file, said[0], names, sink)]
+    quit_ns = _quit_ns(rest, motion)
     for pair, stretches in histories.items():
-        link = _link(said[0], names, pair, stretches, motion, numbers)
+        values = follow(stretches, motion, said[0], quit_ns)
+        link = _link(said[0], names, pair, values, numbers)
         if link is None:
             hint = "write a larger latency-step=, or fewer transceivers="
             sink.error("TS0196", said[0].span, "what these links follow is too much", hint)
             break
         made.append(link)
-    made.append(_schedule(said[0], names, histories, motion))
+    made.append(_schedule(said[0], names, histories))
     if motion.quits and not any(map(_quits, rest)):
         everything = ast.Everything(said[0].span)
         quits = ast.Quit(said[0].span)
@@ -95,6 +100,21 @@ def move(
     moving = MovingNodes(said[0].source, digest, tuple(names), motion.text)
     follows = Traces(tuple(numbers.planned), tuple(numbers.contents.values()))
     return replace(file, statements=statements), follows, moving
+
+
+def _quit_ns(rest: Sequence[ast.Statement], motion: Motion) -> int | None:
+    """When the experiment ends, where the text or the file says it; a program ends it sometime.
+    A quit that is an action on the run changes no link of what has run before."""
+    said = [
+        one.start_ns
+        for one in rest
+        if isinstance(one, ast.Dynamic)
+        and isinstance(one.action, ast.Quit)
+        and not number_of(one.span.file)
+    ]
+    if any(isinstance(one, ast.QuitWhen) for one in rest):
+        return min(said, default=None)
+    return min(said, default=motion.end_ns if motion.quits else None)
 
 
 def _quits(statement: ast.Statement) -> bool:
@@ -172,12 +192,9 @@ def _histories(motion: Motion, said: ast.Mobility) -> Mapping[tuple[int, int], l
             found[pair][-1] = found[pair][-1]._replace(to_ns=at)
         for pair, square in links.items():
             if pair not in before:
-                found.setdefault(pair, []).append(Stretch(at, -1, []))
+                found.setdefault(pair, []).append(Stretch(at, FOREVER, []))
             found[pair][-1].squares.append((at, square))
         before = links
-    for pair in before:
-        end = max(motion.end_ns, motion.times[-1] + 1)
-        found[pair][-1] = found[pair][-1]._replace(to_ns=end)
     return dict(sorted(found.items()))
 
 
@@ -185,15 +202,13 @@ def _link(
     said: ast.Mobility,
     names: Sequence[str],
     pair: tuple[int, int],
-    stretches: Sequence[Stretch],
-    motion: Motion,
+    values: ByDistance,
     numbers: _Numbers,
 ) -> ast.LinkStatement | None:
     a, b = (names[node] for node in pair)
-    fixed, trace = follow(stretches, motion, said)
-    more: dict[str, Any] = {}
-    if trace is not None:
-        followed = numbers.add(f"{said.source} {a}--{b}", trace, said.span)
+    fixed, more = values.fixed, dict[str, Any]()
+    if values.trace is not None:
+        followed = numbers.add(f"{said.source} {a}--{b}", values.trace, values.means, said.span)
         if followed is None:
             return None
         more = {"trace_up": followed, "trace_down": followed}
@@ -215,13 +230,12 @@ def _schedule(
     said: ast.Mobility,
     names: Sequence[str],
     histories: Mapping[tuple[int, int], Sequence[Stretch]],
-    motion: Motion,
 ) -> ast.Dynamic:
     changes: dict[int, tuple[list[int], list[int]]] = {}
     for number, stretches in enumerate(histories.values()):
         for one in stretches:
             changes.setdefault(one.from_ns, ([], []))[0].append(number)
-            if one.to_ns <= motion.times[-1]:
+            if one.to_ns < FOREVER:
                 changes.setdefault(one.to_ns, ([], []))[1].append(number)
     action = ast.Move(
         tuple((names[a], names[b]) for a, b in histories),

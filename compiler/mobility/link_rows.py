@@ -1,8 +1,9 @@
 """What a link between nodes that move has while it is up: its delays, rates and losses over time.
 
-They are a trace of the link (compiler/plan/traces.py), or one value where nothing changes. While
-it is down it has what it has on average while it is up, so that the mean of the whole, by which
-routes are found, is that of the time that it is there.
+They are a trace of the link (compiler/plan/traces.py), or one value where nothing changes. Means,
+by which routes are found, are of the time in which it is up until the experiment ends, and are what
+it has while it is down. Where nobody knows when that is, a link that stays up has the means of what
+it has in the end, which lasts longer than all before.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from math import isqrt
 from typing import NamedTuple
 
 from compiler.mobility.sight import by_distance
+from compiler.plan.format import MAX_INT
 from compiler.plan.motion import Motion
 from compiler.plan.traces import Rows, TraceRow
 from tdl import ast
 
 LIGHT_MM_PER_MS = 299_792_458  # and m/s
 STEP_NS = 100_000
+FOREVER = MAX_INT
 
 
 class Stretch(NamedTuple):
-    """A time in which it is up."""
+    """A time in which it is up; one without an end is the last."""
 
     from_ns: int
     to_ns: int
@@ -29,10 +32,11 @@ class Stretch(NamedTuple):
 
 
 class ByDistance(NamedTuple):
-    """Values by field of a link's state, and the trace where they change."""
+    """Values by field of a link's state, and the trace where they change, with its means."""
 
     fixed: dict[str, int]
-    trace: Rows | None
+    trace: Rows | None = None
+    means: tuple[int, ...] = ()
 
 
 def latency_ns(square: int) -> int:
@@ -40,26 +44,41 @@ def latency_ns(square: int) -> int:
     return (isqrt(square) * 10**6 + LIGHT_MM_PER_MS // 2) // LIGHT_MM_PER_MS
 
 
-def follow(stretches: Sequence[Stretch], motion: Motion, said: ast.Mobility) -> ByDistance:
+def follow(
+    stretches: Sequence[Stretch], motion: Motion, said: ast.Mobility, quit_ns: int | None
+) -> ByDistance:
+    """`quit_ns` is when the experiment ends, where that is known."""
     fields = _fields(motion, said)
     if not fields:
-        return ByDistance(_fixed(said), None)
-    kept = [list(_kept(one, fields, motion, said)) for one in stretches]
+        return ByDistance(_fixed(said))
+    known = min(max(motion.end_ns, motion.times[-1] + 1), MAX_INT)
+    end = known if quit_ns is None else quit_ns
+    within = _until(end, stretches)
+    kept = [list(_kept(one, fields, motion, said)) for one in within]
     values = {row.values for rows in kept for row in rows}
     if len(values) == 1:
-        return ByDistance({**_fixed(said), **dict(zip(fields, *values, strict=True))}, None)
-    mean = _mean(stretches, kept)
-    rows: list[TraceRow] = []
-    for stretch, held in zip(stretches, kept, strict=True):
-        if (rows[-1].at_ns if rows else -1) < stretch.from_ns and not rows and stretch.from_ns:
-            rows.append(TraceRow(0, mean))
+        return ByDistance({**_fixed(said), **dict(zip(fields, *values, strict=True))})
+    stays = quit_ns is None and stretches[-1].to_ns == FOREVER
+    mean = kept[-1][-1].values if stays else _mean(within, kept)
+    rows = [TraceRow(0, mean)] if within[0].from_ns else []
+    for stretch, held in zip(within, kept, strict=True):
         rows += held
         rows.append(TraceRow(stretch.to_ns, mean))
-    end = max(motion.end_ns, rows[-1].at_ns)
     rows = [
         row for row, after in zip(rows, [*rows[1:], None], strict=True) if _lasts(row, after, end)
     ]
-    return ByDistance(_fixed(said), Rows(fields, end, rows))
+    return ByDistance(_fixed(said), Rows(fields, end, rows), mean)
+
+
+def _until(end: int, stretches: Sequence[Stretch]) -> list[Stretch]:
+    """What there is of them before the end; of those that are all later, the first value."""
+    found = [
+        Stretch(one.from_ns, min(one.to_ns, end), [row for row in one.squares if row[0] < end])
+        for one in stretches
+        if one.from_ns < end
+    ]
+    first = stretches[0]
+    return found or [first._replace(squares=first.squares[:1])]
 
 
 def _lasts(row: TraceRow, after: TraceRow | None, end: int) -> bool:

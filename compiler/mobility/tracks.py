@@ -81,19 +81,21 @@ def sample(tracks: Tracks, every_ns: int | None) -> Motion:
     if len(times) * nodes * (nodes - 1) // 2 > MOST_LOOKS:
         why = f"has {nodes} nodes at {len(times):,} times: more than {MOST_LOOKS:,} looks at a pair"
         raise BadMotion(0, 0, why, _FEWER, "TS0192")
-    places = [list(_placed(track, times, holds=tracks.holds)) for track in tracks.points]
-    sights = None if tracks.sights is None else list(_seen(tracks.sights, times, nodes))
+    looked = [min(at, tracks.end_ns) for at in times]  # the last one shows how it ends
+    places = [list(_placed(track, looked, holds=tracks.holds)) for track in tracks.points]
+    sights = None if tracks.sights is None else list(_seen(tracks.sights, looked, nodes))
     return Motion(times, places, sights, tracks.end_ns, tracks.quits)
 
 
 def _times(tracks: Tracks, every_ns: int | None) -> Sequence[int]:
+    """Steps go on to the first that is not before the end, so that nothing of the file is lost."""
     if tracks.holds and every_ns is None:
         found = {at for track in tracks.points for at, _ in track if at <= tracks.end_ns}
         return sorted(found)
     every = every_ns or EVERY_NS
-    if tracks.end_ns // every >= MOST_RECORDS:
-        check_records(tracks.end_ns // every + 1)
-    return list(range(0, tracks.end_ns + 1, every))
+    steps = -(-tracks.end_ns // every)
+    check_records(steps + 1)
+    return [step * every for step in range(steps + 1)]
 
 
 def _placed(

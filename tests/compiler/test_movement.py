@@ -12,12 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.extension import extend
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import latency_ns
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan import capabilities, traces
 from compiler.plan.datapath_fit import misfit
 from compiler.plan.motion import Motion, Point
+from compiler.plan.paths.path import path
+from compiler.plan.properties import LinkState
 from compiler.plan.property_limits import HOP_EXACT
 from compiler.plan.reader import Plan
 from compiler.sources import RecordedFiles, SourceFolder
@@ -174,10 +177,134 @@ def test_delays_are_those_of_light_within_a_step(tmp_path: Path) -> None:
         metres = 1_000_000 * (1 + min(t, 8 - t))
         delay = trace.at(t * SECOND, holds=True)["delay_ns"]  # type: ignore[union-attr]
         assert abs(Fraction(metres * SECOND, LIGHT) - delay) <= Fraction(1, 2)
-    # Of the time in which it is up: 1, 2, 3 km at 1 s each, 3, 2, and then 1 until the end.
-    up = [latency_ns((10**9 * km) ** 2) for km in (1, 2, 3, 3, 2)]
-    assert link.state.delay_ns == sum(up) // 5
+    # Of the time in which it is up: 1, 2, 3 Mm at 1 s each, 3, 2, and then 1 from 8 s to 20 s.
+    up = [latency_ns((10**9 * far) ** 2) for far in (1, 2, 3, 3, 2, *[1] * 12)]
+    assert link.state.delay_ns == sum(up) // 17
     assert link.state.rate_bps == 10**7
+
+
+# --- how it ends --------------------------------------------------------------------------------
+
+GRAPH = """{"MobilecomScnDef": {"simDuration": 7.5, "MobileNodeDef": [
+    {"nodeName": "a", "nodeID": 1, "PosX": 0, "PosY": 0, "PosZ": 0, "Time": 0},
+    {"nodeName": "b", "nodeID": 2, "PosX": 9, "PosY": 0, "PosZ": 0, "Time": 0},
+    {"nodeName": "a", "nodeID": 1, "PosX": 0, "PosY": 0, "PosZ": 0, "Time": 7.2,
+        "visibilityGraph": [{"nodeID": 2, "LoS": true}]},
+    {"nodeName": "b", "nodeID": 2, "PosX": 9, "PosY": 0, "PosZ": 0, "Time": 7.2,
+        "visibilityGraph": [{"nodeID": 1, "LoS": true}]},
+    {"nodeName": "a", "nodeID": 1, "PosX": 0, "PosY": 0, "PosZ": 0, "Time": 7.8}]}}"""
+LAST_STEPS = {
+    "csv": ("time,node,x,y\n0,a,0,0\n0,b,1000,0\n10.3,b,199,0\n", 11),
+    "setdest": (
+        '$node_(0) set X_ 0\n$node_(1) set X_ 1000\n$ns_ at 10.1 "$node_(1) setdest 199 0 4005"\n',
+        11,
+    ),
+    "bonnmotion": ("0 0 0\n0 1000 0 10.3 199 0\n", 11),
+    "gpx": (
+        "<gpx><trk><name>a</name><trkseg>"
+        '<trkpt lat="0" lon="0"><ele>0</ele><time>2026-01-01T00:00:00Z</time></trkpt>'
+        "</trkseg></trk><trk><name>b</name><trkseg>"
+        '<trkpt lat="0" lon="0"><ele>1000</ele><time>2026-01-01T00:00:00Z</time></trkpt>'
+        '<trkpt lat="0" lon="0"><ele>199</ele><time>2026-01-01T00:00:10.3Z</time></trkpt>'
+        "</trkseg></trk></gpx>",
+        11,
+    ),
+    "visibility": (GRAPH, 8),  # what is later than its end is none of it
+}
+
+
+def _state(plan: Plan, name: str) -> LinkState:
+    return next(one.state for one in plan.topology.links if one.name == name)
+
+
+def _changes(plan: Plan) -> list[tuple[int, str, str]]:
+    return [(e.at_ns // SECOND, e.kind, e.target) for e in plan.events if "link" in e.kind]
+
+
+@pytest.mark.parametrize("kind", LAST_STEPS)
+def test_what_is_after_the_last_whole_step_happens_at_the_next(tmp_path: Path, kind: str) -> None:
+    content, second = LAST_STEPS[kind]
+    far = "10km" if kind == "visibility" else "200m"
+    reach = f"every=1s range={far} latency=5ms"
+    text = f"service s\nmobility m.x nodes=s format={kind} {reach}\nat 20s quit\n"
+    found = [one[:2] for one in _changes(compiled(tmp_path, text, m_x=content).plan)]
+    assert found == [(0, "link_down")] * 2 + [(second, "link_up")] * 2
+
+
+def test_who_leaves_the_range_after_the_last_whole_step_is_gone(tmp_path: Path) -> None:
+    rows = "time,node,x,y\n0,a,0,0\n0,b,100,0\n10.3,b,200,0\n10.6,b,201,0\n"
+    text = "service s\nmobility m.csv nodes=s range=200m latency=5ms\nat 20s quit\n"
+    plan = compiled(tmp_path, text, m_csv=rows).plan
+    assert _changes(plan) == [(11, "link_down", "a->b"), (11, "link_down", "b->a")]
+
+
+AWAY = "time,node,x,y\n0,a,0,0\n0,b,1000,0\n{last},b,300000000,0\n"
+HELD = latency_ns((300_000_000 * 1000) ** 2)
+NEAR = latency_ns((1000 * 1000) ** 2)
+ROUND = """service s exec="tprobe serve"
+bridge r
+mobility m.csv nodes=s
+link r--a latency=10ms
+link r--b latency=10ms
+"""
+
+
+def test_the_last_place_is_reached_and_held(tmp_path: Path) -> None:
+    text = "service s\nmobility m.csv nodes=s\nat 20s quit\n"
+    plan = compiled(tmp_path, text, m_csv=AWAY.format(last="0.9")).plan
+    _, trace = traces.of_plan(plan).content(_state(plan, "a->b").trace)
+    found = [trace.at(t * SECOND, holds=True) for t in (0, 1, 19, 99)]  # type: ignore[union-attr]
+    assert [one["delay_ns"] for one in found] == [NEAR, HELD, HELD, HELD]
+
+
+@pytest.mark.parametrize(
+    ("ends", "mean", "over"),
+    [
+        ("at 60s quit", (NEAR + 59 * HELD) // 60, "r"),
+        ("at 1s quit", NEAR, "b"),  # what the file has behind it never is
+        ("", HELD, "r"),  # nobody knows when it ends
+        ("quit when s exits", HELD, "r"),
+        ("quit when s exits\nat 60s quit", (NEAR + 59 * HELD) // 60, "r"),
+    ],
+)
+def test_means_are_of_the_time_until_the_experiment_ends(
+    tmp_path: Path, ends: str, mean: int, over: str
+) -> None:
+    plan = compiled(tmp_path, f"{ROUND}{ends}\n", m_csv=AWAY.format(last=1)).plan
+    assert _state(plan, "a->b").delay_ns == mean
+    names = {node.name: number for number, node in enumerate(plan.topology.nodes)}
+    for at_ns in (0, plan.end_ns - 1):
+        found = path(plan.state_at(at_ns), names["s.0"], names["s.1"])
+        assert found.links is not None
+        assert plan.topology.links[found.links[1]].dst == names[over]
+
+
+def test_a_stretch_of_the_whole_has_the_mean_of_the_link(tmp_path: Path) -> None:
+    """What `explain` says of the trace is what its table has."""
+    text = "service s\nmobility m.csv nodes=s\nat 60s quit\n"
+    plan = compiled(tmp_path, text, m_csv=AWAY.format(last=1)).plan
+    state = _state(plan, "a->b")
+    followed = traces.of_plan(plan).between(state, 0, plan.end_ns)
+    assert followed is not None
+    assert followed.ranges["delay_ns"] == (state.delay_ns, NEAR, HELD)
+
+
+def test_who_ends_a_run_by_hand_changes_no_link(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, ROUND, m_csv=AWAY.format(last=1)).plan
+    longer = extend(plan, 1, "quit", 5 * SECOND).plan
+    assert longer.end_ns == 5 * SECOND
+    assert longer.topology == plan.topology
+
+
+def test_a_link_that_comes_after_the_quit_never_is(tmp_path: Path) -> None:
+    rows = "time,node,x,y\n0,a,0,0\n0,b,9000,0\n8,b,1000,0\n9,b,100,0\n"
+    text = "service s\nmobility m.csv nodes=s range=5km latency-step=1ns\nat 2s quit\n"
+    plan = compiled(tmp_path, text, m_csv=rows).plan
+    assert not plan.topology.traces
+    assert "a->b" not in _up(plan, plan.end_ns)
+
+
+# --- values by distance -------------------------------------------------------------------------
 
 
 def test_a_latency_that_is_said_needs_no_trace(tmp_path: Path) -> None:
