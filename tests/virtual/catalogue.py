@@ -73,7 +73,7 @@ ALL = (
     Experiment("lostwrites", EXAMPLES, lacking=_REDIS),
     Experiment("matrix", EXAMPLES),
     Experiment("partition", EXAMPLES, lacking=_no_program("etcd", "etcdctl")),
-    Experiment("leaders", EXAMPLES, lacking=_no_program("etcd")),
+    Experiment("leaders", EXAMPLES / "reactions", lacking=_no_program("etcd")),
     Experiment("replicas", EXAMPLES),
     Experiment("sixclients", EXAMPLES, ("--start-at", "58s", "--until", "63s")),
     Experiment("redis", OURS, lacking=_REDIS),
