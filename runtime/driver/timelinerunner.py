@@ -247,7 +247,9 @@ class TimelineRunner:
         """Why this timeline cannot take the place of the present one: what was asked for already
         would be another, or there is less than `margin_ns` until the first that is new."""
         kept = self.schedule.steps[: self.staged]
-        if self.is_over or self.is_ending or schedule.end_due_ns <= self.elapsed():
+        late_ns = max(-margin_ns, 0)  # what may come late may be the end itself
+        over = schedule.end_due_ns <= self.elapsed() - late_ns
+        if self.is_over or self.is_ending or over:
             return "the run is ending"
         if schedule.steps[: self.staged] != kept:
             return "too late: what is planned about then has been asked for already"
