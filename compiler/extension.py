@@ -24,7 +24,7 @@ from compiler.plan.reader import Plan
 from compiler.run_clock import RunClock
 from compiler.sources import RecordedFiles
 from tdl import ast, quantities, values
-from tdl.diagnostics import Diagnostic, Sink, TdlError
+from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
 from tdl.parser import parse_partial
 from tdl.patterns import STRING
 from tdl.values import ValueProblem
@@ -253,11 +253,19 @@ def _included(
 ) -> Compilation:
     """TdlError, with places in the text as it is."""
     sources, source = _Extended(plan, name, text), _including(plan, name)
-    found = compile_source(
-        source, seed=plan.seed, sources=sources, params=plan.params, doubts=doubts
-    )
+    try:
+        found = compile_source(
+            source, seed=plan.seed, sources=sources, params=plan.params, doubts=doubts
+        )
+    except TdlError as error:
+        raise TdlError(_news(error.diagnostics, name)) from None
     _check_same(plan, found, name, now_ns)
     return found
+
+
+def _news(found: Iterable[Diagnostic], name: str) -> Iterator[Diagnostic]:
+    """Errors, and what this action is warned of: what others were is no reason against it."""
+    return (one for one in found if one.severity is Severity.ERROR or one.span.file == name)
 
 
 def _placed(found: Iterable[Diagnostic], name: str, timed: TimedText) -> Iterator[Diagnostic]:

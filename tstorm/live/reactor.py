@@ -50,7 +50,7 @@ from runtime.rundir import logmarks
 from runtime.rundir.runfiles import LOGS, PLAN
 from runtime.schedule import Schedule
 from runtime.system.inotify import WriteWatch
-from tdl.diagnostics import TdlError
+from tdl.diagnostics import Severity, TdlError
 
 SUFFIX = ".log"
 READ_BYTES = 1 << 20
@@ -326,7 +326,8 @@ class Reactor:
             try:
                 longer, header, plan = self._longer(one)
             except TdlError as error:
-                why = "; ".join(each.message for each in error.diagnostics)
+                errors = (one for one in error.diagnostics if one.severity is Severity.ERROR)
+                why = "; ".join(each.message for each in errors)
                 break
             except _NotNowError as error:
                 why = str(error)
