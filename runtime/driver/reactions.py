@@ -61,7 +61,9 @@ class Reactions:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._following: asyncio.Task[None] | None = None
-        self._totals: asyncio.Future[Mapping[str, list[int]]] = asyncio.get_running_loop().create_future()
+        self._totals: asyncio.Future[Mapping[str, list[int]]] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._refused = 0
         self._ending = False
 
@@ -212,7 +214,5 @@ class Reactions:
                 "most": one.most,
                 "every": one.every,
             }
-            for one, count, cut in zip(
-                self._planned, totals["totals"], totals["cut"], strict=True
-            )
+            for one, count, cut in zip(self._planned, totals["totals"], totals["cut"], strict=True)
         ]

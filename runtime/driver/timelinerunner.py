@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from compiler.plan import action_texts, planned_reactions
+from compiler.plan import action_texts, planned_reactions, run_clock
 from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, interfaces, owner_of
@@ -114,6 +114,7 @@ class TimelineRunner:
         self.is_ending = False  # the planned end has come: nothing is added any more
         self._waits = planned_reactions.are_waited_for(plan)
         self._longer = asyncio.Event()
+        self.held_ns: int | None = None  # where the text's time stands
         self._prepared: Counter[str] = Counter()  # lives that were begun ahead of their step
         self._preparing: asyncio.Task[None] | None = None
         self.broken = self._starts.broken
@@ -268,6 +269,7 @@ class TimelineRunner:
         """From now on this is the timeline. There is no refusal against it."""
         self._steps_left += len(schedule.steps) - len(self.schedule.steps)
         self.plan, self.schedule = plan, schedule
+        self.held_ns = run_clock.read(plan.attached.includes).held_ns
         self._quit_when = QuitCondition(plan, schedule, self.instances)
         if self._steps_left:
             self._all_applied.clear()

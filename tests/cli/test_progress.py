@@ -46,7 +46,9 @@ def test_a_program_that_ended_well_has_not_failed() -> None:
             instance(6, ended=ProgramEnd(0, 0), state="down"),
         ]
     )
-    nodes = [SimpleNamespace(name=name, service=0) for name in (*instances, "a.7")]
+    nodes = [
+        SimpleNamespace(name=name, service=0, is_instance=True) for name in (*instances, "a.7")
+    ]
     topology = SimpleNamespace(services=[SimpleNamespace(name="a")], nodes=nodes)
     timeline_runner: Any = SimpleNamespace(
         plan=SimpleNamespace(topology=topology), instances=instances
@@ -69,6 +71,14 @@ def test_a_line_tells_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
         "1m1s/10m; running; 3/9 events; next: crash server.2 at 1m30s; "
         "server 2 up 1 cut, client 1 up 3 down 4 done 1 failed 2 failed to start"
     ]
+
+
+def test_a_run_that_is_held_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    held = replace(RECORD, held_ns=5 * SECOND, next_event=None, elapsed_ns=65 * SECOND)
+    _, said = lines(capsys, RECORD, held)
+    assert said.startswith(
+        "1m1s/held; running; 3/9 events; what is planned waits at 5s of the text"
+    )
 
 
 def test_nothing_new_is_not_told_again(capsys: pytest.CaptureFixture[str]) -> None:

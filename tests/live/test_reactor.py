@@ -162,7 +162,7 @@ def test_a_reaction_comes_between_events_that_are_close_together(tmp_path: Path)
 
 
 def test_after_is_a_time_of_the_text_and_goes_with_the_pace(tmp_path: Path) -> None:
-    text = PLAIN + 'when exit db.1 with 3 after 4s { db.0 crash }\nat 4000s db.1 leave\n'
+    text = PLAIN + "when exit db.1 with 3 after 4s { db.0 crash }\nat 4000s db.1 leave\n"
     with played(tmp_path, text, pace=10) as driver:
         driver.saw("exit", "db.1", 3)
         driver.saw("exit", "db.1", 3)

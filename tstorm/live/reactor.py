@@ -14,9 +14,9 @@ to the driver    {"ready": true}; {"offer": …, "sizes": {FILE: BYTES}} and the
                  plan; {"refused": …} for what cannot be done; {"beyond": …} once where `at most` is
                  reached; {"totals": […], "cut": […]} at the end
 
-A line counts when it has its end, or its program has. In virtual time it happens at the instant of the line. In real
-time it happens as soon as it can be compiled, which is measured; where a planned step has been
-given to the network already, it comes after that.
+A line counts when it has its end, or its program has. In virtual time it happens at the instant of
+the line. In real time it happens as soon as it can be compiled, which is measured; where a planned
+step has been given to the network already, it comes after that.
 """
 
 from __future__ import annotations
@@ -301,7 +301,9 @@ class Reactor:
         elif "base" in said:
             self._base = str(said["base"])
         elif "end" in said:
-            seen, cut = ([getattr(one, what) for one in self._reactions] for what in ("seen", "cut"))
+            seen, cut = (
+                [getattr(one, what) for one in self._reactions] for what in ("seen", "cut")
+            )
             self._line.send({"totals": seen, "cut": cut})
             return False
         return True
