@@ -62,7 +62,7 @@ def _said(record: Progress) -> str:
 
 def _warn(record: Progress) -> None:
     """For who wants no progress."""
-    if record.warning:
+    if record.warning or record.news:
         output.note(_said(record))
 
 

@@ -242,7 +242,8 @@ def test_what_nobody_carries_out_is_refused_by_name() -> None:
     rows = [(row.word, row.lacking) for row in SERVICE_WORDS]
     rows += [(row.word, row.lacking) for row in SETTINGS]
     plan = compiled(
-        "bridge s\nlink a--s\nlink b--s\nservice a exec=x user=b cwd=/x fs=private mount=/a:/b sysctl=net.core.somaxconn:9 setup=x "
+        "bridge s\nlink a--s\nlink b--s\n"
+        "service a exec=x user=b cwd=/x fs=private mount=/a:/b sysctl=net.core.somaxconn:9 setup=x "
         "ready=tcp:1 ready-timeout=1s stop=SIGINT grace=1s expect=any keep=no alias=z\n"
         "service b exec=x after=a\nnetwork ipv4\nstart when ready\nquit when a exits"
     ).plan
