@@ -177,14 +177,15 @@ def test_a_line_without_an_end_counts_when_its_program_has_ended(tmp_path: Path)
     text = PLAIN + 'when log db "last|^$" every { db.0--s1 set loss=1% }\nat 100s db leave\n'
     with played(tmp_path, text) as driver:
         driver.write("db.0", "the last one")
-        driver.say(ended="db.0")
+        driver.say(ended="db.0", at_ns=S)
         first, plan = driver.offered()
         assert (first["target"], first["text"]) == ("db.0", "the last one")
         driver.say(taken=True, digest=plan.digest)
         driver.write("db.0", "\n[tstorm] 1.0 s: crash\n")  # no empty line
         driver.write("db.1", "the very last")
-        driver.say(ended="db.1")
-        assert driver.offered()[0]["target"] == "db.1"
+        driver.say(ended="db.1", at_ns=5)
+        second, _ = driver.offered()
+        assert (second["target"], second["seen_ns"]) == ("db.1", 5)  # and not after its end
         driver.say(refused="no")
         driver.hear()
         assert driver.totals() == [2]

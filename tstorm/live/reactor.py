@@ -6,8 +6,8 @@ too: an expression that takes for ever and a plan that takes long to compile hol
 message over the socket FD is a line of JSON.
 
 from the driver  {"run": DIRECTORY, "options": …}, once; then {"t0_ns": …}, {"seen": …} for what
-                 the driver knows (a program that has ended, or is ready), {"ended": INSTANCE} where
-                 a log may have a last line without an end, {"taken": true, "digest": …},
+                 the driver knows (a program that has ended, or is ready), {"ended": INSTANCE, "at_ns":
+                 …} where a log may have a last line without an end, {"taken": true, "digest": …},
                  {"again": WHY} or {"refused": WHY} for what was offered, {"base": DIGEST} after an
                  action of somebody else's, and {"end": true}
 to the driver    {"ready": true}; {"offer": …, "sizes": {FILE: BYTES}} and the bytes of the longer
@@ -192,7 +192,7 @@ class Reactor:
             for number, one in enumerate(self._plan.topology.reactions, 1)
         ]
         self._logs: dict[str, _Log] = {}
-        self._ended: list[str] = []  # before logs were read for the first time
+        self._ended: list[tuple[str, int]] = []  # before logs were read for the first time
         self._due: list[_Firing] = []
         self._order = 0
         self._t0_ns = 0
@@ -217,19 +217,22 @@ class Reactor:
         names = None if grown is None else {one.removesuffix(SUFFIX) for one in grown}
         self._read([one for one in self._logs if names is None or one in names])
 
-    def _read(self, names: Iterable[str], *, ended: bool = False) -> None:
+    def _read(self, names: Iterable[str], ended_ns: int | None = None) -> None:
+        """`ended_ns`: when their programs have ended, so that nothing was written later."""
         if self._real:
             signal.alarm(MATCH_SECONDS)  # it ends this process, which ends the run
         for name in names:
-            for text, cut in self._logs[name].lines(ended=ended):
-                self._take_line(name, text, cut=cut)
+            for text, cut in self._logs[name].lines(ended=ended_ns is not None):
+                seen_ns = self._elapsed()
+                seen_ns = seen_ns if ended_ns is None else min(seen_ns, ended_ns)
+                self._take_line(name, text, seen_ns, cut=cut)
         if self._real:
             signal.alarm(0)
 
-    def _take_line(self, name: str, text: str, *, cut: bool) -> None:
+    def _take_line(self, name: str, text: str, seen_ns: int, *, cut: bool) -> None:
         for one in self._waiting("log", name):
             if one.has(text, cut=cut):
-                self._count(one, name, text, self._elapsed())
+                self._count(one, name, text, seen_ns)
 
     def _take(self, name: str, kind: str, text: str, seen_ns: int, status: int) -> None:
         for one in self._waiting(kind, name):
@@ -269,7 +272,8 @@ class Reactor:
         self._sleep_until(0)
         self.watch_logs()
         self._read(self._logs)  # what was written before
-        self._read((name for name in self._ended if name in self._logs), ended=True)
+        for name, ended_ns in self._ended:
+            self._hear_of_end(name, ended_ns)
         while True:
             self._fire_what_is_due()
             watched: list[Any] = [self._line.socket, *([self._watch] if self._watch else [])]
@@ -297,7 +301,7 @@ class Reactor:
             one = said["seen"]
             self._take(one["target"], one["kind"], one["text"], one["seen_ns"], one["status"])
         elif "ended" in said:
-            self._hear_of_end(said["ended"])
+            self._hear_of_end(said["ended"], said["at_ns"])
         elif "base" in said:
             self._base = str(said["base"])
         elif "end" in said:
@@ -308,11 +312,11 @@ class Reactor:
             return False
         return True
 
-    def _hear_of_end(self, name: str) -> None:
+    def _hear_of_end(self, name: str, ended_ns: int) -> None:
         if name in self._logs:
-            self._read([name], ended=True)
-        else:
-            self._ended.append(name)
+            self._read([name], ended_ns)
+        elif not self._logs:
+            self._ended.append((name, ended_ns))
 
     def _fire_what_is_due(self) -> None:
         while self._due and self._left_ns() <= 0:
