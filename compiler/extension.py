@@ -5,7 +5,7 @@ out (then it is `at now`). With its times written out it becomes one more text t
 includes (compiler/plan/action_texts.py), and all of it is compiled as ever: the action sees the
 state that all before it has left, its draws are those of the run's seed and the number of the
 action, and what is planned later sees what the action has changed. What is planned may also be
-held, go on and be skipped (compiler/run_clock.py). Whoever carries the plan out has
+held, go on and be skipped (compiler/plan/run_clock.py). Whoever carries the plan out has
 to follow the longer one from the moment on; until then both are the same.
 """
 
@@ -15,16 +15,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from compiler import run_clock
 from compiler.phrases import moment
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan import action_texts
+from compiler.plan import action_texts, run_clock
 from compiler.plan.action_texts import Firing
 from compiler.plan.reader import Plan
-from compiler.run_clock import RunClock
+from compiler.plan.run_clock import RunClock
 from compiler.sources import RecordedFiles
 from tdl import ast, quantities, values
-from tdl.diagnostics import Diagnostic, Sink, TdlError
+from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
 from tdl.parser import parse_partial
 from tdl.patterns import STRING
 from tdl.values import ValueProblem
@@ -36,7 +35,9 @@ _TIMES = re.compile(r"\s*(?:at|from)\s+(\S+)(?:\s+to\s+(\S+))?")
 _WORD = re.compile(r"\s*(\S*)")
 _LOOP = re.compile(r"\s*for\b[^#{]*\{")  # and what it repeats, where that stands on its line
 _NO_CODE = re.compile(rf"(?:{STRING})|#.*")  # in which a `\` continues nothing
-_DIRECTIVE = "#:"  # how the run's clock is told (compiler/run_clock.py): no comment of an action
+_DIRECTIVE = (
+    "#:"  # how the run's clock is told (compiler/plan/run_clock.py): no comment of an action
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +254,19 @@ def _included(
 ) -> Compilation:
     """TdlError, with places in the text as it is."""
     sources, source = _Extended(plan, name, text), _including(plan, name)
-    found = compile_source(
-        source, seed=plan.seed, sources=sources, params=plan.params, doubts=doubts
-    )
+    try:
+        found = compile_source(
+            source, seed=plan.seed, sources=sources, params=plan.params, doubts=doubts
+        )
+    except TdlError as error:
+        raise TdlError(_news(error.diagnostics, name)) from None
     _check_same(plan, found, name, now_ns)
     return found
+
+
+def _news(found: Iterable[Diagnostic], name: str) -> Iterator[Diagnostic]:
+    """Errors, and what this action is warned of: what others were is no reason against it."""
+    return (one for one in found if one.severity is Severity.ERROR or one.span.file == name)
 
 
 def _placed(found: Iterable[Diagnostic], name: str, timed: TimedText) -> Iterator[Diagnostic]:

@@ -25,9 +25,9 @@ from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
 from compiler.plan.reader import Plan, decode
 from compiler.plan.routes.routing import snapshots
+from compiler.plan.run_clock import read as read_clock
 from compiler.plan.types import Event, PlanFile, PlannedReaction, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
-from compiler.run_clock import read as read_clock
 from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort

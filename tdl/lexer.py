@@ -246,6 +246,8 @@ class _Scanner:
             self._finish()
         self._add("BRACE", word, start)
         self.ended = word == "}" or self.current.tokens[0].type in BLOCKS
+        if self.ended:
+            self.mode = self.plain  # as any statement is read that begins on this line
 
     def _after(self, kind: str, end: int) -> None:
         """Changes of mode. A list goes on only after a semicolon."""

@@ -28,7 +28,14 @@ def _clock(ns: int) -> str:
     return units.duration(ns - ns % (_SECOND // 10))
 
 
+def _until(record: Progress) -> str:
+    """What there is of the run: while it is held nobody knows where its end is."""
+    return "held" if record.held_ns is not None else units.duration(record.end_ns)
+
+
 def _next(record: Progress) -> str:
+    if record.held_ns is not None:
+        return f"what is planned waits at {_clock(record.held_ns)} of the text"
     event = record.next_event
     if event is None:
         return "no further event"
@@ -55,7 +62,7 @@ def _said(record: Progress) -> str:
 
 def _warn(record: Progress) -> None:
     """For who wants no progress."""
-    if record.warning:
+    if record.warning or record.news:
         output.note(_said(record))
 
 
@@ -64,22 +71,23 @@ class PlainLines:
 
     def __init__(self) -> None:
         self._phase = ""
-        self._applied = -1
+        self._shown: tuple[int, int | None] = (-1, None)
         self._elapsed_ns = -_SECOND
 
     def __call__(self, record: Progress) -> None:
         if record.message:
             output.note(_said(record))
-        due = record.elapsed_ns - self._elapsed_ns >= _SECOND and record.applied != self._applied
+        shown = (record.applied, record.held_ns)
+        due = record.elapsed_ns - self._elapsed_ns >= _SECOND and shown != self._shown
         if record.phase == self._phase and not due:
             return
-        self._phase, self._applied = record.phase, record.applied
+        self._phase, self._shown = record.phase, shown
         self._elapsed_ns = record.elapsed_ns
         output.note(self._line(record))
 
     def _line(self, record: Progress) -> str:
         parts = [
-            f"{_clock(record.at_ns)}/{units.duration(record.end_ns)}",
+            f"{_clock(record.at_ns)}/{_until(record)}",
             record.phase,
             f"{record.applied}/{record.total} events",
         ]
@@ -97,7 +105,7 @@ def panel(record: Progress) -> RenderableType:
 
     head = Text.assemble(
         (output.visible(record.run_id), "bold"),
-        f"  {record.phase}  {_clock(record.at_ns)} of {units.duration(record.end_ns)}",
+        f"  {record.phase}  {_clock(record.at_ns)} of {_until(record)}",
         f"  {record.applied}/{record.total} events  ",
         (output.visible(_next(record)), "cyan"),
     )

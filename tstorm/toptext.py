@@ -52,9 +52,11 @@ def frame(before: State | None, now: State, width: int, height: int) -> list[str
 
 def _head(now: State) -> Iterator[str]:
     at = units.duration(now["at_ns"] - now["at_ns"] % (_SECOND // 10))
+    held_ns = now.get("held_ns")
+    until = f"of {units.duration(now['end_ns'])}" if held_ns is None else "held"
     up = sum(one["state"] == "up" for one in now["instances"])
     yield (
-        f"{now['run_id']}  {at} of {units.duration(now['end_ns'])}"
+        f"{now['run_id']}  {at} {until}"
         f"  {now['applied']}/{now['total']} events  {up}/{len(now['instances'])} instances up"
     )
     for event in now["next_events"][:_EVENTS]:

@@ -50,6 +50,8 @@ class Progress:
     services: tuple[ServiceState, ...] = ()
     message: str = ""  # something happened that the user should see, '' otherwise
     warning: bool = False  # the message is for those, too, who want no progress
+    news: bool = False  # so is this one, which warns of nothing
+    held_ns: int | None = None  # where the text stands while what is planned is held
 
 
 Reporter = Callable[[Progress], None]

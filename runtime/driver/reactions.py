@@ -55,13 +55,15 @@ class Reactions:
         names = [node.name for node in plan.topology.nodes]
         self._names = {
             kind: {names[node] for one in self._planned if one.kind == kind for node in one.nodes}
-            for kind in ("exit", "ready")
+            for kind in ("log", "exit", "ready")
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._following: asyncio.Task[None] | None = None
-        self._totals: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+        self._totals: asyncio.Future[Mapping[str, list[int]]] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._refused = 0
         self._ending = False
 
@@ -101,6 +103,8 @@ class Reactions:
         kind, target = record.get("kind"), record.get("target")
         if self._writer is None or self._ending:
             return
+        if kind == "exit" and target in self._names["log"]:
+            self._send({"ended": target, "at_ns": max(int(record["applied_ns"]), 0)})
         if kind == "exit" and target in self._names["exit"] and not record.get("asked"):
             status = record.get("status")
             self._tell(record, "exit", how_ended(record), -2 if status is None else int(status))
@@ -140,7 +144,7 @@ class Reactions:
             elif "beyond" in said:
                 self._bound(said["beyond"])
             elif "totals" in said:
-                self._totals.set_result(said["totals"])
+                self._totals.set_result(said)
                 return
         if not self._ending:
             raise self._died()
@@ -192,10 +196,11 @@ class Reactions:
             return []
         self._ending = True
         self._send({"end": True})
-        seen = [0] * len(self._planned)
+        none = [0] * len(self._planned)
+        totals: Mapping[str, list[int]] = {"totals": none, "cut": none}
         if self._following is not None:
             with suppress(TimeoutError):
-                seen = await asyncio.wait_for(self._totals, _END_SECONDS)
+                totals = await asyncio.wait_for(self._totals, _END_SECONDS)
             self._following.cancel()
         self._process.kill()
         self._process.wait()
@@ -205,8 +210,9 @@ class Reactions:
                 "line": one.line,
                 **({"file": one.file} if one.file else {}),
                 "seen": count,
+                "cut": cut,
                 "most": one.most,
                 "every": one.every,
             }
-            for one, count in zip(self._planned, seen, strict=True)
+            for one, count, cut in zip(self._planned, totals["totals"], totals["cut"], strict=True)
         ]

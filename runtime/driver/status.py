@@ -16,7 +16,16 @@ from runtime.driver.timelinerunner import TimelineRunner
 NEXT_EVENTS = 10
 FAILED_TO_START = "failed to start"
 KILLED = "killed"
-_OF_PROGRESS = ("run_id", "directory", "at_ns", "end_ns", "elapsed_ns", "applied", "total")
+_OF_PROGRESS = (
+    "run_id",
+    "directory",
+    "at_ns",
+    "end_ns",
+    "elapsed_ns",
+    "applied",
+    "total",
+    "held_ns",
+)
 
 
 def services(timeline_runner: TimelineRunner) -> tuple[ServiceState, ...]:
@@ -87,6 +96,7 @@ def progress(
         services=services(timeline_runner),
         message=message,
         warning=warning,
+        held_ns=timeline_runner.held_ns,
     )
 
 

@@ -194,7 +194,10 @@ class Steering:
                 return Fired("", refused=ending) if ending else Fired("", again=why)
             self._number = number + 1
             at_ns = min((event.at_ns for event in own), default=int(offer["at_ns"]))
+            due_ns = int(offer["seen_ns"]) + int(offer["after_ns"])
+            late_ns = schedule.clock.due(int(offer["at_ns"])) - max(due_ns, 0)
             record = {"kind": "when", "origin": CONDITION, **offer, "planned_ns": at_ns}
+            record["late_ns"] = late_ns
             for name in ("base", "at_ns", "reaction"):
                 del record[name]
             self._log({**record, "events": len(own), "applied_ns": asked_ns})

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from compiler.plan import action_texts, planned_reactions
+from compiler.plan import action_texts, planned_reactions, run_clock
 from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, interfaces, owner_of
@@ -37,21 +37,25 @@ from runtime.driver.quitwhen import QuitCondition
 from runtime.driver.setups import Setups
 from runtime.driver.starts import OnFailure, Starts
 from runtime.errors import RunError, fail
-from runtime.options import REAL, VIRTUAL, RunOptions
+from runtime.options import REAL, VIRTUAL
 from runtime.schedule import Preparation, Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
 FAREWELL_NS = 1_000_000_000
 MANUAL = "manual"  # `origin` of what was done by hand; what is planned has none
 CONDITION = "condition"  # of what a `when` has done
-# The same where something may still come in between. A loop that waits is up to 1 ms late.
-_REACTING_AHEAD_NS = {REAL: 50_000_000, VIRTUAL: 2_000_000}
+# The same where something may still come in between, at least and at most. A loop that waits is up
+# to 1 ms late.
+_REACTING_AHEAD_NS = {REAL: (10_000_000, 50_000_000), VIRTUAL: (2_000_000, 2_000_000)}
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
 
 
-def reacting_ahead_ns(options: RunOptions) -> int:
-    """How long before its moment a step is asked for, in a run with a `when`."""
-    return _REACTING_AHEAD_NS[options.time]
+def reacting_ahead_ns(schedule: Schedule, number: int) -> int:
+    """How long before its moment this step is asked for, in a run with a `when`: half of the time
+    since the step before, so that a reaction finds its place between the two."""
+    least_ns, most_ns = _REACTING_AHEAD_NS[schedule.options.time]
+    gap_ns = schedule.steps[number].due_ns - schedule.steps[number - 1].due_ns
+    return min(max(gap_ns // 2, least_ns), most_ns)
 
 
 @dataclass(slots=True)
@@ -108,9 +112,9 @@ class TimelineRunner:
         self._all_applied = asyncio.Event()
         self.staged = 1  # how many steps the network has been asked for, or is at this moment
         self.is_ending = False  # the planned end has come: nothing is added any more
-        waits = planned_reactions.are_waited_for(plan)
-        self._ahead_ns = reacting_ahead_ns(schedule.options) if waits else STAGE_AHEAD_NS
+        self._waits = planned_reactions.are_waited_for(plan)
         self._longer = asyncio.Event()
+        self.held_ns: int | None = None  # where the text's time stands
         self._prepared: Counter[str] = Counter()  # lives that were begun ahead of their step
         self._preparing: asyncio.Task[None] | None = None
         self.broken = self._starts.broken
@@ -225,7 +229,8 @@ class TimelineRunner:
                 self.is_ending = await self._is_time(self.schedule.end_due_ns)
                 continue
             number, step = self.staged, self.schedule.steps[self.staged]
-            if await self._is_time(step.due_ns - self._ahead_ns):
+            ahead_ns = reacting_ahead_ns(self.schedule, number) if self._waits else STAGE_AHEAD_NS
+            if await self._is_time(step.due_ns - ahead_ns):
                 self.staged += 1
                 await self._stage(network, number, step)
         try:
@@ -247,7 +252,9 @@ class TimelineRunner:
         """Why this timeline cannot take the place of the present one: what was asked for already
         would be another, or there is less than `margin_ns` until the first that is new."""
         kept = self.schedule.steps[: self.staged]
-        if self.is_over or self.is_ending or schedule.end_due_ns <= self.elapsed():
+        late_ns = max(-margin_ns, 0)  # what may come late may be the end itself
+        over = schedule.end_due_ns <= self.elapsed() - late_ns
+        if self.is_over or self.is_ending or over:
             return "the run is ending"
         if schedule.steps[: self.staged] != kept:
             return "too late: what is planned about then has been asked for already"
@@ -262,6 +269,7 @@ class TimelineRunner:
         """From now on this is the timeline. There is no refusal against it."""
         self._steps_left += len(schedule.steps) - len(self.schedule.steps)
         self.plan, self.schedule = plan, schedule
+        self.held_ns = run_clock.read(plan.attached.includes).held_ns
         self._quit_when = QuitCondition(plan, schedule, self.instances)
         if self._steps_left:
             self._all_applied.clear()

@@ -174,14 +174,15 @@ class Judge:
         *,
         few: bool = False,
     ) -> None:
-        """Something was `figure_ns` late, with `others` of its kind due at the same instant; or
-        that is a quantile, of `few` values or many."""
-        figure_ns = max(figure_ns, 0)
+        """Something was `figure_ns` late (early, if that is negative), with `others` of its kind
+        due at the same instant; or that is a quantile, of `few` values or many."""
+        text = "" if figure_ns >= 0 else f"{subject} was done {milliseconds(-figure_ns)} early"
+        figure_ns = abs(figure_ns)
         self._largest_ns = max(self._largest_ns, figure_ns)
         threshold_ns = self.thresholds.get(what)
         if threshold_ns is None:
             threshold_ns = BOUNDS[what].threshold_ns(self.delay_ns, others, few)
-        self._keep(what, _Worst(subject, figure_ns, threshold_ns, at_ns))
+        self._keep(what, _Worst(subject, figure_ns, threshold_ns, at_ns, text=text))
 
     def threshold(self, name: str) -> int:
         """In force."""

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from compiler.plan.action_texts import number_of
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan
 from runtime.options import VIRTUAL, decode
@@ -55,6 +56,7 @@ class GrowingPage:
         self._clock = PlanClock(self.options.start_at_ns, self.options.pace)
         self._begin_ns = self._clock.start_at_ns
         self.plan: Plan = plan_in(directory)
+        self._action = self._known = _last_action(self.plan)  # that was told, that it has
         self.ended = False
         self._start_ns: int | None = None  # monotonic time
         self._seen_ns = self._begin_ns  # plan time: the last of which something is known
@@ -149,8 +151,11 @@ class GrowingPage:
                 lines.append((line.instance, page_logs.shown_line(line, self._clock)))
             else:
                 self.happened.take(line.record)
-                if line.record.get("kind") == "do":
-                    self._follow_plan()
+                action = line.record.get("action")
+                if line.record.get("kind") in ("do", "when") and type(action) is int:
+                    self._action = max(self._action, action)
+        if self._action > self._known:  # that of a `when` is on the disk some time after it
+            self._follow_plan()
         self._seen_ns = max(self._seen_ns, self.happened.last_ns)
         found: Update = {}
         if len(events) > before:
@@ -209,8 +214,13 @@ class GrowingPage:
     def _follow_plan(self) -> None:
         try:
             self.plan = plan_in(self._directory)
-        except (PlanError, OSError):  # it is being replaced once more, and that is told as well
+            self._known = _last_action(self.plan)
+        except (PlanError, OSError):  # it is being replaced, and there the next time
             return
+
+
+def _last_action(plan: Plan) -> int:
+    return max(map(number_of, plan.attached.includes), default=0)
 
 
 def finished(directory: RunDirectory) -> Update:

@@ -9,27 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+LATE_NS = 100_000_000  # this long after it was due it may be about something else
 Record = Mapping[str, Any]
 
 
 def sum_up(records: Iterable[Record], counted: Sequence[Record]) -> dict[str, Any]:
-    """`fired`, `refused`, `beyond` (what is more than `at most`), the latencies, and each."""
-    found = list(records)
-    said = [one for one in found if one.get("kind") == "when"]
+    """`fired`, `refused`, `beyond` (what is more than `at most`) and each; of these also how many
+    came `late` (by LATE_NS), and the latest."""
+    said = [one for one in records if one.get("kind") == "when"]
+    each = [
+        {**one, **_of([other for other in said if _place(other) == _place(one)], one)}
+        for one in counted
+    ]
+    refused = sum("refused" in one for one in said)
+    beyond = sum(one["beyond"] for one in each)
+    return {"fired": len(said) - refused, "refused": refused, "beyond": beyond, "each": each}
+
+
+def _of(said: Sequence[Record], counted: Record) -> dict[str, int]:
     fired = [one for one in said if "refused" not in one]
-    beyond = [_beyond(one) for one in counted]
+    late = [one["late_ns"] for one in fired if one.get("late_ns", 0) > LATE_NS]
     return {
+        "beyond": _beyond(counted),
         "fired": len(fired),
         "refused": len(said) - len(fired),
-        "beyond": sum(beyond),
-        "each": [
-            {
-                **one,
-                "beyond": more,
-                "fired": sum(_place(each) == _place(one) for each in fired),
-            }
-            for one, more in zip(counted, beyond, strict=True)
-        ],
+        "late": len(late),
+        "latest_ns": max(late, default=0),
     }
 
 
@@ -50,15 +55,34 @@ def latencies(records: Iterable[Record]) -> list[int]:
 
 
 def told(found: Record) -> Iterable[str]:
-    """For people: first what was not reacted to."""
+    """For people: first what came late, then what was not reacted to."""
     for one in found.get("each", ()):
-        if one["beyond"]:
+        line = f"warning: line {one['line']}"
+        if one.get("late"):
             yield (
-                f"warning: line {one['line']}: this happened {one['seen']:,} times, and was reacted"
-                f" to the first {one['most']:,} only (at most {one['most']})"
+                f"{line}: {one['late']:,} reactions came late, by up to"
+                f" {one['latest_ns'] / 1e9:.3g} s: planned events are too close together for"
+                " something to come between (docs/live.md), or compiling takes long"
+            )
+        if one["beyond"]:
+            yield f"{line}: this happened {one['seen']:,} times, {_first_only(one)}"
+        if one.get("cut"):
+            yield (
+                f"{line}: {one['cut']:,} lines had more than 64 KiB, and were not looked at to"
+                " their end"
             )
     if found.get("refused"):
         yield f"warning: {found['refused']:,} reactions could not be done: see `when` in the events"
+
+
+def _first_only(one: Record) -> str:
+    most = one["most"]
+    if not one.get("refused"):
+        return f"and was reacted to the first {most:,} only (at most {most})"
+    return (
+        f"of which the first {most:,} count (at most {most}): {one['fired']:,} were reacted to, and"
+        f" {one['refused']:,} could not be done"
+    )
 
 
 def figures(found: Record) -> str:

@@ -33,7 +33,8 @@ def percentile(values: Sequence[int], percent: int) -> int:
 
 
 def _lags(values: Iterable[int]) -> dict[str, int]:
-    ordered = sorted(values)
+    """How far off their moment they were: what is early is not on time."""
+    ordered = sorted(map(abs, values))
     return {
         "count": len(ordered),
         "p50_ns": percentile(ordered, 50),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections import Counter
@@ -195,6 +196,8 @@ def test_what_is_held_waits_and_packets_do_not(tmp_path: Path) -> None:
         assert "held already" in tstorm(tmp_path, "hold", "run", code=1).stderr
         wait_until(lambda: reached(tmp_path, 15_500 * MS), "the planned moment has passed")
         assert not events(tmp_path, "set")
+        told = tstorm(tmp_path, "inspect", "run").stdout
+        assert re.search(r"^held: what is planned waits at [\d.]+m?s of the text", told, re.M)
         tstorm(tmp_path, "skip", "run", "--to", "next")
         wait_until(lambda: events(tmp_path, "set"), "the next event")
         assert not events(tmp_path, "crash")

@@ -73,6 +73,21 @@ def test_a_line_tells_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_run_that_is_held_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    held = replace(RECORD, held_ns=5 * SECOND, next_event=None, elapsed_ns=65 * SECOND)
+    _, said = lines(capsys, RECORD, held)
+    assert said.startswith(
+        "1m1s/held; running; 3/9 events; what is planned waits at 5s of the text"
+    )
+
+
+def test_news_are_for_all_and_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    with reporter(quiet=True) as show:
+        show(RECORD)
+        show(replace(RECORD, message="its page: http://…", news=True))
+    assert capsys.readouterr().err == "1m1s: its page: http://…\n"
+
+
 def test_nothing_new_is_not_told_again(capsys: pytest.CaptureFixture[str]) -> None:
     later = replace(RECORD, at_ns=70 * SECOND, elapsed_ns=70 * SECOND)
     soon = replace(RECORD, applied=4, elapsed_ns=61 * SECOND + SECOND // 2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import pytest
 
 from compiler import firing
 from compiler.analysis.topology_diff import compare_topologies
+from compiler.extension import extend
 from compiler.origin import explain_event
 from compiler.pipeline import compile_source
 from compiler.plan import capabilities
@@ -16,6 +18,8 @@ from compiler.plan.datapath_fit import misfit
 from compiler.plan.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan, decode
 from tdl.diagnostics import TdlError
+from tstorm.live.answers import answered
+from tstorm.live.steer import ActionError, Done
 
 S = 1_000_000_000
 TEXT = """\
@@ -148,3 +152,27 @@ def test_a_loop_makes_several_with_its_values_in_them() -> None:
         "when ready db.0 {\n    db.0--s1 set loss=0%\n}",
         "when ready db.1 {\n    db.1--s1 set loss=1%\n}",
     ]
+
+
+def test_what_an_action_was_warned_of_is_no_reason_against_a_later_one() -> None:
+    text = TEXT.replace("it disconnect for 5s\n", "")
+    plan = compile_source(text.replace("partition it;c", "c--s2 set latency=1ms")).plan
+    for time in (1, 2, 3):  # of which the last changes nothing
+        plan = fired(plan, 1, "db.2", time, 7 * S + time)
+    with pytest.raises(TdlError) as error:
+        fired(plan, 1, "db.9", 4, 21 * S)
+    assert {one.span.file for one in error.value.diagnostics} == {"do@4.1.4"}
+    with pytest.raises(TdlError) as error:
+        extend(plan, 4, "c--s2 set latency=1ms\ndb.9 crash", 21 * S)
+    refused = ActionError(error.value.diagnostics, plan, "do@4")
+    answer = answered(_refusing(refused))
+    assert answer.record["code"] == answer.record["diagnostics"][0]["code"] != "TS0911"
+    assert {one.span.file for one in refused.diagnostics} == {"do@4"}
+    assert "nothing changes" not in str(refused)
+
+
+def _refusing(error: ActionError) -> Callable[[], Done]:
+    def act() -> Done:
+        raise error
+
+    return act

@@ -1,4 +1,4 @@
-"""When planned events happen that were held or skipped by hand (compiler/run_clock.py)."""
+"""When planned events happen that were held or skipped by hand (compiler/plan/run_clock.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compiler import extension
 from compiler.extension import NotNowError
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
-from compiler.run_clock import RunClock
+from compiler.plan.run_clock import RunClock
 from compiler.sources import RecordedFiles
 
 S = 1_000_000_000

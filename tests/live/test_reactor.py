@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -67,7 +68,13 @@ class Played:
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Played]:
-    write(compile_source(TEXT), tmp_path / "plan")
+    with played(tmp_path, TEXT) as found:
+        yield found
+
+
+@contextmanager
+def played(tmp_path: Path, text: str, **options: Any) -> Iterator[Played]:
+    write(compile_source(text), tmp_path / "plan")
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/db.1.log").write_text("db.1 leads\n", encoding="utf-8")
     ours, theirs = socket.socketpair()
@@ -75,12 +82,12 @@ def driver(tmp_path: Path) -> Iterator[Played]:
     with subprocess.Popen(argv, pass_fds=[theirs.fileno()]) as process, ours, theirs:
         theirs.close()
         ours.settimeout(60)
-        played = Played(tmp_path, ours.makefile("rb"), ours)
-        played.say(run=str(tmp_path), options=RunOptions().to_record())
-        assert played.hear() == {"ready": True}
-        played.say(t0_ns=time.monotonic_ns())
-        yield played
-        played.line.close()
+        found = Played(tmp_path, ours.makefile("rb"), ours)
+        found.say(run=str(tmp_path), options=RunOptions(**options).to_record())
+        assert found.hear() == {"ready": True}
+        found.say(t0_ns=time.monotonic_ns())
+        yield found
+        found.line.close()
         ours.close()
         assert process.wait(60) == 0
 
@@ -136,3 +143,65 @@ def test_ends_count_with_their_status_and_readiness_later(driver: Played) -> Non
     assert ready["at_ns"] >= S + S // 10
     driver.say(taken=True, digest=plan.digest)
     assert driver.totals() == [1, 1, 1]
+
+
+PLAIN = """\
+service db exec=x replicas=2
+bridge s1
+link db--s1 latency=1ms
+"""
+MS = 1_000_000
+
+
+def test_a_reaction_comes_between_events_that_are_close_together(tmp_path: Path) -> None:
+    text = PLAIN + 'when log db.1 "leads" { db.1 crash }\nfrom 1us to 600s db.0--s1 flap 45ms\n'
+    with played(tmp_path, text) as driver:
+        first, _ = driver.offered()
+        assert first["at_ns"] - first["asked_ns"] < 100 * MS
+        assert driver.totals() == [1]
+
+
+def test_after_is_a_time_of_the_text_and_goes_with_the_pace(tmp_path: Path) -> None:
+    text = PLAIN + "when exit db.1 with 3 after 4s { db.0 crash }\nat 4000s db.1 leave\n"
+    with played(tmp_path, text, pace=10) as driver:
+        driver.saw("exit", "db.1", 3)
+        driver.saw("exit", "db.1", 3)
+        first, _ = driver.offered()
+        assert first["after_ns"] == 400 * MS
+        assert 14 * S <= first["at_ns"] < 50 * S  # of the text: it was seen at 10 s of it
+        driver.say(refused="no")
+        assert driver.hear()["refused"]["after_ns"] == 400 * MS
+
+
+def test_a_line_without_an_end_counts_when_its_program_has_ended(tmp_path: Path) -> None:
+    text = PLAIN + 'when log db "last|^$" every { db.0--s1 set loss=1% }\nat 100s db leave\n'
+    with played(tmp_path, text) as driver:
+        driver.write("db.0", "the last one")
+        driver.say(ended="db.0", at_ns=S)
+        first, plan = driver.offered()
+        assert (first["target"], first["text"]) == ("db.0", "the last one")
+        driver.say(taken=True, digest=plan.digest)
+        driver.write("db.0", "\n[tstorm] 1.0 s: crash\n")  # no empty line
+        driver.write("db.1", "the very last")
+        driver.say(ended="db.1", at_ns=5)
+        second, _ = driver.offered()
+        assert (second["target"], second["seen_ns"]) == ("db.1", 5)  # and not after its end
+        driver.say(refused="no")
+        driver.hear()
+        assert driver.totals() == [2]
+
+
+def test_what_is_behind_the_64_kib_of_a_line_is_counted(tmp_path: Path) -> None:
+    text = PLAIN + "".join(
+        f'when log db.0 "{pattern}" every {{ db.0--s1 set loss=1% }}\n'
+        for pattern in ("PANIC", "begins", "^begins", "no$")
+    )
+    with played(tmp_path, text + "at 100s db leave\n") as driver:
+        driver.write("db.0", f"begins {'x' * (1 << 17)} PANIC")
+        driver.write("db.0", "\nno\n")
+        for line in (5, 7):
+            assert driver.offered()[0]["line"] == line
+            driver.say(refused="no")
+            driver.hear()
+        driver.say(end=True)
+        assert driver.hear() == {"totals": [0, 1, 0, 1], "cut": [1, 0, 1, 1]}

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from compiler.extension import extend
+from compiler.pipeline import write
+from compiler.plan.reader import read_plan
 from runtime.page import grid
 from runtime.page.growing_page import GrowingPage
 from runtime.page.page_data import gather
@@ -203,3 +206,20 @@ def test_what_is_planned_next_is_told(finished: Path, tmp_path: Path) -> None:
     coming = run.page.whole()["coming"]
     assert [kind for _, kind, _ in coming] == ["disconnect", "reconnect", "set", "set", "quit"]
     assert coming[0] == [30 * SECOND, "disconnect", "client.0"]
+
+
+def test_what_a_when_has_done_is_in_the_network_once_it_is_on_the_disk(tmp_path: Path) -> None:
+    place = make(tmp_path / "run", SHAPE)
+    page = GrowingPage(rundir.recorded(place), lambda: True)
+    page.news()
+    record = {"kind": "when", "target": "client.0", "action": 1, "applied_ns": SECOND}
+    with (place / "events.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+    assert "network" not in page.news()  # its plan comes later
+    plan = read_plan(place / "plan")
+    longer = extend(plan, 1, "client--s1 set latency=123ms", 40 * SECOND)
+    shutil.rmtree(place / "plan")
+    write(longer, place / "plan")
+    assert page.news()["network"]
+    assert page.plan.digest == longer.plan.digest
+    assert "network" not in page.news()

@@ -6,11 +6,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from compiler import firing
 from compiler.pipeline import Compilation
 from compiler.plan.action_texts import Firing
 from compiler.plan.reader import read_plan
+from runtime.driver import timelinerunner
 from runtime.driver.steering import Fired
+from runtime.options import REAL
 from tests.runtime.test_steering import TEXT, Scene
 from tests.waiting import until
 
@@ -62,8 +66,28 @@ def test_it_is_carried_out_at_once_and_stands_in_the_records(tmp_path: Path) -> 
             (1, 1, "a.0"),
             (2, 1, "a.1"),
         ]
+        assert [one["late_ns"] for one in said] == [0, 0]
         assert read_plan(tmp_path / "planned").source == WHEN.encode()
         assert scene.runner.applied == scene.runner.planned == len(scene.runner.plan.events)
+
+    asyncio.run(whole())
+
+
+def test_it_finds_its_place_between_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is asked for half of the time since the one before ahead, and not all at the start."""
+    monkeypatch.setattr(timelinerunner, "_REACTING_AHEAD_NS", {REAL: (MS, 100_000 * MS)})
+
+    async def whole() -> None:
+        scene = Scene(tmp_path, WHEN.replace("at 1500ms", "at 3s"))
+
+        async def react() -> None:
+            answer = Fired("")
+            while not answer.digest and scene.runner.elapsed() < 2000 * MS:
+                answer = await fired(scene, scene.runner.elapsed() + 200 * MS)
+            assert answer.digest
+
+        await scene.play(react)
+        assert len(scene.of("crash")) == 1
 
     asyncio.run(whole())
 

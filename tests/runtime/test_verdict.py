@@ -18,6 +18,7 @@ from runtime.judge.verdict import BOUNDS, MS, Judge
 from runtime.launch.run_result import RunResult
 from runtime.options import RunOptions
 from runtime.results.loglines import LINE_CHARACTERS, last_line
+from runtime.results.summary import _lags
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
 from runtime.system import wallclock
@@ -178,6 +179,17 @@ def test_stalls_are_told_by_who_stood_still_and_since_when() -> None:
     assert found["reasons"][1]["text"].startswith(
         "the driver stood still 2 times, for up to 2.00 s"
     )
+
+
+def test_an_event_that_was_early_is_judged_like_a_late_one() -> None:
+    early = {"seq": 0, "kind": "leave", "target": "a.0", "due_ns": 10**9, "lag_ns": -600 * MS}
+    judge = Judge()
+    lateness.look_at_events(judge, [early])
+    (reason,) = judge.verdict()["reasons"]
+    assert reason["figure_ns"] == judge.verdict()["largest_ns"] == 600 * MS
+    assert reason["text"].startswith("leave a.0 was done 600 ms early")
+    lags = _lags([-2 * MS, -MS, MS // 2])
+    assert (lags["p50_ns"], lags["p99_ns"], lags["max_ns"]) == (MS, 2 * MS, 2 * MS)
 
 
 def test_agents_that_were_away_silent_or_held_up() -> None:

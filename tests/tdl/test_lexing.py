@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tdl import ast
+from tdl.diagnostics import Sink
+from tdl.lexer import logical_lines
 from tests.tdl.helpers import codes, meaning, one, statements
 
 
@@ -115,3 +117,14 @@ def test_names_in_the_tree_have_their_own_places() -> None:
     names = [service.name, *service.tags, link.a, link.b, *link.tags, event.selector.a.name]
     names += [event.selector.b.name, event.action.assignments[0].prop]
     assert [written(name) for name in names] == [name.text for name in names]
+
+
+def test_what_stands_behind_a_brace_is_read_as_on_a_line_of_its_own() -> None:
+    head = 'when log p "n" {'
+    for first in ("w:it--s leave", "p.0 crash", "w:p.0--s set latency=1ms"):
+        apart, together = Sink(), Sink()
+        expected = list(logical_lines(f"{head}\n{first} }}\n", apart))
+        found = list(logical_lines(f"{head} {first} }}\n", together))
+        assert apart.found == together.found == []
+        words = [[(one.type, one.text) for one in line.tokens] for line in found]
+        assert words == [[(one.type, one.text) for one in line.tokens] for line in expected]

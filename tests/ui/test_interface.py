@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,34 @@ def test_what_is_scraped_is_what_the_file_ends_with(run: Path) -> None:
     both = live.keys() & recorded.keys() - info - events
     assert len(both) > 20
     assert {key: live[key] for key in both} == {key: recorded[key] for key in both}
+
+
+def info_of(text: str) -> dict[str, str]:
+    (found,) = (dict(labels) for name, labels in samples(text) if name == "tstorm_run_info")
+    return found
+
+
+def test_of_a_run_that_has_ended_it_says_what_came_of_it(run: Path) -> None:
+    page = grown(run)
+    assert page.end() is not None
+    recorded = openmetrics.render(gather(rundir.recorded(run), live=False))
+    assert info_of(live_text(page)) == info_of(recorded)
+    assert info_of(recorded)["verdict"]
+
+
+def test_of_a_run_that_was_killed_it_does_not_say_that_it_goes_on(
+    run: Path, tmp_path: Path
+) -> None:
+    place = shutil.copytree(run, tmp_path / "run")
+    manifest = json.loads((place / "manifest.json").read_text())
+    del manifest["outcome"]
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    (place / "summary.json").unlink()
+    page = GrowingPage(rundir.recorded(place), lambda: False)
+    assert page.end() is not None
+    recorded = openmetrics.render(gather(rundir.recorded(place), live=False))
+    assert info_of(live_text(page)) == info_of(recorded)
+    assert info_of(recorded)["outcome"] == "unfinished"
 
 
 def test_no_sample_that_is_scraped_has_a_time(run: Path) -> None:

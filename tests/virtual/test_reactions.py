@@ -31,13 +31,19 @@ when log db.1 "leads" every at most 2 {
 }
 when log db.0;db.2 "2 [l]eads" after 123us { spare crash 1 }
 when exit db with 3 { server--s1 set loss=100% }
+at 1.6s server pause
+at 1.7s server resume
+at 2.5s db.1 leave
 at 3s quit
 """
 
 
+def _all(place: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (place / "events.jsonl").read_text().splitlines()]
+
+
 def _events(place: Path) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in (place / "events.jsonl").read_text().splitlines()]
-    return [one for one in found if one.get("origin") == "condition"]
+    return [one for one in _all(place) if one.get("origin") == "condition"]
 
 
 def test_it_happens_at_the_instant_of_the_line_and_repeats(
@@ -49,6 +55,7 @@ def test_it_happens_at_the_instant_of_the_line_and_repeats(
     done = tstorm(tmp_path, "replay", "first", "--check", "--quiet", "--out", "second")
     assert "everything is the same" in done.stderr
 
+    assert all(0 <= one["lag_ns"] < MS for one in _all(tmp_path / "first") if "seq" in one)
     events = _events(tmp_path / "first")
     said = [one for one in events if one["kind"] == "when"]
     assert sorted((one["line"], one["firing"]) for one in said) == [
@@ -71,3 +78,20 @@ def test_it_happens_at_the_instant_of_the_line_and_repeats(
     heard = sorted({round(one["rtt_us"] / 1000) for one in trips if one.get("rtt_us")})
     assert heard == [4, 24, 44]  # before, after the first line, after the second
     assert len([one for one in trips if one.get("rtt_us")]) < 25  # all is lost after the end of db
+
+
+def test_a_when_ends_the_run_at_the_instant_of_the_line(tmp_path: Path, kernel: list[str]) -> None:
+    text = """
+service db exec="sh -c 'sleep 0.5; echo leads; sleep 9'"
+bridge s1
+link db--s1 latency=1ms
+when log db "leads" { quit }
+at 5s db crash
+"""
+    (tmp_path / "exp.tdl").write_text(text, encoding="utf-8")
+    tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "run")
+    (said, ended) = _events(tmp_path / "run")
+    assert (said["kind"], ended["kind"]) == ("when", "quit")
+    assert ended["planned_ns"] == said["seen_ns"]
+    assert 0 <= ended["lag_ns"] < MS
+    assert _all(tmp_path / "run")[-1]["applied_ns"] < 600 * MS

@@ -46,8 +46,14 @@ def _program(instance: Mapping[str, Any]) -> str:
 
 
 def _live(found: Mapping[str, Any]) -> None:
-    at, end = units.duration(found["at_ns"]), units.duration(found["end_ns"])
-    output.line(f"{found['run_id']}: at {at} of {end}, {found['applied']}/{found['total']} events")
+    at, events = units.duration(found["at_ns"]), f"{found['applied']}/{found['total']} events"
+    held_ns = found.get("held_ns")
+    if held_ns is None:
+        output.line(f"{found['run_id']}: at {at} of {units.duration(found['end_ns'])}, {events}")
+    else:
+        output.line(f"{found['run_id']}: at {at}, {events}")
+        text = units.duration(held_ns)
+        output.line(f"held: what is planned waits at {text} of the text (`tstorm go`)")
     if "namespace" in found:
         output.line(f"namespace: {found['namespace']}")
     else:

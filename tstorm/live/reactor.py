@@ -6,16 +6,17 @@ too: an expression that takes for ever and a plan that takes long to compile hol
 message over the socket FD is a line of JSON.
 
 from the driver  {"run": DIRECTORY, "options": …}, once; then {"t0_ns": …}, {"seen": …} for what
-                 the driver knows (a program that has ended, or is ready), {"taken": true, "digest":
-                 …}, {"again": WHY} or {"refused": WHY} for what was offered, {"base": DIGEST} after
-                 an action of somebody else's, and {"end": true}
+                 the driver knows (a program that has ended, or is ready), {"ended": INSTANCE, "at_ns":
+                 …} where a log may have a last line without an end, {"taken": true, "digest": …},
+                 {"again": WHY} or {"refused": WHY} for what was offered, {"base": DIGEST} after an
+                 action of somebody else's, and {"end": true}
 to the driver    {"ready": true}; {"offer": …, "sizes": {FILE: BYTES}} and the bytes of the longer
                  plan; {"refused": …} for what cannot be done; {"beyond": …} once where `at most` is
-                 reached; {"totals": […]} at the end
+                 reached; {"totals": […], "cut": […]} at the end
 
-A line counts when it has its end. In virtual time it happens at the instant of the line. In real
-time it happens as soon as it can be compiled, which is measured; where a planned step has been
-given to the network already, it comes after that.
+A line counts when it has its end, or its program has. In virtual time it happens at the instant of
+the line. In real time it happens as soon as it can be compiled, which is measured; where a planned
+step has been given to the network already, it comes after that.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ from runtime.rundir import logmarks
 from runtime.rundir.runfiles import LOGS, PLAN
 from runtime.schedule import Schedule
 from runtime.system.inotify import WriteWatch
-from tdl.diagnostics import TdlError
+from tdl.diagnostics import Severity, TdlError
 
 SUFFIX = ".log"
 READ_BYTES = 1 << 20
@@ -71,11 +72,17 @@ class _Waiting:
     names: frozenset[str]
     pattern: re.Pattern[str] | None
     seen: int = 0
+    cut: int = 0  # lines that were not looked at to their end, and may have it
 
-    def has(self, line: str) -> bool:
+    def has(self, line: str, *, cut: bool) -> bool:
+        """In a line that is cut an expression may mean what is not there (`$`): no match there
+        counts, as for expectations (runtime/expectations/line_matching.py)."""
         if self.pattern is None:
-            return self.planned.pattern in line
-        return self.pattern.search(line) is not None
+            found = self.planned.pattern in line
+        else:
+            found = not cut and self.pattern.search(line) is not None
+        self.cut += cut and not found
+        return found
 
 
 @dataclass(order=True, slots=True)
@@ -89,6 +96,7 @@ class _Firing:
     instance: str = field(compare=False)
     text: str = field(compare=False)
     seen_ns: int = field(compare=False)
+    after_ns: int = field(compare=False)
 
     def record(self) -> dict[str, object]:
         planned = self.reaction.planned
@@ -100,7 +108,7 @@ class _Firing:
             "line": planned.line,
             "text": self.text[:TEXT_CHARACTERS],
             "seen_ns": self.seen_ns,
-            "after_ns": planned.after_ns,
+            "after_ns": self.after_ns,
             **place,
         }
 
@@ -137,22 +145,34 @@ class _Log:
         self._path = path
         self._at = 0
         self._rest = b""
+        self._left = False  # the last one was taken without its end
 
-    def lines(self) -> Iterator[str]:
-        """Those that have come to their end since the last time, but for the run's own."""
+    def lines(self, *, ended: bool = False) -> Iterator[tuple[str, bool]]:
+        """Those that have come to their end since the last time, but for the run's own, and
+        whether they were cut. `ended`: so has the last one, whatever it looks like."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._at)
                 while data := file.read(READ_BYTES):
                     self._at += len(data)
                     *whole, rest = (self._rest + data).split(b"\n")
-                    self._rest = rest[:LINE_BYTES]
-                    for line in whole:
-                        text = line[:LINE_BYTES].decode("utf-8", "replace")
-                        if not text.startswith(logmarks.PREFIX):
-                            yield text
+                    self._rest = rest[: LINE_BYTES + 1]
+                    if self._left and whole:
+                        self._left = False
+                        whole = whole if whole[0] else whole[1:]  # it was its end that came
+                    yield from _texts(whole)
         except FileNotFoundError:
             return
+        if ended and self._rest:
+            last, self._rest, self._left = self._rest, b"", True
+            yield from _texts([last])
+
+
+def _texts(lines: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
+    for line in lines:
+        text = line[:LINE_BYTES].decode("utf-8", "replace")
+        if not text.startswith(logmarks.PREFIX):
+            yield text, len(line) > LINE_BYTES
 
 
 class Reactor:
@@ -172,6 +192,7 @@ class Reactor:
             for number, one in enumerate(self._plan.topology.reactions, 1)
         ]
         self._logs: dict[str, _Log] = {}
+        self._ended: list[tuple[str, int]] = []  # before logs were read for the first time
         self._due: list[_Firing] = []
         self._order = 0
         self._t0_ns = 0
@@ -194,31 +215,43 @@ class Reactor:
         """At what programs have written."""
         grown = None if self._watch is None else self._watch.names()
         names = None if grown is None else {one.removesuffix(SUFFIX) for one in grown}
+        self._read([one for one in self._logs if names is None or one in names])
+
+    def _read(self, names: Iterable[str], ended_ns: int | None = None) -> None:
+        """`ended_ns`: when their programs have ended, so that nothing was written later."""
         if self._real:
             signal.alarm(MATCH_SECONDS)  # it ends this process, which ends the run
-        for name, log in self._logs.items():
-            if names is None or name in names:
-                for text in log.lines():
-                    self._take(name, "log", text, self._elapsed())
+        for name in names:
+            for text, cut in self._logs[name].lines(ended=ended_ns is not None):
+                seen_ns = self._elapsed()
+                seen_ns = seen_ns if ended_ns is None else min(seen_ns, ended_ns)
+                self._take_line(name, text, seen_ns, cut=cut)
         if self._real:
             signal.alarm(0)
 
-    def _take(self, name: str, kind: str, text: str, seen_ns: int, status: int = -1) -> None:
+    def _take_line(self, name: str, text: str, seen_ns: int, *, cut: bool) -> None:
+        for one in self._waiting("log", name):
+            if one.has(text, cut=cut):
+                self._count(one, name, text, seen_ns)
+
+    def _take(self, name: str, kind: str, text: str, seen_ns: int, status: int) -> None:
+        for one in self._waiting(kind, name):
+            if one.planned.status in (-1, status):
+                self._count(one, name, text, seen_ns)
+
+    def _waiting(self, kind: str, name: str) -> Iterator[_Waiting]:
         for one in self._reactions:
             planned = one.planned
-            if planned.kind != kind or name not in one.names:
-                continue
             is_over = one.seen >= planned.most and not planned.every
-            if is_over or (kind == "log" and not one.has(text)):
-                continue
-            if planned.status in (-1, status):
-                self._count(one, name, text, seen_ns)
+            if planned.kind == kind and name in one.names and not is_over:
+                yield one
 
     def _count(self, one: _Waiting, name: str, text: str, seen_ns: int) -> None:
         one.seen += 1
-        at_ns = max(seen_ns, 0) + one.planned.after_ns
+        after_ns = one.planned.after_ns // self._schedule.clock.pace
+        at_ns = max(seen_ns, 0) + after_ns
         self._order += 1
-        found = _Firing(at_ns, self._order, one, one.seen, name, text, seen_ns)
+        found = _Firing(at_ns, self._order, one, one.seen, name, text, seen_ns, after_ns)
         if one.seen <= one.planned.most:
             heapq.heappush(self._due, found)
         elif one.seen == one.planned.most + 1 and one.planned.every:
@@ -238,9 +271,9 @@ class Reactor:
                 return
         self._sleep_until(0)
         self.watch_logs()
-        for name, log in self._logs.items():  # what was written before
-            for text in log.lines():
-                self._take(name, "log", text, self._elapsed())
+        self._read(self._logs)  # what was written before
+        for name, ended_ns in self._ended:
+            self._hear_of_end(name, ended_ns)
         while True:
             self._fire_what_is_due()
             watched: list[Any] = [self._line.socket, *([self._watch] if self._watch else [])]
@@ -267,13 +300,23 @@ class Reactor:
         elif "seen" in said:
             one = said["seen"]
             self._take(one["target"], one["kind"], one["text"], one["seen_ns"], one["status"])
+        elif "ended" in said:
+            self._hear_of_end(said["ended"], said["at_ns"])
         elif "base" in said:
             self._base = str(said["base"])
         elif "end" in said:
-            seen = [one.seen for one in self._reactions]
-            self._line.send({"totals": seen})
+            seen, cut = (
+                [getattr(one, what) for one in self._reactions] for what in ("seen", "cut")
+            )
+            self._line.send({"totals": seen, "cut": cut})
             return False
         return True
+
+    def _hear_of_end(self, name: str, ended_ns: int) -> None:
+        if name in self._logs:
+            self._read([name], ended_ns)
+        elif not self._logs:
+            self._ended.append((name, ended_ns))
 
     def _fire_what_is_due(self) -> None:
         while self._due and self._left_ns() <= 0:
@@ -289,7 +332,8 @@ class Reactor:
             try:
                 longer, header, plan = self._longer(one)
             except TdlError as error:
-                why = "; ".join(each.message for each in error.diagnostics)
+                errors = (one for one in error.diagnostics if one.severity is Severity.ERROR)
+                why = "; ".join(each.message for each in errors)
                 break
             except _NotNowError as error:
                 why = str(error)
@@ -357,9 +401,9 @@ class Reactor:
     def _moment(self, at_ns: int) -> int:
         """The time of the plan at which it can be, this long after the start or later: not before
         what the network has been asked for by then."""
-        clock = self._schedule.clock
-        for step in self._schedule.steps:
-            if at_ns <= step.due_ns <= at_ns + reacting_ahead_ns(self._options):
+        clock, at_ns = self._schedule.clock, max(at_ns, 1)  # after the start
+        for number, step in enumerate(self._schedule.steps[1:], 1):
+            if at_ns <= step.due_ns <= at_ns + reacting_ahead_ns(self._schedule, number):
                 at_ns = step.due_ns + 1
         found = clock.plan_time(at_ns)
         if found >= self._schedule.end_ns:

@@ -26,7 +26,7 @@ from runtime.options import decode
 from runtime.rundir import rundir
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN
 from tdl import quantities
-from tdl.diagnostics import Diagnostic, TdlError
+from tdl.diagnostics import Diagnostic, Severity, TdlError
 
 Extend = Callable[[Plan, int, int], Compilation]  # number and moment of the action
 
@@ -38,11 +38,12 @@ _OVERTAKEN = "another action came first"
 
 
 class ActionError(Exception):
-    """What is wrong with an action, and the plan that it was for."""
+    """What is wrong with an action, first its errors, and the plan that it was for."""
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...], plan: Plan, name: str) -> None:
-        super().__init__("; ".join(one.message for one in diagnostics))
-        self.diagnostics = diagnostics
+        errors = [one for one in diagnostics if one.severity is Severity.ERROR]
+        super().__init__("; ".join(one.message for one in errors))
+        self.diagnostics = (*errors, *(one for one in diagnostics if one not in errors))
         self.plan = plan
         self.name = name  # of the action's text, in the spans
 

@@ -149,7 +149,10 @@ class _GoingOn:
 
     def info(self) -> dict[str, str]:
         manifest = self._page.manifest
-        return _named_run(manifest, str(manifest.get("outcome", RUNNING)), "")
+        if not self._page.ended:
+            return _named_run(manifest, str(manifest.get("outcome", RUNNING)), "")
+        whole = self._page.whole()
+        return _named_run(manifest, whole["run"]["outcome"], whole["verdict"]["state"])
 
     def series(self) -> dict[str, Series]:
         names = _names(self._page.plan)

@@ -38,7 +38,7 @@ class PageBeside:
             return record
         self._told = True
         words = "; ".join(filter(None, (record.message, f"its page: {link}")))
-        return replace(record, message=words, warning=True)
+        return replace(record, message=words, news=True)
 
     def _link(self, process: subprocess.Popen[bytes]) -> str:
         """'' before it is there."""

@@ -24,7 +24,7 @@ from runtime.options import VIRTUAL
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, Step, first_moment
-from runtime.system import wallclock
+from runtime.system import timers, wallclock
 
 FAULTS_AFTER_NS = 3_000_000_000  # time 0; then there is something to tell the fault from
 _OF_LINK = "link"
@@ -142,9 +142,8 @@ class HopNetwork:
         if lines:
             await self._commit(lines, change.number, step)
         else:
-            due = (self._t0_ns + step.due_ns) / 1e9  # asyncio's clock is CLOCK_MONOTONIC in s
-            loop = asyncio.get_running_loop()
-            loop.call_at(due, lambda: self._on_effect(change.number, None))
+            due_ns = self._t0_ns + step.due_ns
+            timers.call_at(due_ns, lambda: self._on_effect(change.number, None))
         return {node: frozenset(numbers) for node, numbers in held.items()}
 
     def follow(self, plan: Plan) -> None:
