@@ -6,10 +6,10 @@ too: an expression that takes for ever and a plan that takes long to compile hol
 message over the socket FD is a line of JSON.
 
 from the driver  {"run": DIRECTORY, "options": …}, once; then {"t0_ns": …}, {"seen": …} for what
-                 the driver knows (a program that has ended, or is ready), {"ended": INSTANCE, "at_ns":
-                 …} where a log may have a last line without an end, {"taken": true, "digest": …},
-                 {"again": WHY} or {"refused": WHY} for what was offered, {"base": DIGEST} after an
-                 action of somebody else's, and {"end": true}
+                 the driver knows (a program that has ended, or is ready), {"ended": INSTANCE,
+                 "at_ns": …} where a log may have a last line without an end, {"taken": true,
+                 "digest": …}, {"again": WHY} or {"refused": WHY} for what was offered, {"base":
+                 DIGEST} after an action of somebody else's, and {"end": true}
 to the driver    {"ready": true}; {"offer": …, "sizes": {FILE: BYTES}} and the bytes of the longer
                  plan; {"refused": …} for what cannot be done; {"beyond": …} once where `at most` is
                  reached; {"totals": […], "cut": […]} at the end
