@@ -182,9 +182,10 @@ class Steering:
             before, asked_ns = self._runner.plan, self._runner.elapsed()
             if offer["base"] != before.digest:
                 return Fired("", again="another action came first")
-            plan = decode(files, topology=before.topology)
-            plan.core = before.core  # it follows from the topology
-            schedule = Schedule(plan, self._options)
+            if self._options.time == VIRTUAL:  # it takes no time there
+                plan, schedule = self._decode(files, before)
+            else:
+                plan, schedule = await asyncio.to_thread(self._decode, files, before)
             number = int(offer["action"])
             own = [one for one in plan.events if action_texts.number_of(one.file) == number]
             if why := self._impossible(schedule, own):
@@ -202,6 +203,11 @@ class Steering:
                 del record[name]
             self._log({**record, "events": len(own), "applied_ns": asked_ns})
             return Fired(plan.digest)
+
+    def _decode(self, files: Mapping[str, bytes], before: Plan) -> tuple[Plan, Schedule]:
+        plan = decode(files, topology=before.topology)
+        plan.core = before.core  # it follows from the topology
+        return plan, Schedule(plan, self._options)
 
     async def keep(self, files: Mapping[str, bytes]) -> None:
         """Puts the plan in force where it is found. RunError."""

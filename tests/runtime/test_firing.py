@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from compiler import firing
 from compiler.pipeline import Compilation
 from compiler.plan.action_texts import Firing
-from compiler.plan.reader import read_plan
-from runtime.driver import timelinerunner
+from compiler.plan.reader import Plan, decode, read_plan
+from runtime.driver import steering, timelinerunner
 from runtime.driver.steering import Fired
 from runtime.options import REAL
 from tests.runtime.test_steering import TEXT, Scene
@@ -76,6 +77,13 @@ def test_it_is_carried_out_at_once_and_stands_in_the_records(tmp_path: Path) -> 
 def test_it_finds_its_place_between_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is asked for half of the time since the one before ahead, and not all at the start."""
     monkeypatch.setattr(timelinerunner, "_REACTING_AHEAD_NS", {REAL: (MS, 100_000 * MS)})
+    threads = set()
+
+    def decoded(*of: Any, **more: Any) -> Plan:
+        threads.add(threading.current_thread())
+        return decode(*of, **more)
+
+    monkeypatch.setattr(steering, "decode", decoded)
 
     async def whole() -> None:
         scene = Scene(tmp_path, WHEN.replace("at 1500ms", "at 3s"))
@@ -88,6 +96,7 @@ def test_it_finds_its_place_between_events(tmp_path: Path, monkeypatch: pytest.M
 
         await scene.play(react)
         assert len(scene.of("crash")) == 1
+        assert threading.main_thread() not in threads  # in which events wait for nothing
 
     asyncio.run(whole())
 
