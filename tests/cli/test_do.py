@@ -82,7 +82,7 @@ def check_judged(verdict: dict[str, Any]) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("going_on", ["at 300s server.0--s1 set loss=0%"], indirect=True)
+@pytest.mark.parametrize("going_on", ["at 300s server.0--s1 set loss=1%"], indirect=True)
 def test_what_is_done_by_hand_is_what_packets_see_and_what_is_judged(
     tmp_path: Path, going_on: subprocess.Popen[str]
 ) -> None:
