@@ -58,7 +58,9 @@ def test_packets_between_hosts_take_the_planned_time(tmp_path: Path) -> None:
     pairs = json.loads((out / "summary.json").read_text())["pairs"]
     there = next(p for p in pairs if (p["src"], p["dst"]) == ("client.0", "server.0"))
     back = next(p for p in pairs if (p["src"], p["dst"]) == ("server.0", "client.0"))
-    assert there["offered_pkts"] > back["offered_pkts"] >= len(times)
+    # Of the pings, and of probes, which are not as many in both directions.
+    assert there["offered_pkts"] >= 50
+    assert back["offered_pkts"] >= len(times)
     verdict = json.loads((out / "certificate.json").read_text())["verdict"]
     assert verdict["measured"]["pairs"] >= 2
     assert [one for one in verdict["reasons"] if one["state"] == "invalid"] == []
