@@ -9,6 +9,8 @@ from tdl.words import MAX_NAME, RESERVED
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*", re.ASCII)
 
+NAME_HINT = "names are letters, digits, '_' and single '-', and no word such as join"
+
 
 def is_name(text: str) -> bool:
     return len(text) <= MAX_NAME and bool(NAME.fullmatch(text)) and text not in RESERVED
@@ -21,6 +23,7 @@ class ElementNames:
     def __init__(self, labels: Iterable[str] = ()) -> None:
         self._by_key: dict[str, str] = {}
         self._taken: set[str] = set()
+        self._next: dict[str, int] = {}  # the number that the next one alike tries first
         self._kept = {one for one in labels if is_name(one)}
 
     def __contains__(self, key: str) -> bool:
@@ -31,11 +34,12 @@ class ElementNames:
 
     def take(self, key: str, wanted: str) -> str:
         """The name of what the file knows by this key; `wanted` if that can be a name."""
-        name = _nearest(wanted)
-        number = 2
+        name = nearest = _nearest(wanted)
+        number = self._next.get(nearest, 2)
         while name in self._taken or (name in self._kept and name != wanted):
-            name = f"{_nearest(wanted)[: MAX_NAME - 8]}_{number}"
+            name = f"{nearest[: MAX_NAME - 8]}_{number}"
             number += 1
+        self._next[nearest] = number
         self._taken.add(name)
         self._by_key[key] = name
         return name

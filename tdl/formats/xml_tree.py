@@ -13,6 +13,7 @@ from xml.parsers import expat
 from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats.attributes import Attribute, Attributes
+from tdl.formats.bad_file import BadFileError
 
 MAX_BYTES = 16 << 20
 MAX_NESTING = 64
@@ -34,17 +35,11 @@ class XmlElement:
         return self.attributes.get(name)
 
 
-class _BadXmlError(Exception):
-    def __init__(self, code: str, span: Span, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.problem = (code, span, message, hint)
-
-
 def read(data: bytes, file: str, sink: Sink) -> XmlElement | None:
     """The root of a document; None after a report."""
     try:
         return _Reader(data, file).root()
-    except _BadXmlError as bad:
+    except BadFileError as bad:
         sink.error(*bad.problem)
     return None
 
@@ -54,7 +49,7 @@ class _Reader:
         self._data, self._file = data, file
         if len(data) > MAX_BYTES:
             message = f"the file has more than {MAX_BYTES >> 20} MiB"
-            raise _BadXmlError("TS0506", Span(1, 1, 1, 2, file), message)
+            raise BadFileError("TS0506", Span(1, 1, 1, 2, file), message)
         self._parser = expat.ParserCreate(namespace_separator=" ")
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
@@ -71,10 +66,10 @@ class _Reader:
         except expat.ExpatError as error:
             said = expat.errors.messages.get(error.code, str(error))
             span = Span(error.lineno, error.offset + 1, error.lineno, error.offset + 2, self._file)
-            raise _BadXmlError("TS0508", span, f"this is not XML: {said}") from None
+            raise BadFileError("TS0508", span, f"this is not XML: {said}") from None
         except ValueError as error:  # an encoding that it does not have
             span = Span(1, 1, 1, 2, self._file)
-            raise _BadXmlError("TS0508", span, f"this is not XML: {error}") from None
+            raise BadFileError("TS0508", span, f"this is not XML: {error}") from None
         assert self._root is not None
         return self._root
 
@@ -84,16 +79,16 @@ class _Reader:
 
     def _refuse(self, *_: object) -> None:
         hint = "take the document type out: a topology needs none"
-        raise _BadXmlError("TS0506", self._here(), "document types and entities are not read", hint)
+        raise BadFileError("TS0506", self._here(), "document types and entities are not read", hint)
 
     def _start(self, name: str, found: dict[str, str]) -> None:
         self._count += 1
         name = name.rpartition(" ")[2]
         span = self._here(len(name) + 1)
         if len(self._open) >= MAX_NESTING:
-            raise _BadXmlError("TS0506", span, f"more than {MAX_NESTING} elements in one another")
+            raise BadFileError("TS0506", span, f"more than {MAX_NESTING} elements in one another")
         if self._count > MAX_ELEMENTS:
-            raise _BadXmlError("TS0506", span, f"more than {MAX_ELEMENTS:,} elements")
+            raise BadFileError("TS0506", span, f"more than {MAX_ELEMENTS:,} elements")
         element = XmlElement(name, span, self._attributes(found, span))
         if self._open:
             self._open[-1].children.append(element)

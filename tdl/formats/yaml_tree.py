@@ -16,6 +16,7 @@ import yaml
 
 from tdl.ast import Span
 from tdl.diagnostics import Sink
+from tdl.formats.bad_file import BadFileError
 from tdl.lexer import source_lines
 
 MAX_BYTES = 256 << 10
@@ -74,17 +75,11 @@ class _Open:
     size: int = 1
 
 
-class _BadYamlError(Exception):
-    def __init__(self, code: str, span: Span, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.problem = (code, span, message, hint)
-
-
 def read(data: bytes, file: str, sink: Sink) -> Value | None:
     """The one document of a file; None after a report."""
     try:
         return _Reader(data, file).document()
-    except _BadYamlError as bad:
+    except BadFileError as bad:
         sink.error(*bad.problem)
     return None
 
@@ -95,13 +90,13 @@ class _Reader:
         start = Span(1, 1, 1, 2, file)
         if len(data) > MAX_BYTES:
             message = f"the file has more than {MAX_BYTES >> 10} KiB"
-            raise _BadYamlError("TS0506", start, message, "a person's Compose file is far smaller")
+            raise BadFileError("TS0506", start, message, "a person's Compose file is far smaller")
         try:
             self._text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             place = Span(line, 1, line, 2, file)
-            raise _BadYamlError("TS0500", place, "this is not UTF-8", "save it as UTF-8") from None
+            raise BadFileError("TS0500", place, "this is not UTF-8", "save it as UTF-8") from None
         self._lines = source_lines(self._text)
         self._anchors: dict[str, tuple[Value, int]] = {}
         self._stack: list[_Open] = []
@@ -120,9 +115,9 @@ class _Reader:
         except yaml.YAMLError as error:
             raise self._syntax(error) from None
         except RecursionError:
-            raise _BadYamlError("TS0506", Span(1, 1, 1, 2, self._file), "too deep") from None
+            raise BadFileError("TS0506", Span(1, 1, 1, 2, self._file), "too deep") from None
         if self._root is None:
-            raise _BadYamlError("TS0500", Span(1, 1, 1, 2, self._file), "the file is empty")
+            raise BadFileError("TS0500", Span(1, 1, 1, 2, self._file), "the file is empty")
         return self._root
 
     def _take(self, event: Any) -> None:
@@ -159,7 +154,7 @@ class _Reader:
         inner.size += size
         if inner.size > MAX_NODES:
             message = f"more than {MAX_NODES:,} values, what aliases stand for included"
-            raise _BadYamlError("TS0506", inner.span, message)
+            raise BadFileError("TS0506", inner.span, message)
         inner.items.append(value)
 
     def _scalar(self, event: Any) -> Value:
@@ -174,11 +169,11 @@ class _Reader:
         for key, value in zip(done.items[::2], done.items[1::2], strict=True):
             name = key.text
             if name is None:
-                raise _BadYamlError("TS0500", key.span, "a key is a word")
+                raise BadFileError("TS0500", key.span, "a key is a word")
             if name == _MERGE and key.plain:
                 merged += self._merged(value)
             elif name in entries:
-                raise _BadYamlError("TS0500", key.span, f"'{name[:40]}' stands here twice")
+                raise BadFileError("TS0500", key.span, f"'{name[:40]}' stands here twice")
             else:
                 entries[name] = (key.span, value)
         for one in merged:
@@ -190,7 +185,7 @@ class _Reader:
         found = (value,) if value.items is None else value.items
         for one in found:
             if one.entries is None:
-                raise _BadYamlError("TS0500", one.span, "'<<' takes a map, or a list of maps")
+                raise BadFileError("TS0500", one.span, "'<<' takes a map, or a list of maps")
         return found
 
     def _span(self, event: Any) -> Span:
@@ -203,10 +198,10 @@ class _Reader:
             stop = col + 1
         return Span(line, col, line, max(stop, col + 1), self._file)
 
-    def _bad(self, code: str, event: Any, message: str, hint: str | None = None) -> _BadYamlError:
-        return _BadYamlError(code, self._span(event), message, hint)
+    def _bad(self, code: str, event: Any, message: str, hint: str | None = None) -> BadFileError:
+        return BadFileError(code, self._span(event), message, hint)
 
-    def _syntax(self, error: yaml.YAMLError) -> _BadYamlError:
+    def _syntax(self, error: yaml.YAMLError) -> BadFileError:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         line, col = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         if isinstance(error, yaml.reader.ReaderError):
@@ -216,7 +211,7 @@ class _Reader:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "no YAML"
         span = Span(line, col, line, col + 1, self._file)
         hint = "indent with spaces" if "'\\t'" in problem else None
-        return _BadYamlError("TS0500", span, f"this is not YAML: {problem}", hint)
+        return BadFileError("TS0500", span, f"this is not YAML: {problem}", hint)
 
 
 def _list(done: _Open) -> Value:

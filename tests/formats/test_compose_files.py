@@ -8,31 +8,33 @@ import pytest
 from compiler.pipeline import Compilation, compile_source
 from compiler.sources import SourceFolder
 from tdl.diagnostics import Severity
-from tests.formats.goldens import CASES, FOLDER, TDL, TOLD, documents, file_of, read
+from tests.formats.goldens import COMPOSE, TDL, TOLD
 
 PLAN = ("topology.json", "timeline.jsonl", "snapshots.jsonl", "routes.bin", "expectations.json")
 
 
 def compiled(text: str, case: str) -> Compilation:
-    return compile_source(text, sources=SourceFolder(FOLDER / case))
+    return compile_source(text, sources=SourceFolder(COMPOSE.folder / case))
 
 
 def parts(found: Compilation) -> dict[str, bytes]:
     return {name: found.files[name] for name in PLAN}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", COMPOSE.cases)
 def test_what_a_file_becomes_and_what_is_told(case: str) -> None:
-    for name, text in documents(case).items():
-        golden = (FOLDER / case / name).read_text(encoding="utf-8")
+    for name, text in COMPOSE.documents(case).items():
+        golden = (COMPOSE.folder / case / name).read_text(encoding="utf-8")
         assert text == golden, "if that is meant: python -m tests.formats.goldens"
-    assert all(one.severity is Severity.WARNING for one in read(case).diagnostics)
+    assert all(one.severity is Severity.WARNING for one in COMPOSE.read(case).diagnostics)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", COMPOSE.cases)
 def test_what_is_imported_is_the_same_experiment(case: str) -> None:
-    included = compiled(f'at 5s quit\ninclude "{file_of(case)}"\n', case)
-    imported = compiled(f"at 5s quit\n{(FOLDER / case / TDL).read_text(encoding='utf-8')}", case)
+    included = compiled(f'at 5s quit\ninclude "{COMPOSE.file_of(case)}"\n', case)
+    imported = compiled(
+        f"at 5s quit\n{(COMPOSE.folder / case / TDL).read_text(encoding='utf-8')}", case
+    )
     assert parts(included) == parts(imported)
 
 
@@ -72,7 +74,7 @@ link load--default
 
 @pytest.mark.parametrize("case", sorted(BY_HAND))
 def test_what_a_person_would_write_is_the_same(case: str) -> None:
-    included = compiled(f'at 5s quit\ninclude "{file_of(case)}"\n', case)
+    included = compiled(f'at 5s quit\ninclude "{COMPOSE.file_of(case)}"\n', case)
     assert parts(included) == parts(compiled("at 5s quit\n" + BY_HAND[case], case))
 
 
@@ -84,5 +86,5 @@ def test_a_plan_has_no_more_of_dotenv_than_what_is_used() -> None:
 
 
 def test_there_are_more_than_twenty() -> None:
-    assert len(CASES) > 20
-    assert all((FOLDER / case / TOLD).exists() for case in CASES)
+    assert len(COMPOSE.cases) > 20
+    assert all((COMPOSE.folder / case / TOLD).exists() for case in COMPOSE.cases)

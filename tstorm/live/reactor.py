@@ -46,6 +46,7 @@ from compiler.plan.types import PlannedReaction
 from runtime.driver.timelinerunner import reacting_ahead_ns
 from runtime.options import REAL
 from runtime.options import decode as options_of
+from runtime.results.loglines import LINE_BYTES
 from runtime.rundir import logmarks
 from runtime.rundir.runfiles import LOGS, PLAN
 from runtime.schedule import Schedule
@@ -54,7 +55,6 @@ from tdl.diagnostics import Severity, TdlError
 
 SUFFIX = ".log"
 READ_BYTES = 1 << 20
-LINE_BYTES = 1 << 16  # of a longer line this is looked at
 TEXT_CHARACTERS = 1000  # of a line, in records
 MATCH_SECONDS = 10  # of the processor, for the lines of one read
 TRIES = 8

@@ -17,16 +17,8 @@ from tdl.ast import Span
 from tdl.formats.compose import compose_fields, env_files
 from tdl.formats.compose.compose_overrides import as_map
 from tdl.formats.compose.compose_project import Project
-from tdl.formats.compose.compose_values import (
-    Mounted,
-    Reading,
-    array,
-    bare,
-    image,
-    pair,
-    text,
-    variable,
-)
+from tdl.formats.compose.compose_values import Mounted, Reading
+from tdl.formats.written import array, bare, image, pair, text, variable
 from tdl.formats.yaml_tree import Value
 from tdl.preprocess.translated import Line, Piece
 from tdl.suggest import did_you_mean

@@ -17,14 +17,14 @@ from tdl.formats.compose.compose_overrides import as_map
 from tdl.formats.compose.compose_project import Project
 from tdl.formats.compose.compose_service import ServiceReader, Shared
 from tdl.formats.compose.compose_values import Reading
+from tdl.formats.element_names import NAME, NAME_HINT, is_name
 from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Attachment, Line, Piece, Translation, Variable
 from tdl.suggest import did_you_mean
-from tdl.words import MAX_NAME, RESERVED
+from tdl.words import RESERVED
 
 DEFAULT = "default"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*", re.ASCII)
 _ALIAS = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?", re.ASCII)
 _CONDITIONS = {
     "service_started": ":start",
@@ -32,10 +32,8 @@ _CONDITIONS = {
     "service_completed_successfully": ":exit",
 }
 _KINDS = ("networks", "volumes", "configs", "secrets")
-_OF_NETWORKS = (
-    *("aliases", "ipv4_address", "ipv6_address", "link_local_ips", "priority", "gw_priority"),
-    *("mac_address", "interface_name", "driver_opts"),
-)
+_OF_NETWORKS = ("aliases", "ipv4_address", "ipv6_address", "link_local_ips", "priority",
+                "gw_priority", "mac_address", "interface_name", "driver_opts")  # fmt: skip
 
 
 def translate(
@@ -135,10 +133,9 @@ class _Composition:
         return not said or "*" in wanted or not set(said).isdisjoint(wanted)
 
     def _check_name(self, name: str, span: Span) -> None:
-        if not _NAME.fullmatch(name) or name in RESERVED or len(name) > MAX_NAME:
+        if not is_name(name):
             message = f"no service of an experiment can be called '{name[:80]}'"
-            hint = "names are letters, digits, '_' and single '-', and no word such as join"
-            self._sink.error("TS0507", span, message, hint)
+            self._sink.error("TS0507", span, message, NAME_HINT)
 
     # --- networks ---
 
@@ -196,10 +193,10 @@ class _Composition:
         if network not in self._bridges:
             taken = {*self._services, *self._bridges.values()}
             taken.update(*self._shared.aliases.values())
-            name = network if _NAME.fullmatch(network) else re.sub(r"[^A-Za-z0-9_]+", "_", network)
-            if name in taken or name in RESERVED or not _NAME.fullmatch(name):
+            name = network if NAME.fullmatch(network) else re.sub(r"[^A-Za-z0-9_]+", "_", network)
+            if name in taken or name in RESERVED or not NAME.fullmatch(name):
                 name = f"{name.strip('_') or 'n'}-net"
-                name = name if _NAME.fullmatch(name) else f"n_{name}"
+                name = name if NAME.fullmatch(name) else f"n_{name}"
             while name in taken:
                 name += "x"
             self._bridges[network] = name

@@ -12,46 +12,11 @@ from tdl import quantities
 from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats.yaml_tree import Value
-from tdl.formatter import quoted
-from tdl.static import IMAGE
 
-_BARE = re.compile(r"[A-Za-z0-9_./@%+,~-]+", re.ASCII)
-_BARE_VALUE = re.compile(r"[A-Za-z0-9_./:@%+,~-]+", re.ASCII)
 _TIMES = {"h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s|us|ns)")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(b|kb|k|mb|m|gb|g|kib|mib|gib)?", re.IGNORECASE)
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
-
-def text(value: str) -> str:
-    """A string of the language."""
-    return quoted(value).replace("$", "\\$")
-
-
-def bare(value: str) -> str:
-    """Without quotes where that is the same."""
-    return value if _BARE_VALUE.fullmatch(value) and ".." not in value else text(value)
-
-
-def pair(before: str, after: str) -> str:
-    """`before:after` of a list."""
-    if _BARE.fullmatch(before) and ".." not in before:
-        return f"{before}:{bare(after)}" if after else before
-    return text(f"{before}:{after}" if after else before)
-
-
-def variable(name: str, value: str) -> str:
-    """`NAME:value` of env=."""
-    plain = value == "" or (_BARE_VALUE.fullmatch(value) and ".." not in value)
-    return f"{name}:{value if plain else text(value)}"
-
-
-def array(words: Iterable[str]) -> str:
-    return "[" + ", ".join(map(text, words)) + "]"
-
-
-def image(value: str) -> str:
-    return value if IMAGE.fullmatch(value) else text(value)
 
 
 class Mounted(NamedTuple):

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats import yaml_tree
-from tdl.formats.compose.compose_values import array, bare, image, pair, variable
-from tdl.formats.element_names import is_name
+from tdl.formats.element_names import NAME_HINT, is_name
+from tdl.formats.written import array, bare, image, pair, variable
 from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Attachment, Line, Piece, Translation
@@ -107,8 +107,7 @@ class _Lab:
 
     def _node(self, name: str, span: Span, value: Value) -> Line:
         if not is_name(name):
-            hint = "names are letters, digits, '_' and single '-', and no word such as join"
-            self._sink.error("TS0501", span, f"nothing can be called '{name[:80]}'", hint)
+            self._sink.error("TS0501", span, f"nothing can be called '{name[:80]}'", NAME_HINT)
             return ()
         fields = self._fields(value)
         kind = fields.get("kind")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from tdl.ast import Span
 from tdl.diagnostics import Sink
-from tdl.formats.compose.compose_values import image
 from tdl.formats.element_names import ElementNames, is_name
+from tdl.formats.written import image
 from tdl.lexer import source_lines
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats.attributes import Attribute
-from tdl.formats.compose.compose_values import array, image
-from tdl.formats.element_names import is_name
+from tdl.formats.element_names import NAME_HINT, is_name
 from tdl.formats.topologies.kollaps_files import KollapsFile, Thing, read_xml, read_yaml
+from tdl.formats.written import array, image
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
 from tdl.suggest import did_you_mean
@@ -29,12 +29,11 @@ _TIME = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:ns|us|ms|s|m|h)", re.ASCII)
 _SHARE = re.compile(r"[0-9]+(?:\.[0-9]+)?%?", re.ASCII)
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)(?:bps|bit|b)", re.ASCII)
 _LINK_WORDS = ("latency", "jitter", "drop", "upload", "download")
-_OF_SERVICES = (
-    *("name", "image", "command", "share", "supervisor", "port", "reuse", "replicas"),
-    *("activepaths", "ip", "machinename", "kollaps_folder", "topology_file", "controllername"),
-    *("controller_ip", "script"),
-)
-_ELSEWHERE = _OF_SERVICES[8:]  # how Kollaps finds its own parts
+# How Kollaps finds its own parts.
+_ELSEWHERE = ("activepaths", "ip", "machinename", "kollaps_folder", "topology_file",
+              "controllername", "controller_ip", "script")  # fmt: skip
+_OF_SERVICES = ("name", "image", "command", "share", "supervisor", "port", "reuse", "replicas",
+                *_ELSEWHERE)  # fmt: skip
 _OF_LINKS = ("origin", "dest", "network", *_LINK_WORDS)
 _OF_EVENTS = ("name", "origin", "dest", "time", "action", "amount", "network", *_LINK_WORDS)
 _COUNTED = ("join", "leave", "crash", "disconnect", "reconnect")
@@ -63,12 +62,17 @@ class _Kollaps:
         self._services: dict[str, Thing] = {}
         self._bridges: dict[str, Thing] = {}
         self._told: set[str] = set()
+        self._declared = {id(thing) for thing in experiment.links}
+        self._links = list(self._all_links())
+        self._first_joins = {id(thing) for thing in self._links} - self._declared
+        joining = (one for one in experiment.dynamic if _text(one, "action") == "join")
+        self._joining = {_text(one, "name") for one in joining}
 
     def lines(self) -> Iterator[Line]:
         yield from self._routing()
         linked = {
             one.text
-            for link in self._links()
+            for link in self._links
             for one in (link.get("origin"), link.get("dest"))
             if one
         }
@@ -138,9 +142,8 @@ class _Kollaps:
         return name
 
     def _no_name(self, name: Attribute) -> None:
-        hint = "names are letters, digits, '_' and single '-', and no word such as join"
         message = f"nothing of an experiment can be called '{name.text[:80]}'"
-        self._sink.error("TS0501", name.span, message, hint)
+        self._sink.error("TS0501", name.span, message, NAME_HINT)
 
     # --- services ---
 
@@ -160,7 +163,7 @@ class _Kollaps:
             yield Piece(f"img={image(said.text)}", said.span)
         if said := thing.get("command"):
             yield from self._command(said)
-        if (said := thing.get("replicas")) and self._joins(name.text):
+        if (said := thing.get("replicas")) and name.text in self._joining:
             self._lost(said.span, f"replicas of {name.text}", "its joins say how many there are")
         elif said is not None:
             yield from self._number(said, "replicas={}", re.compile("[0-9]+"))
@@ -176,10 +179,6 @@ class _Kollaps:
         for word in _ELSEWHERE:
             if said := thing.get(word):
                 self._lost(said.span, word, "it is about the parts of Kollaps")
-
-    def _joins(self, service: str) -> bool:
-        named = (one for one in self._experiment.dynamic if _text(one, "name") == service)
-        return any(_text(one, "action") == "join" for one in named)
 
     def _command(self, said: Attribute) -> Iterator[Piece]:
         try:
@@ -199,7 +198,7 @@ class _Kollaps:
 
     # --- links ---
 
-    def _links(self) -> Iterator[Thing]:
+    def _all_links(self) -> Iterator[Thing]:
         """Those that are declared, and those that only join later."""
         seen: set[frozenset[str]] = set()
         for thing in self._experiment.links:
@@ -215,11 +214,9 @@ class _Kollaps:
                 yield thing
 
     def _declared_links(self) -> Iterator[Line]:
-        links = list(self._links())
         by_ends: dict[tuple[str, str], Thing] = {}
-        for thing in links:
-            declared = thing in self._experiment.links
-            if declared:
+        for thing in self._links:
+            if id(thing) in self._declared:
                 self._words(thing, _OF_LINKS, "a link")
             ends = (_text(thing, "origin"), _text(thing, "dest"))
             if not self._known_ends(thing):
@@ -243,11 +240,14 @@ class _Kollaps:
             self._sink.error("TS0501", thing.span, f"a link has {word}")
         for word in ("origin", "dest"):
             one = thing.get(word)
-            if one is not None and one.text not in {*self._services, *self._bridges}:
+            if one is not None and not self._is_declared(one.text):
                 hint = did_you_mean(one.text, [*self._services, *self._bridges])
                 self._sink.error("TS0501", one.span, f"'{one.text[:80]}' is not declared", hint)
                 missing.append(word)
         return not missing
+
+    def _is_declared(self, name: str) -> bool:
+        return name in self._services or name in self._bridges
 
     def _properties(self, thing: Thing, *, one_way: bool) -> Iterator[Piece]:
         yield from self._measures(thing)
@@ -339,7 +339,7 @@ class _Kollaps:
         origin, dest = _text(thing, "origin"), _text(thing, "dest")
         place = _span(thing, "origin")
         both = Piece(f"{origin}--{dest}", place)
-        is_new = thing not in self._experiment.links and thing in list(self._links())
+        is_new = id(thing) in self._first_joins
         if thing.get("action") is not None:
             action = self._action(thing, _UPDOWN)
             if action is not None and action.text == "join" and not is_new:

@@ -16,28 +16,20 @@ from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats import yaml_tree
 from tdl.formats.attributes import Attribute
-from tdl.formats.compose.compose_values import text as written
-from tdl.formats.compose.compose_values import variable
 from tdl.formats.element_names import ElementNames, is_name
 from tdl.formats.topologies.graph_files import GraphEdge, GraphFile, GraphNode, read_gml
+from tdl.formats.written import text as written
+from tdl.formats.written import variable
 from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
 from tdl.suggest import did_you_mean
 
 _TOP = ("general", "network", "hosts", "host_option_defaults", "experimental")
-_OF_HOSTS = (
-    "network_node_id",
-    "processes",
-    "bandwidth_up",
-    "bandwidth_down",
-    "ip_addr",
-    "host_options",
-)
-_OF_PROCESSES = (
-    *("path", "args", "environment", "start_time", "shutdown_time", "shutdown_signal"),
-    "expected_final_state",
-)
+_OF_HOSTS = ("network_node_id", "processes", "bandwidth_up", "bandwidth_down", "ip_addr",
+             "host_options")  # fmt: skip
+_OF_PROCESSES = ("path", "args", "environment", "start_time", "shutdown_time", "shutdown_signal",
+                 "expected_final_state")  # fmt: skip
 _OF_EDGES = ("latency", "packet_loss")
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([a-z]*)", re.ASCII)
 _TIMES = {
