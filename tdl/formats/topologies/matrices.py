@@ -115,7 +115,7 @@ class _Table:
                 self._strange(dest, self._head_span, "column", "row")
 
     def _strange(self, place: str, span: Span, has: str, lacks: str) -> None:
-        hint = did_you_mean(place, [*self._head, *self._rows])
+        hint = did_you_mean(place, [one for one in (*self._head, *self._rows) if one != place])
         message = f"'{place[:40]}' has a {has} and no {lacks}"
         self._sink.warning("TS0973", span, message, hint or "what is missing was not measured")
 
