@@ -1,6 +1,6 @@
 """The tokens of one statement through grammar.lark, by its LALR(1) tables (tdl/lalr_tables.py).
 
-tdl/lexer.py makes the tokens, and they are fed one by one. Actions run as soon as a rule is
+tdl/tokens/lexer.py makes the tokens, and they are fed one by one. Actions run as soon as a rule is
 complete, so those before an unexpected token have reported what they had to. Which rules a
 statement completes depends on its terminals alone: that is found out once for statements that are
 alike.
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from tdl.lalr_tables import END, tables
-from tdl.lexer import Token
+from tdl.tokens.lexer import Token
 
 Callbacks = Sequence[Callable[[list[Any]], Any]]  # for each rule
 _Course = Sequence[tuple[int, int, int]]  # rule, its symbols, tokens before its end

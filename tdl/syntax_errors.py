@@ -11,14 +11,13 @@ from itertools import pairwise
 
 from tdl import unexpected
 from tdl.ast import Span
-from tdl.builder import cover, quotes_in_quotes, shown
+from tdl.building.builder import cover, quotes_in_quotes, shown
 from tdl.diagnostics import Diagnostic, Severity
 from tdl.lalr_tables import END
-from tdl.lexer import Token
 from tdl.suggest import nearest
-from tdl.terminals import EXAMPLES, WORDS_FOR
-from tdl.values import time_unit
-from tdl.words import (
+from tdl.tokens.lexer import Token
+from tdl.tokens.terminals import EXAMPLES, WORDS_FOR
+from tdl.tokens.words import (
     ACTIONS,
     FLAGS,
     INTERFACES,
@@ -32,6 +31,7 @@ from tdl.words import (
     SET_PROPERTIES,
     STATEMENTS,
 )
+from tdl.values import time_unit
 
 _KNOWN_ACTIONS = tuple(ACTIONS)
 _VERBS = frozenset(ACTIONS.values())

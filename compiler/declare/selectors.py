@@ -20,7 +20,7 @@ from compiler.declare.topology import Layout
 from compiler.phrases import end_name, link_name
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.words import IT
+from tdl.tokens.words import IT
 
 
 @dataclass(frozen=True, slots=True)

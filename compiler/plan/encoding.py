@@ -10,8 +10,10 @@ import re
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
-from compiler.plan import event_kinds, planned_reactions, types
+from compiler.plan import event_kinds, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
+from compiler.plan.parts import planned_reactions
+from compiler.plan.parts.services import service_from_json, service_to_json
 from compiler.plan.properties import (
     BY_FIELD,
     COMPOSED,
@@ -24,7 +26,6 @@ from compiler.plan.properties import (
     has_rare,
     shown,
 )
-from compiler.plan.services import service_from_json, service_to_json
 
 TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "mobility", "network",
                    "nodes", "quit_when", "reactions", "routing", "services", "start_when_ready",

@@ -10,7 +10,7 @@ from lark import Lark, Token
 from lark.lexer import Lexer
 
 from tdl import lalr_tables
-from tdl.dynamic import Actions
+from tdl.building.dynamic import Actions
 
 
 class NoLexer(Lexer):

@@ -17,17 +17,15 @@ from typing import Any
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, interfaces
 from runtime.backend.base import Entrance, RunContext, RunNetwork
 from runtime.backend.instance import ProgramEnd
-from runtime.backend.local import (
-    cpu_accounting,
-    environment,
-    instance_filesystem,
-    nursery,
-    ownership,
-    privatefs,
+from runtime.backend.local import cpu_accounting, environment, nursery, ownership
+from runtime.backend.local.filesystem import instance_filesystem, privatefs
+from runtime.backend.local.filesystem.image_root import ImageRoot, image_root
+from runtime.backend.local.filesystem.instance_filesystem import (
+    CommonFacts,
+    Furnisher,
+    Surroundings,
 )
-from runtime.backend.local.image_root import ImageRoot, image_root
 from runtime.backend.local.instance_commands import InstanceCommands
-from runtime.backend.local.instance_filesystem import CommonFacts, Furnisher, Surroundings
 from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import LocalInstance, Maker, OnReady
 from runtime.backend.local.nursery import Holder, Program
@@ -42,7 +40,7 @@ from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
 from runtime.schedule import first_incarnations
 from runtime.system import process_limits, userids
 from runtime.system.process_scope import namespace
-from runtime.system.rt_throttle import RESTS
+from runtime.system.realtime.rt_throttle import RESTS
 
 _TAIL_BYTES = 4096
 _OTHER_USER = re.compile(
