@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from compiler.declare.files_of import FilesOf
 from compiler.declare.machines import with_parts
 from compiler.declare.model import Model, build
+from compiler.declare.named.files_of import FilesOf
+from compiler.declare.named.service_files import attach
 from compiler.declare.recovery import also_wrong
-from compiler.declare.service_files import attach
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, end_of, expand

@@ -117,7 +117,7 @@ class FileItem:
 @dataclass(frozen=True, slots=True)
 class TraceFile:
     """What a link follows. `number` and `means` are the compiler's: which of the plan's traces it
-    is, and what its properties are on the whole (compiler/declare/trace_numbers.py)."""
+    is, and what its properties are on the whole (compiler/declare/named/trace_numbers.py)."""
 
     source: str
     holds: bool  # its last values stay; else it begins again at its end
@@ -128,9 +128,9 @@ class TraceFile:
 
 @dataclass(frozen=True, slots=True)
 class DelayFile:
-    """Measured delays. What follows is the compiler's (compiler/declare/measured_delays.py): the
-    `distribution` that a plan's states have, and the mean and the deviation of the delays, 0 where
-    the file has neither."""
+    """Measured delays. What follows is the compiler's (compiler/declare/named/measured_delays.py):
+    the `distribution` that a plan's states have, and the mean and the deviation of the delays, 0
+    where the file has neither."""
 
     source: str
     span: Span
@@ -462,7 +462,7 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One `prop=value`. `prop` is one of CHANGEABLE (tdl/words.py).
+    """One `prop=value`. `prop` is one of CHANGEABLE (tdl/tokens/words.py).
 
     `value` is in the property's own unit (ns, ppb, bps, bytes), or ppb for SCALE; None stands for
     `unlimited`; `dist` and `aqm` carry their text in `word`, `queue` the unit of its value where it
@@ -610,7 +610,7 @@ class Window:
 class Expect:
     """`expect …`. Each kind has the fields that it needs; the others are empty."""
 
-    kind: str  # one of EXPECTED (tdl/words.py), or 'no_log'
+    kind: str  # one of EXPECTED (tdl/tokens/words.py), or 'no_log'
     span: Span
     subjects: tuple[tuple[Subject, ...], ...] = ()  # both ends of pairs; else whose; `on` of run
     window: Window | None = None
@@ -638,7 +638,7 @@ class When:
     """`when … { … }`: what happens when something is seen of an instance, which is `it` in the
     `body`. Times of the body count from then."""
 
-    kind: str  # one of CONDITIONS (tdl/words.py)
+    kind: str  # one of CONDITIONS (tdl/tokens/words.py)
     span: Span  # of its first line
     subjects: tuple[Subject, ...]
     pattern: str = ""  # log: of a line

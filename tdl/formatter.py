@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable
 
 from tdl import aqm, ast, quantities, some_packets
-from tdl.mobility_actions import reads_as_file
-from tdl.path_actions import DEFAULT_CAPACITY_BPS
-from tdl.static import IMAGE, NO_TRACE
-from tdl.words import CHANGEABLE, LINK_WORDS, STATISTICS
+from tdl.building.mobility_actions import reads_as_file
+from tdl.building.path_actions import DEFAULT_CAPACITY_BPS
+from tdl.building.static import IMAGE, NO_TRACE
+from tdl.tokens.words import CHANGEABLE, LINK_WORDS, STATISTICS
 
 WIDTH = 100
 _QUANTITIES = {  # by kind of a link's property

@@ -1,9 +1,9 @@
 """The tokens of one statement through grammar.lark, by Lark's LALR(1) parser.
 
-Lark's lexer is not used: tdl/lexer.py makes the tokens, and they are fed one by one. Actions run as
-soon as a rule is complete, so those before an unexpected token have reported what they had to.
-Which rules a statement completes depends on its terminals alone: Lark is asked once for statements
-that are alike.
+Lark's lexer is not used: tdl/tokens/lexer.py makes the tokens, and they are fed one by one. Actions
+run as soon as a rule is complete, so those before an unexpected token have reported what they had
+to. Which rules a statement completes depends on its terminals alone: Lark is asked once for
+statements that are alike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from lark import Lark, UnexpectedToken
 from lark.grammar import Rule
 
-from tdl.lexer import Token
+from tdl.tokens.lexer import Token
 
 END = "$END"
 Callbacks = Mapping[Rule, Callable[[list[Any]], Any]]

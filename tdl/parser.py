@@ -21,17 +21,17 @@ from tdl.bounds import (
     MAX_REACTIONS,
     MAX_SERVICES,
 )
+from tdl.building.dynamic import Actions
+from tdl.building.reaction_times import from_the_firing
 from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
-from tdl.dynamic import Actions
-from tdl.lexer import LogicalLine, Token
 from tdl.preprocess.blocks import is_end, is_kept, is_node
 from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.translated import Translation
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
-from tdl.reaction_times import from_the_firing
 from tdl.syntax_errors import explain
-from tdl.words import STATEMENTS
+from tdl.tokens.lexer import LogicalLine, Token
+from tdl.tokens.words import STATEMENTS
 
 # After these something was not read, of which nobody knows what it says.
 ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032", "TS0033"}

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from tdl.decoding import decode
 from tdl.diagnostics import Sink, TdlError, sort
 from tdl.formatter import WIDTH, words_of, wrap
-from tdl.lexer import LogicalLine, Token, logical_lines, source_lines
 from tdl.parser import StatementReader, report_full
 from tdl.preprocess import heads
 from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_kept
 from tdl.preprocess.variables import VARIABLE, named
-from tdl.words import RUN_VARIABLES
+from tdl.tokens.lexer import LogicalLine, Token, logical_lines, source_lines
+from tdl.tokens.words import RUN_VARIABLES
 
 _INDENT = "    "
 

@@ -17,7 +17,7 @@ from compiler.declare.actions import RULES
 from compiler.declare.declared import Declared
 from compiler.declare.steps import StatementStep
 from compiler.declare.topology import Layout
-from compiler.plan.action_texts import number_of
+from compiler.plan.parts.action_texts import number_of
 from tdl import ast
 
 _TAKES = tuple(action for action, rule in RULES.items() if rule.takes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -123,6 +123,11 @@ def _named(name: ast.Name, node: ast.NodeStatement, at: int, part: str) -> ast.N
     return ast.Name(f"{node.name.text}.{at}.{part}", name.span)
 
 
+def _ends(link: ast.LinkStatement) -> tuple[ast.Element, ast.Element]:
+    a, b = link.a, link.b
+    return ast.Element(a, a.span, link.a_index), ast.Element(b, b.span, link.b_index)
+
+
 class _Machines:
     def __init__(
         self, nodes: Mapping[str, ast.NodeStatement], outside: Mapping[str, ast.Span], sink: Sink
@@ -228,7 +233,7 @@ class _Machines:
             return
         rest = "" if element.index is None else f".{element.index}"
         message = f"{text!r} is a part of machine {owner!r}, and has its name there only"
-        hint = f"write {owner}.{text}{rest} for that of each machine, {owner}.0.{text}{rest} for one"
+        hint = f"write {owner}.{text}{rest} for all of them, {owner}.0.{text}{rest} for one"
         self._sink.error("TS0627", element.span, message, hint)
 
     def _elements(self, element: ast.Element) -> list[ast.Element]:
@@ -239,10 +244,7 @@ class _Machines:
 
     def links(self, link: ast.LinkStatement) -> list[ast.LinkStatement]:
         """Each that a link outside of machines stands for."""
-        ends = [
-            ast.Element(name, name.span, index)
-            for name, index in ((link.a, link.a_index), (link.b, link.b_index))
-        ]
+        ends = _ends(link)
         before = len(self._sink.found)
         named = [self._find(end) for end in ends]
         for end, found in zip(ends, named, strict=True):
@@ -258,14 +260,20 @@ class _Machines:
         if not self._is_affordable(link, len(one) * len(other)):
             return []
         pairs: Iterable[tuple[ast.Element, ast.Element]] = product(one, other)
-        if len(one) > 1 and link.a.text == link.b.text:
+        first, second = named
+        several = first is not None and second is not None and first.node is second.node
+        same = (ends[0].name.text, ends[0].index) == (ends[1].name.text, ends[1].index)
+        if several and same and one[0].name.text != link.a.text:
             pairs = combinations(one, 2)  # of one kind of part: each two machines
-        elif len(one) > 1 and named[0] and named[1] and named[0].node is named[1].node:
+            if len(one) < 2:
+                message = f"{link.a.text!r} is in one machine only, which this links with itself"
+                self._sink.error("TS0625", link.span, message, "write replicas=2 or more")
+        elif several and len(one) > 1 and len(other) > 1 and first is not None:
             self._sink.error(
                 "TS0625",
                 link.span,
                 f"this links each {link.a.text!r} with every {link.b.text!r}",
-                f"within each machine: write the link in the block of node {named[0].node.name.text}",
+                f"write it in the block of node {first.node.name.text}, for each machine",
             )
             return []
         return [
@@ -283,8 +291,7 @@ class _Machines:
         """Remembers the links that there are."""
         for one in statements:
             if isinstance(one, ast.LinkStatement):
-                a, b = (ast.Element(name, one.span, index)
-                        for name, index in ((one.a, one.a_index), (one.b, one.b_index)))  # fmt: skip
+                a, b = _ends(one)
                 for first, second in ((a, b), (b, a)):
                     selector = ast.LinkSelector(first, second, False, one.span, one.name)
                     self._links.setdefault(first.name.text, []).append(selector)
@@ -355,7 +362,11 @@ class _Machines:
         if not found.part:
             leaving = self._leaving(found)
             return ast.Members(selector, tuple(elements), selector.span, True, leaving)
-        return elements[0] if len(elements) == 1 else ast.Members(selector, tuple(elements), selector.span)
+        return (
+            elements[0]
+            if len(elements) == 1
+            else ast.Members(selector, tuple(elements), selector.span)
+        )
 
     def _link(self, selector: ast.LinkSelector) -> ast.LinkSelector | ast.Members:
         ends = [self._elements(end) for end in (selector.a, selector.b)]

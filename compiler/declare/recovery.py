@@ -16,8 +16,8 @@ from compiler.declare.model import build
 from tdl import ast
 from tdl.ast import Span
 from tdl.diagnostics import Diagnostic, Sink
-from tdl.lexer import source_lines
 from tdl.parser import Partial
+from tdl.tokens.lexer import source_lines
 
 CERTAIN = frozenset(("TS0101", "TS0107", "TS0108", "TS0204", "TS0209", "TS0212"))
 MISSING = frozenset(("TS0102", "TS0103", "TS0123", "TS0201", "TS0202", "TS0203", "TS0901"))

@@ -21,7 +21,7 @@ from compiler.phrases import end_name, link_name
 from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.formatter import format_selector
-from tdl.words import IT
+from tdl.tokens.words import IT
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +206,8 @@ class Resolver:
         for at, letter in enumerate(name):
             if letter == "-" and (name[:at], name[at + 1 :]) in self.declared.pairs:
                 return f"a link has two hyphens: `{name[:at]}--{name[at + 1 :]}`"
+        if "." in name:
+            return "a dot is for instances (server.3), and for parts of machines (sat.3.app)"
         service = name.rstrip("0123456789")
         if service != name and service in self.declared.services:
             number = name[len(service) :]

@@ -21,7 +21,7 @@ from compiler.phrases import end_name
 from compiler.plan.packet_class import MAX_ENDS
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.words import BOTTLENECK_PROPERTIES
+from tdl.tokens.words import BOTTLENECK_PROPERTIES
 
 Group = tuple[int, ...]  # nodes
 

@@ -34,7 +34,7 @@ from compiler.plan.types import (
     direction_name,
 )
 from tdl import ast
-from tdl.words import LINK_WORDS
+from tdl.tokens.words import LINK_WORDS
 
 # What the language calls the fields of LinkState, where plans have another word.
 _OTHER_WORDS = {

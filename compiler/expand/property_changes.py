@@ -10,19 +10,19 @@ from dataclasses import replace
 from typing import Any
 
 from compiler import path_queues, queues
+from compiler.declare.named.trace_numbers import WORDS
 from compiler.declare.topology import FIELDS
-from compiler.declare.trace_numbers import WORDS
 from compiler.expand import class_changes, path_changes
 from compiler.expand.world import LinkNow
 from compiler.phrases import moment
 from compiler.plan.packet_class import PacketClass
 from compiler.plan.properties import LinkState, least_rate
-from compiler.plan.property_limits import LINK
+from compiler.plan.rules.property_limits import LINK
 from compiler.plan.types import PlannedTrace
 from tdl import ast, link_rules, quantities
-from tdl.path_actions import AUTO
+from tdl.building.path_actions import AUTO
+from tdl.tokens.words import PATH_WORDS
 from tdl.values import PPB
-from tdl.words import PATH_WORDS
 
 AQM_TAKEN = "TS0234"  # aqm and background on one link
 AQM_TRACED = "TS0169"  # aqm, or a queue in packets, and a trace on one link

@@ -10,8 +10,10 @@ import re
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
-from compiler.plan import event_kinds, planned_reactions, types
+from compiler.plan import event_kinds, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
+from compiler.plan.parts import planned_reactions
+from compiler.plan.parts.services import service_from_json, service_to_json
 from compiler.plan.properties import (
     BY_FIELD,
     COMPOSED,
@@ -24,11 +26,10 @@ from compiler.plan.properties import (
     has_rare,
     shown,
 )
-from compiler.plan.services import service_from_json, service_to_json
 
-TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "machines", "mobility", "network",
-                   "nodes", "quit_when", "reactions", "routing", "services", "start_when_ready",
-                   "traces")  # fmt: skip
+TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "machines", "mobility",
+                   "network", "nodes", "quit_when", "reactions", "routing", "services",
+                   "start_when_ready", "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = LinkState._field_defaults
 _NOTHING_AT_END = tuple(_NOTHING_RARE.values())
@@ -58,7 +59,11 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
             if topology.mobility
             else {}
         ),
-        **({"machines": list(map(_machine_to_json, topology.machines))} if topology.machines else {}),
+        **(
+            {"machines": list(map(_machine_to_json, topology.machines))}
+            if topology.machines
+            else {}
+        ),
         **(
             {"reactions": planned_reactions.to_json(topology.reactions)}
             if topology.reactions

@@ -163,7 +163,7 @@ class PlannedTrace:
     """What links follow from `begin_ns` on; its number is its position in Topology.traces + 1."""
 
     name: str  # as the source has it
-    digest: str  # SHA-256 of its content (compiler/plan/traces.py), which is in files.tar
+    digest: str  # SHA-256 of its content (compiler/plan/parts/traces.py), which is in files.tar
     begin_ns: int
     holds: bool  # its last values stay; else it begins again at its end
     means: tuple[tuple[str, int], ...]  # of the properties that it has, by field of LinkState
@@ -172,7 +172,7 @@ class PlannedTrace:
 @dataclass(frozen=True, slots=True)
 class PlannedDelays:
     """Measured delays that jitters are drawn from; states of links name them
-    (compiler/plan/delay_tables.py)."""
+    (compiler/plan/parts/delay_tables.py)."""
 
     name: str  # as the source has it
     digest: str  # SHA-256 of its content, which is in files.tar
@@ -197,7 +197,7 @@ class PlannedReaction:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMobility:
-    """Where nodes are over time (compiler/plan/motion.py)."""
+    """Where nodes are over time (compiler/plan/parts/motion.py)."""
 
     name: str  # of the file, as the source has it
     digest: str  # SHA-256 of its content, which is in files.tar

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tdl.diagnostics import Sink
-from tdl.lexer import LogicalLine
+from tdl.tokens.lexer import LogicalLine
 
 
 @dataclass(slots=True)

@@ -16,12 +16,12 @@ from math import comb
 from tdl import ast
 from tdl.bounds import MAX_DEPTH, MAX_PARAM, MAX_PARAMS, MAX_ROUNDS
 from tdl.diagnostics import Sink
-from tdl.lexer import LogicalLine, Token, logical_lines
 from tdl.preprocess import heads, translated, variables
 from tdl.preprocess.arithmetic import MAX_DIGITS
 from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_kept
 from tdl.preprocess.includes import NO_TEXTS, Includes, Texts
 from tdl.preprocess.variables import Scope
+from tdl.tokens.lexer import LogicalLine, Token, logical_lines
 
 NO_PARAMS: Mapping[str, str] = {}
 UNFINISHED = frozenset(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compiler.pipeline import compile_source
-from compiler.plan import necks
-from compiler.plan.datapath_fit import of_links
+from compiler.plan.parts import necks
 from compiler.plan.properties import LinkState, flow_rates
+from compiler.plan.rules.datapath_fit import of_links
 
 MB = 10**6
 FILE = """\

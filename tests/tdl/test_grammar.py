@@ -9,7 +9,7 @@ from lark import Lark, Token
 from lark.lexer import Lexer
 
 import tdl
-from tdl.dynamic import Actions
+from tdl.building.dynamic import Actions
 
 GRAMMAR = (Path(tdl.__file__).parent / "grammar.lark").read_text(encoding="utf-8")
 
