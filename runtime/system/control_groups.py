@@ -124,7 +124,7 @@ class ControlGroups:
             ("pids", self.pids, processes),
         ):
             group = None if place is None else _group(place, name, outer)
-            if group is None or (value or outer) and not _limit(group, what, value, pid):
+            if group is None or ((value or outer) and not _limit(group, what, value, pid)):
                 lacking += [what] if value else []
         return lacking
 
@@ -250,7 +250,7 @@ def _remove(place: Path) -> None:
     for _ in range(_TRIES):
         with suppress(OSError):
             for folder, _, _ in os.walk(place, topdown=False):
-                os.rmdir(folder)
+                Path(folder).rmdir()
             return
         if not place.exists():
             return
