@@ -13,7 +13,7 @@ from tdl import unexpected
 from tdl.ast import Span
 from tdl.building.builder import cover, quotes_in_quotes, shown
 from tdl.diagnostics import Diagnostic, Severity
-from tdl.lalr import END
+from tdl.lalr_tables import END
 from tdl.suggest import nearest
 from tdl.tokens.lexer import Token
 from tdl.tokens.terminals import EXAMPLES, WORDS_FOR

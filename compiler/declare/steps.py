@@ -226,7 +226,7 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
     verb = _verb(statement.action)
     selector = statement.selector
     if kind == "bottleneck":
-        return "name its paths; of a bottleneck `set` changes capacity= and queue="
+        return "name its paths; of a bottleneck `set` and `ramp` change capacity= and queue="
     if kind != "service" and isinstance(statement.action, Member):
         other = {"reconnect": "join", "resume": "join"}.get(verb, "leave")
         return f"a {kind} can `leave` and `join`: write `{other}`"
@@ -268,13 +268,13 @@ def _check_count(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
 def _check_bottleneck(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
     """It has a capacity and a queue; everything else its paths have."""
     action = statement.action
-    if not chosen.neck or not isinstance(action, ast.Set):
+    if not chosen.neck or not isinstance(action, ast.Set | ast.Ramp):
         return
     other = [one for one in action.assignments if one.prop.text not in BOTTLENECK_PROPERTIES]
     if other or action.only is not None:
         what = f"no {other[0].prop.text!r}" if other else "no classes of packets"
         span = other[0].span if other else action.span
-        hint = "name its paths; of a bottleneck `set` changes capacity= and queue="
+        hint = "name its paths; of a bottleneck `set` and `ramp` change capacity= and queue="
         sink.error("TS0204", span, f"{chosen.what} has {what}", hint)
 
 

@@ -22,6 +22,7 @@ from tdl.building.static import NO_TRACE
 from tdl.suggest import did_you_mean
 from tdl.tokens.lexer import Token
 from tdl.tokens.words import (
+    BOTTLENECK_PROPERTIES,
     CHANGEABLE,
     LINK_ALIASES,
     LINK_PROPERTIES,
@@ -360,7 +361,7 @@ class Actions(MemberActions, ReactionActions, MobilityActions):
                 message = f"between two {_NO_NUMBERS[kind]} there are no values"
                 hint = f"write 'at T … set {one.prop.text}=…'"
                 self.error("TS0214", one.span, message, hint)
-            elif one.prop.text in PATH_WORDS:
+            elif one.prop.text in PATH_WORDS and one.prop.text not in BOTTLENECK_PROPERTIES:
                 message = f"{one.prop.text} of a path changes at once"
                 self.error("TS0214", one.span, message, f"write 'at T … set {one.prop.text}=…'")
         return ast.Ramp(changes, every_ns or RAMP_EVERY_NS, span)

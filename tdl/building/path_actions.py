@@ -45,6 +45,7 @@ class PathActions(StaticActions):
                 a_index=ends[0].index,
                 b_index=ends[1].index,
                 path=terms,
+                name=self.link_name(found.get("name")),
                 neck_up=necks[0],
                 neck_down=necks[1],
                 **amounts,

@@ -184,7 +184,7 @@ class StaticActions(RunningActions):
                 directed=directed,
                 back=None,
                 path=None,
-                name=self._link_name(found.get("name")),
+                name=self.link_name(found.get("name")),
                 neck_up=None,
                 neck_down=None,
                 trace_up=trace_up,
@@ -195,7 +195,7 @@ class StaticActions(RunningActions):
 
     link_arrow = link
 
-    def _link_name(self, prop: WrittenProperty | None) -> ast.Name | None:
+    def link_name(self, prop: WrittenProperty | None) -> ast.Name | None:
         token = None if prop is None else self.single(prop, ("NAME",), "a name such as fast")
         return None if token is None else name(token)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tdl.lalr import END
+from tdl.lalr_tables import END
 
 # Properties that a statement may have, by its first terminal.
 EXAMPLES = {"SERVICE": "img=nginx", "BRIDGE": "tags=core", "BRIDGES": "tags=core"}

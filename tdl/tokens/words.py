@@ -316,6 +316,7 @@ PATH_PROPERTIES = (
     *(word for word in LINK_WORDS if word not in _OF_LINKS),
     *PATH_WORDS,
     *_NECKS,
+    "name",
     "tags",
 )
 BOTTLENECK_PROPERTIES = ("capacity", "queue")
