@@ -70,10 +70,14 @@ def test_dot_is_read_by_pydot(plain: str) -> None:
     assert graphs is not None and len(graphs) == 1
     (graph,) = graphs
     nodes = [one for one in graph.get_nodes() if one.get_name() not in ("node", "edge")]
-    labels = {one.get_name(): one.get_label().strip('"') for one in nodes}
+    labels = {str(one.get_name()): str(one.get("label")).strip('"') for one in nodes}
     assert sorted(labels.values()) == ["a.0", "a.1", "b.0", "s1", "s2"]
     lines = [
-        (labels[one.get_source()], labels[one.get_destination()], one.get_label().strip('"'))
+        (
+            labels[str(one.get_source())],
+            labels[str(one.get_destination())],
+            str(one.get("label")).strip('"'),
+        )
         for one in graph.get_edges()
     ]
     assert ("a.0", "s1", "1ms 10Mb") in lines
