@@ -285,6 +285,20 @@ class LinkStatement:
         return self.a.text == self.b.text and self.a_index is None
 
 
+@dataclass(frozen=True, slots=True)
+class NodeStatement:
+    """`node NAME … { … }`: machines with parts, which are services, bridges and links of their own.
+    What the body names is a part (compiler/declare/machines.py)."""
+
+    name: Name
+    span: Span  # of its first line
+    replicas: int = 1
+    cpu_millis: int | None = None  # of all parts of a machine together
+    mem_bytes: int | None = None
+    tags: tuple[Name, ...] = ()
+    body: tuple[ServiceStatement | Bridges | LinkStatement, ...] = ()
+
+
 # --- selectors -------------------------------------------------------------------------------
 
 
@@ -324,7 +338,19 @@ class Tagged:
     span: Span
 
 
-Selector = Everything | Element | LinkSelector | Tagged
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The compiler's: what a name of machines or of their parts stands for. `whole`: of machines as
+    a whole, with the links that leave one of them in `leaving`."""
+
+    written: Element | LinkSelector
+    found: tuple[Element | LinkSelector, ...]
+    span: Span
+    whole: bool = False
+    leaving: tuple[LinkSelector, ...] = ()
+
+
+Selector = Everything | Element | LinkSelector | Tagged | Members
 
 
 # --- actions ---------------------------------------------------------------------------------
@@ -663,6 +689,7 @@ Statement = (
     | Bottleneck
     | LinkStatement
     | Mobility
+    | NodeStatement
     | Dynamic
     | Expect
     | Figure

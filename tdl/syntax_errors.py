@@ -87,6 +87,9 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
         hint = kinds if index == 1 else f"write {_WHEN_FORMS.get(tokens[1].type, kinds)}"
         what = "this ends too early" if place.token is None else f"unexpected {_shown(place.token)}"
         return place.error("TS0330", what, hint)
+    if tokens[0].type == "NODE" and index and place.token is None:
+        hint = "write `node NAME {`, lines with its parts, and `}`; a single program is a service"
+        return place.error("TS0010", "a node needs a block", hint)
     for rule in (
         _quotes_in_quotes,
         _stray_bracket,

@@ -48,6 +48,7 @@ class Declared:
     hops: ast.Hops | None = None
     start: ast.StartWhenReady | None = None
     quit: ast.QuitWhen | None = None
+    machines: list[ast.NodeStatement] = field(default_factory=list)
     dynamics: list[ast.Dynamic] = field(default_factory=list)
     expects: list[ast.Expect] = field(default_factory=list)
     figures: list[ast.Figure] = field(default_factory=list)
@@ -83,6 +84,8 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                     found.necks[statement.name.text] = DeclaredBottleneck(statement)
             case ast.LinkStatement():
                 links.append(statement)
+            case ast.NodeStatement():
+                found.machines.append(statement)
             case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When():
                 _collect(found, statement)
             case _:

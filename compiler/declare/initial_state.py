@@ -46,7 +46,7 @@ def find_beginning(
         if node not in absent
     ]
     leaves = (ast.Leave,)
-    bridges = _first_is_join(ordered, leaves, _own_bridges)
+    bridges = _first_is_join(ordered, (*leaves, ast.Crash, ast.Restart), _own_bridges)
     links = _first_is_join(ordered, leaves, _own_links)
     return InitialState(
         tuple(joins), tuple(sorted(bridges)), tuple(sorted(links)), tuple(sorted(late))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from compiler.declare.machines import with_parts
 from compiler.declare.model import build
 from tdl import ast
 from tdl.ast import Span
@@ -27,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 def also_wrong(partial: Partial, text: str | bytes) -> list[Diagnostic]:
     """The findings of the model about the statements of `partial`, which has errors already."""
     sink = Sink()
-    build(partial.file, sink)
+    build(with_parts(partial.file, sink), sink)
     moves = any(isinstance(one, ast.Mobility) for one in partial.file.statements)
     missing = MISSING
     if moves or MOBILITY in partial.mentioned:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
+from compiler.declare.machine_actions import of_machines, targets
 from compiler.declare.partition_groups import resolve_groups
 from compiler.declare.selectors import EMPTY, Resolver, Selection
 from compiler.draws import PPB
@@ -81,10 +82,11 @@ def build_steps(
     steps: list[StatementStep] = []
     doubts = [Doubt(0, -1, resolver.named(name)) for name in sorted(declared.doubtful)]
     repeated = {id(again) for again in quits[1:]}
-    for order, statement in enumerate(declared.dynamics):
-        if id(statement) in repeated:
+    for order, written in enumerate(declared.dynamics):
+        if id(written) in repeated:
             continue
         before = len(sink.found)
+        statement = of_machines(written, sink)
         if not rule(statement.action).targets:
             step = _whole(order, statement, resolver, sink)
             touched: Selection | None = EMPTY
@@ -149,7 +151,7 @@ def _selected(
             return None
         if chosen.neck and not chosen.links:
             return None  # warned of where it is declared
-        chosen = chosen.only(rule(statement.action).targets)
+        chosen = chosen.only(targets(statement))
     _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)
@@ -207,7 +209,7 @@ def _end(statement: ast.Dynamic, quit_ns: int | None, sink: Sink) -> int | None:
 
 
 def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, sink: Sink) -> bool:
-    kinds = rule(statement.action).targets
+    kinds = targets(statement)
     if any(kind in kinds for kind in chosen.kinds):
         return True
     verb = _verb(statement.action)

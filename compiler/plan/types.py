@@ -103,6 +103,12 @@ class Node:
         return FIRST_INTERFACE if self.owner < 0 else self.name.rpartition(".")[2]
 
 
+def element_of(node: str) -> str:
+    """The service of the instance with this name; a bridge's name as it is."""
+    service, _, index = node.rpartition(".")
+    return service if index.isdecimal() else node
+
+
 def owner_of(nodes: Sequence[Node], node: int) -> int:
     """The instance whose interface a node is; itself, where it is an instance or a bridge."""
     return node if nodes[node].owner < 0 else nodes[node].owner
@@ -199,6 +205,19 @@ class PlannedMobility:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedMachine:
+    """Several instances that are one machine: it bounds what all of them use, and ends as one."""
+
+    name: str  # 'sat.3'
+    members: tuple[int, ...]  # instances, ascending
+    bridges: tuple[int, ...]  # nodes, ascending
+    cpu_millis: int  # 0 = not stated
+    mem_bytes: int  # 0 = not stated
+    file: str  # the included file that declares it, '' = the source itself
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
     services: tuple[Service, ...]
     nodes: tuple[Node, ...]
@@ -214,6 +233,7 @@ class Topology:
     delays: tuple[PlannedDelays, ...] = ()  # each file once, by name
     reactions: tuple[PlannedReaction, ...] = ()  # in the order of the source
     mobility: tuple[PlannedMobility, ...] = ()  # one at most
+    machines: tuple[PlannedMachine, ...] = ()  # in the order of the source
 
 
 @dataclass(frozen=True, slots=True)

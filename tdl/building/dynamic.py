@@ -16,6 +16,7 @@ from tdl.building.builder import (
 from tdl.building.class_actions import Option
 from tdl.building.member_actions import Clause, MemberActions
 from tdl.building.mobility_actions import MobilityActions
+from tdl.building.node_actions import NodeActions
 from tdl.building.path_actions import AUTO
 from tdl.building.reaction_actions import ReactionActions
 from tdl.building.static import NO_TRACE
@@ -53,7 +54,7 @@ _IN_INTERVALS = (
 )
 
 
-class Actions(MemberActions, ReactionActions, MobilityActions):
+class Actions(MemberActions, ReactionActions, MobilityActions, NodeActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---
@@ -151,10 +152,11 @@ class Actions(MemberActions, ReactionActions, MobilityActions):
     # --- selectors ---
 
     def pair(self, a: Token, dash: Token, b: Token) -> ast.LinkSelector:
-        if a.text == b.text and ("." in a.text or dash.type == "ARROW"):
-            self.error("TS0107", cover(a, b), f"no link goes from '{a.text}' to itself")
         directed = dash.type == "ARROW"
-        return ast.LinkSelector(self.element(a), self.element(b), directed, cover(a, b))
+        one, other = self.element(a), self.element(b)
+        if a.text == b.text and (one.index is not None or directed):
+            self.error("TS0107", cover(a, b), f"no link goes from '{a.text}' to itself")
+        return ast.LinkSelector(one, other, directed, cover(a, b))
 
     direction = pair
 

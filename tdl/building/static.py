@@ -202,7 +202,7 @@ class StaticActions(RunningActions):
     def link_ends(self, a: Token, b: Token, *, directed: bool) -> tuple[ast.Element, ast.Element]:
         ends = self.element(a), self.element(b)
         if ends[0].name.text == ends[1].name.text and not _may_be_one(*ends, directed=directed):
-            hint = f"{a.text.partition('.')[0]}--{b.text.partition('.')[0]} links all its instances"
+            hint = f"{ends[0].name.text}--{ends[1].name.text} links all its instances"
             if a.text == b.text and a.note:
                 hint = "write for i < j in 0..3 {, which takes each pair once"
             self.error("TS0107", cover(a, b), f"this link goes from '{b.text}' to itself", hint)
@@ -219,8 +219,8 @@ class StaticActions(RunningActions):
     # --- ends and elements ---
 
     def element(self, token: Token) -> ast.Element:
-        word, dot, index = token.text.partition(".")
-        if not dot:
+        word, _, index = token.text.rpartition(".")
+        if not index.isdecimal():  # a name, or that of parts of machines
             return ast.Element(name(token), token.span)
         span = token.part(0, len(word))
         number = token.within("VALUE", len(word) + 1)

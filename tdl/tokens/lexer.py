@@ -109,7 +109,7 @@ _SEMI_AHEAD = re.compile(SPACE + ";")
 _STATEMENT_AHEAD = re.compile(rf"{SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
 _COLON = re.compile(rf"{SPACE}:{SPACE}([^\s#;]*)")
 _PROPERTIES = frozenset((*LINK_PROPERTIES, *SERVICE_PROPERTIES, *OTHER_PROPERTIES))
-BLOCKS = ("FOR", "WHEN")  # whose line a `{` ends
+BLOCKS = ("FOR", "WHEN", "NODE")  # whose line a `{` ends
 _SHOWN = 20  # characters of something unexpected that a message repeats
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
+# Behind a name: an instance (server.3), a machine (sat.3), its parts (sat.3.iphy, sat.3.iphy.1), or
+# those of all machines (sat.iphy, sat.iphy.1).
+_DOTTED = rf"(?:\.[0-9]+(?:\.{_NAME}(?:\.[0-9]+)?)?|\.{_NAME}(?:\.[0-9]+)?)(?![A-Za-z0-9_.])"
 SPACE = r"[ \t\u00a0]*"
 STRING = r"\"(?:[^\"\\\r\n]|\\[^\r\n])*\"|'(?:[^'\\\r\n]|\\[^\r\n])*'"
 _CURLY_STRING = r"“[^“”\r\n]*”|‘[^‘’\r\n]*’"
@@ -27,7 +30,7 @@ _LABEL = rf":(?=[^\s:;\#=]+?{SPACE}(?:--|—|–|->))"  # of a link: fast:a--s1
 _MIXED = rf"(?P<MIXED>\+?(?:{_PART})*(?:{_VARIABLE}|{_RANGE})(?:{_PART}|{_RANGE})*(?:{_LABEL})?)"
 _WORDS = rf"""
     (?P<NAME>{_NAME})
-    (?:(?P<KEY>{SPACE}[+-]?=)|(?P<INSTANCE>\.[0-9]+(?![A-Za-z0-9_.]))|(?P<LABEL>{_LABEL}))?
+    (?:(?P<KEY>{SPACE}[+-]?=)|(?P<INSTANCE>{_DOTTED})|(?P<LABEL>{_LABEL}))?
   | (?P<DASH>--|—|–)
   | (?P<ARROW>->)
   | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
@@ -43,7 +46,7 @@ PLAIN_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_WORDS})", re.VERBOSE)
 # After `expect`: no properties, but operators and `*`.
 _EXPECTING = rf"""
     (?P<EVERY>(?:{_NAME}\.)?\*)
-  | (?P<NAME>{_NAME})(?P<INSTANCE>\.[0-9]+(?![A-Za-z0-9_.]))?
+  | (?P<NAME>{_NAME})(?P<INSTANCE>{_DOTTED})?
   | (?P<OP>=[<>]|[<>=!]=?|[≤≥])
   | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
   | (?P<BRACE>[{{}}])

@@ -22,6 +22,7 @@ STATEMENTS = {
     "path": "PATH",
     "bottleneck": "BOTTLENECK",
     "mobility": "MOBILITY",
+    "node": "NODE",
     "at": "AT",
     "from": "FROM",
     "let": "LET",
@@ -35,7 +36,7 @@ STATEMENTS = {
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
 MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix",
-               "mobility")  # fmt: skip
+               "mobility", "node")  # fmt: skip
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -179,7 +180,6 @@ OTHER_ACTIONS = {
     "exit": "quit",
 }
 OTHER_STATEMENTS = {
-    "node": "service",
     "host": "service",
     "container": "service",
     "switch": "bridge",
@@ -237,6 +237,7 @@ SERVICE_PROPERTIES = (
     "network",
 )
 BRIDGE_PROPERTIES = ("tags",)
+NODE_PROPERTIES = ("replicas", "cpu", "mem", "tags")
 MOBILITY_PROPERTIES = (
     "format",
     "unit",

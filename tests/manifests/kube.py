@@ -24,7 +24,17 @@ ROOT = Path(__file__).resolve().parents[2]
 # What pods cannot have: equal paths, queues, traces, paths of links, interfaces, reactions, and
 # nodes that move (docs/limits.md).
 _ONE_MACHINE = {
-    *("bufferbloat", "fattree", "leaders", "lte", "measured", "phone", "satellites", "vehicles"),
+    *(
+        "bufferbloat",
+        "fattree",
+        "leaders",
+        "lte",
+        "measured",
+        "machines",
+        "phone",
+        "satellites",
+        "vehicles",
+    ),
 }
 EXAMPLES, WITH_FILES = (  # the second have their files beside them
     sorted(one for one in (ROOT / "examples").glob(names) if one.stem not in _ONE_MACHINE)

@@ -31,7 +31,8 @@ from compiler.plan.rules import interface_rules
 from compiler.plan.state import epochs as fold_epochs
 from compiler.plan.state import follows
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*", re.ASCII)
+_WORD = r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*"
+_NAME = re.compile(rf"{_WORD}(\.[0-9]+\.{_WORD})?", re.ASCII)  # of a part of a machine: sat.3.app
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
@@ -78,9 +79,24 @@ def topology(found: types.Topology) -> int:
         place.fail("nodes move once")
     if any(found.nodes[node].service >= 0 for node in moving):
         place.fail("bridges move, and no instances")
+    _machines(found, instances, place)
     if any(a >= b for a, b in pairwise((-1, *found.quit_when, len(found.services)))):
         place.fail("quit_when must hold services, each once, ascending")
     return instances
+
+
+def _machines(found: types.Topology, instances: int, place: Place) -> None:
+    _unique([one.name for one in found.machines], place)
+    taken: set[int] = set()
+    for one in found.machines:
+        nodes = [*one.members, *one.bridges]
+        if not one.members or not taken.isdisjoint(nodes) or len(set(nodes)) < len(nodes):
+            place.fail(f"machine {one.name!r:.60} has no members, or some that are not its own")
+        if any(a >= b for nodes in (one.members, one.bridges) for a, b in pairwise(nodes)):
+            place.fail(f"the parts of machine {one.name!r:.60} do not ascend")
+        if max(one.members) >= instances or any(found.nodes[at].service >= 0 for at in one.bridges):
+            place.fail(f"members of machine {one.name!r:.60} are instances, and bridges bridges")
+        taken.update(nodes)
 
 
 def _unique(names: Iterable[str], place: Place) -> None:

@@ -104,6 +104,9 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
         if line:
             what = f"an interface for each link of {service.name} (interfaces)"
             return Misfit(what, 1, 0, "", 0, "", line, file)
+    for machine in topology.machines:
+        what = f"a machine with parts (node) such as {machine.name}"
+        return Misfit(what, 1, 0, "", 0, "", machine.line, machine.file)
     if are_waited_for(plan):
         first = topology.reactions[0]
         return Misfit("when", 1, 0, "", 0, "", first.line, first.file)

@@ -101,19 +101,25 @@ class LocalBackend:
     def _on_ready(self) -> OnReady | None:
         """mem= is a limit, and cpu= as well; with --cpu, what its programs compute takes time. In
         virtual time each instance has one on processes."""
-        services, options = self._context.plan.topology.services, self._context.options
+        topology, options = self._context.plan.topology, self._context.options
+        services, machines = topology.services, topology.machines
         limits = None
         virtual = options.time == VIRTUAL
-        if virtual or any(one.cpu_millis or one.mem_bytes for one in services):
+        if virtual or machines or any(one.cpu_millis or one.mem_bytes for one in services):
             limits = Limits(self._context.run_id, self._context.warn, virtual=virtual)
+            for machine in machines:
+                limits.enclose(machine)
         if limits is None and not options.cpu_ppb:
             return None
         self._limits = limits
+        machine_of = {
+            topology.nodes[node].name: one.name for one in machines for node in one.members
+        }
 
         def ready(holder: Holder, node: Node) -> None:
             service = services[node.service]
             if limits is not None:
-                limits.put(holder.pid, node.name, service)
+                limits.put(holder.pid, node.name, service, machine_of.get(node.name, ""))
             if options.cpu_ppb:
                 cpu_accounting.charge(holder.pid, service.cpu_millis, node.name)
 
