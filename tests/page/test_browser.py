@@ -434,8 +434,8 @@ def test_packets_are_arrows_around_the_cursor(browser: Browser, two: Path, tmp_p
     browser.open(written)
     browser.run("thunderstorm.view.move(8e6, true)")
     browser.run(
-        "(() => { const widths = document.querySelector('#packets select'); widths.value = '30000000';"
-        " widths.dispatchEvent(new Event('change')); })()"
+        "(() => { const widths = document.querySelector('#packets select');"
+        " widths.value = '30000000'; widths.dispatchEvent(new Event('change')); })()"
     )
     left, top, width, height = browser.place("#packets canvas")
     browser.settle()
