@@ -102,7 +102,8 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
     for service in topology.services:
         file, line = service.interfaces_at
         if line:
-            what = f"an interface for each link of {service.name} (interfaces)"
+            word = "router" if service.router else "interfaces"
+            what = f"an interface for each link of {service.name} ({word})"
             return Misfit(what, 1, 0, "", 0, "", line, file)
     if are_waited_for(plan):
         first = topology.reactions[0]

@@ -33,6 +33,7 @@ TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = LinkState._field_defaults
 _NOTHING_AT_END = tuple(_NOTHING_RARE.values())
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
+_NO_FRAMES = [0, 0, "", ""]
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
 
@@ -92,6 +93,7 @@ def _node_to_json(node: types.Node) -> dict[str, object]:
         "service": node.service,
         "tags": list(node.tags),
         **({"owner": node.owner} if node.owner >= 0 else {}),
+        **({"frames": [*node.prefixes, *node.gateways]} if node.frames else {}),
     }
 
 
@@ -198,15 +200,23 @@ def _source_place(value: Any, place: Place) -> tuple[str, int]:
 def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
     place = Place(outer.file, outer.line, f"node {index}")
     names = ("ipv4", "ipv6", "name", "service", "tags")
-    has_owner = type(value) is dict and "owner" in value
-    ipv4, ipv6, name, service, tags, *owner = place.fields(value, *names, *["owner"] * has_owner)
+    said = value if type(value) is dict else {}
+    words = [word for word in ("owner", "frames") if word in said]
+    ipv4, ipv6, name, service, tags, *_ = place.fields(value, *names, *words)
+    *prefixes, gateway4, gateway6 = place.items(said.get("frames", _NO_FRAMES), 4)
     return types.Node(
         name=place.text(name, "name"),
         service=place.integer(service, "service", -1, MAX_NODES),
         ipv4=place.text(ipv4, "ipv4"),
         ipv6=place.text(ipv6, "ipv6"),
         tags=place.texts(tags, "tags"),
-        owner=place.integer(owner[0], "owner", 0, MAX_NODES - 1) if owner else -1,
+        owner=place.integer(said["owner"], "owner", 0, MAX_NODES - 1) if "owner" in said else -1,
+        frames="frames" in said,
+        prefixes=(
+            place.integer(prefixes[0], "prefix", 0, 32),
+            place.integer(prefixes[1], "prefix", 0, 128),
+        ),
+        gateways=(place.text(gateway4, "gateway"), place.text(gateway6, "gateway")),
     )
 
 

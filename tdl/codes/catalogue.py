@@ -1,7 +1,7 @@
 """The catalogue of every diagnostic code of the project, and the generator of docs/errors.md.
 
 Ranges: TS00xx text and syntax, TS01xx declarations, TS02xx selectors and actions, TS03xx the
-timeline, TS05xx files of other tools, TS09xx warnings. A code is never reused for another meaning.
+timeline, TS05xx files of other tools, TS06xx routers and lans, TS09xx warnings. A code is never reused for another meaning.
 `python -m tdl.codes.catalogue` prints docs/errors.md.
 """
 
@@ -14,6 +14,7 @@ from tdl.codes.code import Code
 from tdl.codes.compose_codes import COMPOSE_CODES
 from tdl.codes.delay_codes import DELAY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
+from tdl.codes.frame_codes import FRAME_CODES, FRAME_WARNINGS
 from tdl.codes.mobility_codes import MOBILITY_CODES
 from tdl.codes.reaction_codes import REACTIONS
 from tdl.codes.running_codes import RUNNING
@@ -37,6 +38,8 @@ ALL = (
     *DELAY_CODES,
     *COMPOSE_CODES,
     *TOPOLOGY_CODES,
+    *FRAME_CODES,
+    *FRAME_WARNINGS,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}
 
@@ -47,6 +50,7 @@ _HEADINGS = {
     "TS03": "Timeline",
     "TS04": "Expectations",
     "TS05": "Files of other tools",
+    "TS06": "Routers and lans",
     "TS09": "Warnings",
 }
 

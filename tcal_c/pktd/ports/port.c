@@ -60,8 +60,10 @@ bool port_visit(int netns, const char *path, port_inside *run, void *context,
     return good;
 }
 
+/* The stamp takes the place of the source address, which is not known of frames. */
 static bool open_kind(struct port *port, enum port_kind kind, const struct port_request *request,
-                      int netns, int program, struct port_error *error) {
+                      int netns, int stamp, struct port_error *error) {
+    int program = request->frames ? -1 : stamp;
     *port = (struct port){.fd = -1,
                           .out = -1,
                           .rps = -1,
