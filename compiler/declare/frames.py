@@ -70,7 +70,15 @@ def with_frames(
         return planned, ()
     assigned = _Assignment(declared, planned, links)
     nodes = tuple(assigned.node(number, node) for number, node in enumerate(planned.nodes))
-    return replace(planned, nodes=nodes), tuple(assigned.problems)
+    found = replace(planned, nodes=nodes, frames_at=_first(declared))
+    return found, tuple(assigned.problems)
+
+
+def _first(declared: Declared) -> tuple[str, int]:
+    """File and line of the first router or lan."""
+    routers = (one.router.span for one in declared.services.values() if one.router is not None)
+    lans = (one.name.span for one in declared.bridges.values() if one.lan)
+    return min((*routers, *lans), key=lambda span: (span.file, span.line)).place
 
 
 class _Assignment:
@@ -158,7 +166,9 @@ class _Assignment:
                 address = own.ip + position * step
             except ValueError:
                 address = None  # type: ignore[assignment]
-        if address is None or (at_lan and address not in own.network):
+        usable = own.network.num_addresses - (own.version == 4 and said.prefix < 31)
+        last = own.network.network_address + (usable - 1)
+        if address is None or (at_lan and not own.ip <= address <= last):
             name = self._nodes[node].name
             message = f"{name} would be the {position + 1}th, for which {own.network} has no room"
             self._problem("TS0606", span, message, "take a shorter prefix, or a lower first one")

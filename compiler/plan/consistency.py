@@ -127,8 +127,8 @@ def _addresses(nodes: Sequence[types.Node], endpoints: int, place: Place) -> Non
             try:
                 found = family(text)
                 # Releases of Python differ in how they write IPv6 with dots; % names a zone.
-                plain = found.version == 4 or not set(text) & set(".%")
-                same = plain and str(found) == text
+                is_plain = found.version == 4 or not set(text) & set(".%")
+                same = is_plain and str(found) == text
             except ValueError:
                 same = False
             if not same:

@@ -105,6 +105,9 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
             word = "router" if service.router else "interfaces"
             what = f"an interface for each link of {service.name} ({word})"
             return Misfit(what, 1, 0, "", 0, "", line, file)
+    file, line = topology.frames_at
+    if line:
+        return Misfit("links that carry frames (lan)", 1, 0, "", 0, "", line, file)
     if are_waited_for(plan):
         first = topology.reactions[0]
         return Misfit("when", 1, 0, "", 0, "", first.line, first.file)

@@ -26,13 +26,14 @@ from compiler.plan.properties import (
 )
 from compiler.plan.services import service_from_json, service_to_json
 
-TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "mobility", "network",
-                   "nodes", "quit_when", "reactions", "routing", "services", "start_when_ready",
-                   "traces")  # fmt: skip
+TOPOLOGY_FIELDS = ("bootstrapper", "delays", "frames_at", "hops", "hops_at", "links", "mobility",
+                   "network", "nodes", "quit_when", "reactions", "routing", "services",
+                   "start_when_ready", "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = LinkState._field_defaults
 _NOTHING_AT_END = tuple(_NOTHING_RARE.values())
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
+_NOWHERE = ["", 0]
 _NO_FRAMES = [0, 0, "", ""]
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
@@ -52,6 +53,7 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
         "routing": topology.routing,
         "services": [service_to_json(service) for service in topology.services],
         "start_when_ready": int(topology.start_when_ready),
+        **({"frames_at": list(topology.frames_at)} if topology.frames_at[1] else {}),
         **({"traces": list(map(_trace_to_json, topology.traces))} if topology.traces else {}),
         **({"delays": list(map(_delays_to_json, topology.delays))} if topology.delays else {}),
         **(
@@ -112,6 +114,7 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
     (
         boot,
         delays,
+        frames_at,
         hops,
         at,
         links,
@@ -134,7 +137,8 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
         routing=place.word(routing, "routing", ROUTINGS),
         network=place.word(network, "network", types.NETWORKS),
         hops=place.word(hops, "hops", types.HOPS),
-        hops_at=_source_place(at, place),
+        hops_at=_source_place(at, place, "hops_at"),
+        frames_at=_source_place(frames_at, place, "frames_at"),
         start_when_ready=place.integer(waits, "start_when_ready", 0, 1) == 1,
         quit_when=tuple(place.integer(end, "quit_when", 0, most) for end in place.items(ends)),
         traces=tuple(
@@ -153,7 +157,16 @@ def with_files(value: Any, place: Place) -> Any:
     for name in ("traces", "delays", "mobility", "reactions"):
         if value.get(name) == []:
             place.fail(f"{name} are left out where there are none")
-    return {"traces": [], "delays": [], "mobility": [], "reactions": [], **value}
+    if value.get("frames_at") == _NOWHERE:
+        place.fail("frames_at is left out where nothing carries frames")
+    return {
+        "frames_at": _NOWHERE,
+        "traces": [],
+        "delays": [],
+        "mobility": [],
+        "reactions": [],
+        **value,
+    }
 
 
 def _delays_from_json(value: Any, outer: Place) -> types.PlannedDelays:
@@ -192,9 +205,9 @@ def _trace_from_json(value: Any, outer: Place, number: int) -> types.PlannedTrac
     )
 
 
-def _source_place(value: Any, place: Place) -> tuple[str, int]:
+def _source_place(value: Any, place: Place, name: str) -> tuple[str, int]:
     file, line = place.items(value, 2)
-    return place.text(file, "hops_at"), place.integer(line, "hops_at")
+    return place.text(file, name), place.integer(line, name)
 
 
 def node_from_json(value: Any, outer: Place, index: int) -> types.Node:

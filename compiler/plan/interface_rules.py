@@ -64,6 +64,8 @@ def _links(found: Topology, place: Place) -> None:
 def check_frames(found: Topology, place: Place) -> None:
     """A link carries frames at both ends or at neither; an end point has one such link at most."""
     nodes = found.nodes
+    if any(node.frames for node in nodes) != bool(found.frames_at[1]):
+        place.fail("frames_at stands where something carries frames")
     if not any(node.frames for node in nodes):
         return
     degree = Counter(link.src for link in found.links)

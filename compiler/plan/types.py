@@ -218,6 +218,7 @@ class Topology:
     network: str = "dual"  # one of NETWORKS: which addresses instances have
     hops: str = ""  # one of HOPS: whether bridges take from TTLs and answer; '' where they can
     hops_at: tuple[str, int] = ("", 0)  # file and line that says so
+    frames_at: tuple[str, int] = ("", 0)  # of the first router or lan; line 0: there is none
     start_when_ready: bool = False  # time 0 is when all that are there at first are ready
     quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have
     traces: tuple[PlannedTrace, ...] = ()

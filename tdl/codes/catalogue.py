@@ -1,7 +1,8 @@
 """The catalogue of every diagnostic code of the project, and the generator of docs/errors.md.
 
 Ranges: TS00xx text and syntax, TS01xx declarations, TS02xx selectors and actions, TS03xx the
-timeline, TS05xx files of other tools, TS06xx routers and lans, TS09xx warnings. A code is never reused for another meaning.
+timeline, TS05xx files of other tools, TS06xx routers and lans, TS09xx warnings. A code is never
+reused for another meaning.
 `python -m tdl.codes.catalogue` prints docs/errors.md.
 """
 

@@ -16,7 +16,6 @@ enum port_kind { PORT_AUTO, PORT_TAP, PORT_PACKET, PORT_LINE };
  */
 #define VNET_HEADER_BYTES 10u /* struct virtio_net_hdr */
 
-#define PORT_MAC_TEXT "02:54:53:00:00:01"
 #define PORT_MAC_BYTES                                                                             \
     { 0x02, 0x54, 0x53, 0x00, 0x00, 0x01 }
 
