@@ -13,7 +13,7 @@
 #   make bench-papers  the published experiments in real time, beside peers (docs/fidelity.md): an hour at most
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
 #   make trial    runs killed and stopped at random moments, hostile inputs and frames: TRIAL_SECONDS each
-#   make golden   regenerate the golden files and docs/errors.md after a change
+#   make golden   regenerate tdl/lalr_tables.json, the golden files and docs/errors.md after a change
 #   make clean    remove what was built (not runs/)
 # Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS,
 #   TRIAL_SECONDS, TESTS.
@@ -104,6 +104,7 @@ trial: $(VENV)/.dev programs
 	@$(PY) scripts/seeded.py trials
 
 golden: $(VENV)/.dev programs
+	@$(PY) -m tdl.lalr_tables
 	@$(PY) -m tests.golden.regenerate
 	@$(PY) -m tests.manifests.recorded
 	@$(PY) -m tests.formats.goldens

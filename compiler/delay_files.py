@@ -21,7 +21,7 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from compiler.plan.delay_tables import ONE, PARTS, DelayTable, is_sound
+from compiler.plan.parts.delay_tables import ONE, PARTS, DelayTable, is_sound
 from compiler.trace_files import BadTrace
 from tdl.bounds import MAX_LATENCY_NS
 

@@ -2,11 +2,11 @@
 
 The text is TDL whose times may count from the moment of the action (`now`, `+5s`) and may be left
 out (then it is `at now`). With its times written out it becomes one more text that the source
-includes (compiler/plan/action_texts.py), and all of it is compiled as ever: the action sees the
-state that all before it has left, its draws are those of the run's seed and the number of the
+includes (compiler/plan/parts/action_texts.py), and all of it is compiled as ever: the action sees
+the state that all before it has left, its draws are those of the run's seed and the number of the
 action, and what is planned later sees what the action has changed. What is planned may also be
-held, go on and be skipped (compiler/plan/run_clock.py). Whoever carries the plan out has
-to follow the longer one from the moment on; until then both are the same.
+held, go on and be skipped (compiler/plan/run_clock.py). Whoever carries the plan out has to follow
+the longer one from the moment on; until then both are the same.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from dataclasses import dataclass, replace
 
 from compiler.phrases import moment
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan import action_texts, run_clock
-from compiler.plan.action_texts import Firing
+from compiler.plan import run_clock
+from compiler.plan.parts import action_texts
+from compiler.plan.parts.action_texts import Firing
 from compiler.plan.reader import Plan
 from compiler.plan.run_clock import RunClock
 from compiler.sources import RecordedFiles
 from tdl import ast, quantities, values
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
 from tdl.parser import parse_partial
-from tdl.patterns import STRING
+from tdl.tokens.patterns import STRING
+from tdl.tokens.words import MAYBE_NAMES, STATEMENTS
 from tdl.values import ValueProblem
-from tdl.words import MAYBE_NAMES, STATEMENTS
 
 MOST_BYTES = 32768  # of the text of an action
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from compiler import extension
 from compiler.expect.compile_reactions import about
 from compiler.pipeline import Compilation
-from compiler.plan.action_texts import Firing
+from compiler.plan.parts.action_texts import Firing
 from compiler.plan.reader import Plan
 from compiler.sources import RecordedFiles
 from tdl import ast

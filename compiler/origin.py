@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.analysis.effects import Effects, effects
-from compiler.declare.files_of import FilesOf
+from compiler.declare.machines import with_parts
+from compiler.declare.named.files_of import FilesOf
 from compiler.expand.recorder import Origin, Recorder
 from compiler.pipeline import carried_out, elaborate
 from compiler.plan.format import SOURCE, PlanError
@@ -43,7 +44,7 @@ def _origin(plan: Plan, event: Event) -> Origin:
     partial = parse_partial(plan.source, RecordedFiles(plan), plan.params)
     if partial.failed:
         raise _other_release(plan, TdlError(partial.diagnostics))
-    named = FilesOf(partial.file, RecordedFiles(plan), sink)
+    named = FilesOf(with_parts(partial.file, sink), RecordedFiles(plan), sink)
     model, timeline = elaborate(named.file, sink, plan.seed, recorder, recorded=named.recorded)
     timeline = carried_out(model, timeline, partial.includes)
     if sink.failed:

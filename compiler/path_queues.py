@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from compiler.plan.necks import LEAST_QUEUE_BYTES, MOST_QUEUE_BYTES
+from compiler.plan.parts.necks import LEAST_QUEUE_BYTES, MOST_QUEUE_BYTES
 from compiler.plan.properties import FlowRate, at_flows, flow_rates_text
 from tdl import quantities
 from tdl.ast import FlowTable, PathTerms

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from compiler.declare.files_of import FilesOf
+from compiler.declare.machines import with_parts
 from compiler.declare.model import Model, build
+from compiler.declare.named.files_of import FilesOf
+from compiler.declare.named.service_files import attach
 from compiler.declare.recovery import also_wrong
-from compiler.declare.service_files import attach
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, end_of, expand
@@ -102,8 +103,11 @@ def compile_source(
     if not partial.file.statements:
         sink.error("TS0154", ast.Span(1, 1, 1, 2), "there is nothing in this file", EMPTY)
         raise TdlError(sink.found)
-    attachments = attach(partial.file, sources, sink)
-    named = FilesOf(partial.file, sources, sink)
+    file = with_parts(partial.file, sink)
+    if sink.failed:
+        raise TdlError(sink.found)
+    attachments = attach(file, sources, sink)
+    named = FilesOf(file, sources, sink)
     if named.unknown:
         raise TdlError(sink.found)
     model, timeline = elaborate(

@@ -18,10 +18,10 @@ from typing import Any, Protocol, TypeVar
 from compiler import delay_files, trace_files
 from compiler.mobility import distance_tables, motion_formats
 from compiler.mobility.tracks import BadMotion, Tracks, sample
-from compiler.plan import delay_tables, motion, traces
-from compiler.plan.delay_tables import DelayTable
 from compiler.plan.format import MAX_ATTACHED_BYTES, PlanError
-from compiler.plan.motion import Motion
+from compiler.plan.parts import delay_tables, motion, traces
+from compiler.plan.parts.delay_tables import DelayTable
+from compiler.plan.parts.motion import Motion
 from compiler.plan.reader import Plan
 from compiler.trace_files import MOST_BYTES, BadTrace
 from tdl import ast

@@ -17,8 +17,8 @@ from itertools import groupby, pairwise
 from operator import le
 
 from compiler.plan.encoding import TRACED
+from compiler.plan.parts.traces import MOST_STEPS, Opportunities, Rows, Trace, TraceRow
 from compiler.plan.properties import BY_FIELD
-from compiler.plan.traces import MOST_STEPS, Opportunities, Rows, Trace, TraceRow
 from tdl import values
 from tdl.values import ValueProblem
 

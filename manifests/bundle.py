@@ -1,13 +1,13 @@
-"""A plan as it travels in manifests: with its digest and shards (compiler/plan/plan_shards.py)."""
+"""A plan as it travels in manifests: digest and shards (compiler/plan/storage/plan_shards.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.plan import plan_shards
-from compiler.plan.plan_shards import SHARD_BYTES, unpack
 from compiler.plan.reader import Plan
+from compiler.plan.storage import plan_shards
+from compiler.plan.storage.plan_shards import SHARD_BYTES, unpack
 
 __all__ = ["SHARD_BYTES", "Bundle", "make", "unpack"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compiler.plan.capabilities import COMPOSE
 from compiler.plan.format import TOOL_VERSION
+from compiler.plan.rules.capabilities import COMPOSE
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Service, Topology
 from manifests import hold_options, images, unsupported
 from manifests.bundle import Bundle

@@ -11,9 +11,9 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 
-from compiler.plan.capabilities import KUBERNETES
-from compiler.plan.expectations import RUN
 from compiler.plan.format import TOOL_VERSION
+from compiler.plan.parts.expectations import RUN
+from compiler.plan.rules.capabilities import KUBERNETES
 from manifests import kubernetes_checks as checks
 from manifests import kubernetes_files
 from manifests.bundle import Bundle

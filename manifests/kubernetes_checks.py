@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compiler.plan.capabilities import KUBERNETES
+from compiler.plan.rules.capabilities import KUBERNETES
 from compiler.plan.types import Service, Topology
 from manifests import images, kubernetes_files, unsupported
 from manifests.bundle import Bundle

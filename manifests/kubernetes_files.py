@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from compiler.plan.plan_shards import SHARD_BYTES
+from compiler.plan.storage.plan_shards import SHARD_BYTES
 from compiler.plan.types import Service
 from manifests import unsupported
 from manifests.bundle import Bundle

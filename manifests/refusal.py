@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.plan import capabilities
 from compiler.plan.reader import Plan
+from compiler.plan.rules import capabilities
 
 
 class ManifestError(Exception):

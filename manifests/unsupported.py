@@ -1,6 +1,6 @@
 """What of the language Kubernetes and Compose do not carry out, under which conditions, and what to
 do instead. One table for both; words that they never carry out are in
-compiler/plan/capabilities.py.
+compiler/plan/rules/capabilities.py.
 
 `held` services state entrypoint=: there tstorm-hold starts the program (docs/hold.md), and does
 what needs to be done inside of the container. Of others the image's program is not known, and
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from compiler.plan.capabilities import COMPOSE, KUBERNETES
+from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES
 from compiler.plan.types import NO_CHECK, RUN_VARIABLE, TCP_CHECK, Mount, Service, Topology
 from manifests.refusal import ManifestError
 

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from compiler.plan import outdir
 from compiler.plan.format import TOOL_VERSION
+from compiler.plan.storage import outdir
 from manifests.refusal import ManifestError
 
 Files = Mapping[str, str | bytes]
 
-# By the first words a directory of ours is told from others: see compiler/plan/outdir.py.
+# By the first words a directory of ours is told from others: see compiler/plan/storage/outdir.py.
 _HEAD = f"{outdir.RENDERED.decode()} {TOOL_VERSION} from a plan; render again instead of editing.\n"
 
 

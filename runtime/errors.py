@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Sequence
 
-    from compiler.plan.datapath_fit import Misfit
+    from compiler.plan.rules.datapath_fit import Misfit
 
 
 class RunError(Exception):

@@ -124,7 +124,7 @@ class FileItem:
 @dataclass(frozen=True, slots=True)
 class TraceFile:
     """What a link follows. `number` and `means` are the compiler's: which of the plan's traces it
-    is, and what its properties are on the whole (compiler/declare/trace_numbers.py)."""
+    is, and what its properties are on the whole (compiler/declare/named/trace_numbers.py)."""
 
     source: str
     holds: bool  # its last values stay; else it begins again at its end
@@ -135,9 +135,9 @@ class TraceFile:
 
 @dataclass(frozen=True, slots=True)
 class DelayFile:
-    """Measured delays. What follows is the compiler's (compiler/declare/measured_delays.py): the
-    `distribution` that a plan's states have, and the mean and the deviation of the delays, 0 where
-    the file has neither."""
+    """Measured delays. What follows is the compiler's (compiler/declare/named/measured_delays.py):
+    the `distribution` that a plan's states have, and the mean and the deviation of the delays, 0
+    where the file has neither."""
 
     source: str
     span: Span
@@ -318,6 +318,20 @@ class LinkStatement:
         return self.a.text == self.b.text and self.a_index is None
 
 
+@dataclass(frozen=True, slots=True)
+class NodeStatement:
+    """`node NAME … { … }`: machines with parts, which are services, bridges and links of their own.
+    What the body names is a part (compiler/declare/machines.py)."""
+
+    name: Name
+    span: Span  # of its first line
+    replicas: int = 1
+    cpu_millis: int | None = None  # of all parts of a machine together
+    mem_bytes: int | None = None
+    tags: tuple[Name, ...] = ()
+    body: tuple[ServiceStatement | Bridges | LinkStatement, ...] = ()
+
+
 # --- selectors -------------------------------------------------------------------------------
 
 
@@ -357,7 +371,19 @@ class Tagged:
     span: Span
 
 
-Selector = Everything | Element | LinkSelector | Tagged
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The compiler's: what a name of machines or of their parts stands for. `whole`: of machines as
+    a whole, with the links that leave one of them in `leaving`."""
+
+    written: Element | LinkSelector
+    found: tuple[Element | LinkSelector, ...]
+    span: Span
+    whole: bool = False
+    leaving: tuple[LinkSelector, ...] = ()
+
+
+Selector = Everything | Element | LinkSelector | Tagged | Members
 
 
 # --- actions ---------------------------------------------------------------------------------
@@ -469,7 +495,7 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One `prop=value`. `prop` is one of CHANGEABLE (tdl/words.py).
+    """One `prop=value`. `prop` is one of CHANGEABLE (tdl/tokens/words.py).
 
     `value` is in the property's own unit (ns, ppb, bps, bytes), or ppb for SCALE; None stands for
     `unlimited`; `dist` and `aqm` carry their text in `word`, `queue` the unit of its value where it
@@ -617,7 +643,7 @@ class Window:
 class Expect:
     """`expect …`. Each kind has the fields that it needs; the others are empty."""
 
-    kind: str  # one of EXPECTED (tdl/words.py), or 'no_log'
+    kind: str  # one of EXPECTED (tdl/tokens/words.py), or 'no_log'
     span: Span
     subjects: tuple[tuple[Subject, ...], ...] = ()  # both ends of pairs; else whose; `on` of run
     window: Window | None = None
@@ -645,7 +671,7 @@ class When:
     """`when … { … }`: what happens when something is seen of an instance, which is `it` in the
     `body`. Times of the body count from then."""
 
-    kind: str  # one of CONDITIONS (tdl/words.py)
+    kind: str  # one of CONDITIONS (tdl/tokens/words.py)
     span: Span  # of its first line
     subjects: tuple[Subject, ...]
     pattern: str = ""  # log: of a line
@@ -696,6 +722,7 @@ Statement = (
     | Bottleneck
     | LinkStatement
     | Mobility
+    | NodeStatement
     | Dynamic
     | Expect
     | Figure

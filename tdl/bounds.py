@@ -1,7 +1,7 @@
 """How much a file may hold, and how large its values may be. docs/tdl.md, "Limits of the language".
 
-What the plan's format and both datapaths take is in compiler/plan/property_limits.py; a test holds
-the two tables together, and another asks the datapaths themselves.
+What the plan's format and both datapaths take is in compiler/plan/rules/property_limits.py; a test
+holds the two tables together, and another asks the datapaths themselves.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import re
 from tdl.ast import Span
 from tdl.bounds import MAX_FILE_BYTES
 from tdl.diagnostics import Sink
-from tdl.lexer import source_lines
+from tdl.tokens.lexer import source_lines
 
 _SAMPLE = 65_536  # bytes of a file that tell whether it is text
 _STRAY = 8  # control characters that a text may have by mistake

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable
 
 from tdl import aqm, ast, quantities, some_packets
-from tdl.mobility_actions import reads_as_file
-from tdl.path_actions import DEFAULT_CAPACITY_BPS
-from tdl.static import IMAGE, NO_TRACE
-from tdl.words import CHANGEABLE, LINK_WORDS, STATISTICS
+from tdl.building.mobility_actions import reads_as_file
+from tdl.building.path_actions import DEFAULT_CAPACITY_BPS
+from tdl.building.static import IMAGE, NO_TRACE
+from tdl.tokens.words import CHANGEABLE, LINK_WORDS, STATISTICS
 
 WIDTH = 100
 _QUANTITIES = {  # by kind of a link's property
@@ -116,6 +116,8 @@ def _statement(node: ast.Statement) -> list[str]:
             return _link(node)
         case ast.Mobility():
             return _mobility(node)
+        case ast.NodeStatement():
+            return _node(node)
         case ast.Dynamic():
             return [*_times(node), *_clause(node)]
         case ast.Expect() | ast.Figure():
@@ -275,6 +277,19 @@ def _mobility(node: ast.Mobility) -> list[str]:
     return words if node.allocate is None else [*words, f"allocate={node.allocate}"]
 
 
+def _node(node: ast.NodeStatement) -> list[str]:
+    """The first line of one without a body, as of a `when`."""
+    words = ["node", node.name.text]
+    if node.replicas != 1:
+        words.append(f"replicas={node.replicas}")
+    if node.cpu_millis is not None:
+        words.append("cpu=" + quantities.cpu(node.cpu_millis))
+    if node.mem_bytes is not None:
+        words.append("mem=" + quantities.size(node.mem_bytes))
+    words += _tags(node.tags)
+    return _with_block(words, map(format_statement, node.body)) if node.body else [*words, "{"]
+
+
 def _necks(node: ast.LinkStatement) -> list[str]:
     up, down = node.neck_up, node.neck_down
     if up and down and up.text == down.text:
@@ -417,6 +432,8 @@ def format_selector(selector: ast.Selector) -> str:
             return called + format_selector(selector.a) + arrow + format_selector(selector.b)
         case ast.Tagged():
             return "tags=" + ";".join(tag.text for tag in selector.tags)
+        case ast.Members():
+            return format_selector(selector.written)
 
 
 def _action(action: ast.Action) -> list[str]:
@@ -543,10 +560,11 @@ def _when(node: ast.When) -> list[str]:
         words += ["after", quantities.time(node.after_ns)]
     if node.most is not None:
         words += ["at", "most", str(node.most)]
-    if not node.body:
-        return [*words, "{"]
-    lines = [" ".join([*words, "{"]), *(f"{_INDENT}{in_block(one)}" for one in node.body), "}"]
-    return ["\n".join(lines)]
+    return _with_block(words, map(in_block, node.body)) if node.body else [*words, "{"]
+
+
+def _with_block(words: list[str], lines: Iterable[str]) -> list[str]:
+    return ["\n".join([" ".join([*words, "{"]), *(f"{_INDENT}{line}" for line in lines), "}"])]
 
 
 def in_block(node: ast.Dynamic) -> str:

@@ -1,25 +1,22 @@
-"""The tokens of one statement through grammar.lark, by Lark's LALR(1) parser.
+"""The tokens of one statement through grammar.lark, by its LALR(1) tables (tdl/lalr_tables.py).
 
-Lark's lexer is not used: tdl/lexer.py makes the tokens, and they are fed one by one. Actions run as
-soon as a rule is complete, so those before an unexpected token have reported what they had to.
-Which rules a statement completes depends on its terminals alone: Lark is asked once for statements
-that are alike.
+tdl/tokens/lexer.py makes the tokens, and they are fed one by one. Actions run as soon as a rule is
+complete, so those before an unexpected token have reported what they had to. Which rules a
+statement completes depends on its terminals alone: that is found out once for statements that are
+alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from lark import Lark, UnexpectedToken
-from lark.grammar import Rule
+from tdl.lalr_tables import END, tables
+from tdl.tokens.lexer import Token
 
-from tdl.lexer import Token
-
-END = "$END"
-Callbacks = Mapping[Rule, Callable[[list[Any]], Any]]
-_Course = Sequence[tuple[Rule, int, int]]  # rule, its symbols, tokens before its end
+Callbacks = Sequence[Callable[[list[Any]], Any]]  # for each rule
+_Course = Sequence[tuple[int, int, int]]  # rule, its symbols, tokens before its end
 
 
 class UnexpectedTokenError(Exception):
@@ -34,17 +31,9 @@ class UnexpectedTokenError(Exception):
         self.expected = expected
 
 
-@cache
-def _grammar() -> Lark:
-    """Built once a process; docs/dependencies.md says what that costs."""
-    return Lark.open("grammar.lark", rel_to=__file__, parser="lalr", lexer="basic")
-
-
 def callbacks(actions: object) -> Callbacks:
     """For each rule the method of `actions` with its name, called with the rule's symbols."""
-    return {
-        rule: _spread(getattr(actions, rule.alias or rule.origin.name)) for rule in _grammar().rules
-    }
+    return [_spread(getattr(actions, rule.action)) for rule in tables().rules]
 
 
 def _spread(action: Callable[..., Any]) -> Callable[[list[Any]], Any]:
@@ -73,45 +62,63 @@ def _course(terminals: tuple[str, ...]) -> _Course | None:
 
     The texts of tokens make no difference to that, and most statements of a large file are alike.
     """
-    table, completed = _recorder()
-    completed.clear()
-    found: list[tuple[Rule, int, int]] = []
-    parser = _parser(table)
-    try:
-        for shifted, terminal in enumerate((*terminals, END)):
-            parser.feed_token(Token(terminal, "", 1, 1))
-            found += [(rule, len(rule.expansion), shifted) for rule in completed]
-            completed.clear()
-    except UnexpectedToken:
-        return None
+    found: list[tuple[int, int, int]] = []
+    shifted = 0
+    parser = _Parser(lambda rule, parts: found.append((rule, len(parts), shifted)))
+    for terminal in (*terminals, END):
+        if not parser.feed(terminal, None):
+            return None
+        shifted += 1
     return found
-
-
-@cache
-def _recorder() -> tuple[Callbacks, list[Rule]]:
-    """Callbacks that write down which rule is completed, and where they do."""
-    completed: list[Rule] = []
-    return {rule: partial(_record, completed, rule) for rule in _grammar().rules}, completed
-
-
-def _record(completed: list[Rule], rule: Rule, _parts: list[Any]) -> None:
-    completed.append(rule)
-
-
-def _parser(table: Callbacks) -> Any:  # not wholly typed
-    parser: Any = _grammar().parse_interactive()
-    parser.parser_state.parse_conf.callbacks = table
-    return parser
 
 
 def _parse(tokens: Sequence[Token], table: Callbacks) -> Any:
     """For statements that are wrong: callbacks are called up to the token that fits nowhere."""
-    parser = _parser(table)
-    index = 0
-    try:
-        for token in tokens:
-            parser.feed_token(token)
-            index += 1
-        return parser.feed_eof()
-    except UnexpectedToken:
-        raise UnexpectedTokenError(index, frozenset(parser.accepts())) from None
+    parser = _Parser(lambda rule, parts: table[rule](parts))
+    for index, token in enumerate(tokens):
+        if not parser.feed(token.type, token):
+            raise UnexpectedTokenError(index, parser.accepts())
+    if not parser.feed(END, None):
+        raise UnexpectedTokenError(len(tokens), parser.accepts())
+    return parser.values[-1]
+
+
+class _Parser:
+    """A stack of states and one of values; what `completed` makes of a rule's values takes their
+    place."""
+
+    def __init__(self, completed: Callable[[int, list[Any]], Any]) -> None:
+        self.values: list[Any] = []
+        self._completed = completed
+        self._tables = tables()
+        self._states = [0]
+
+    def feed(self, terminal: str, value: Any) -> bool:
+        """Whether it fits. Rules that end before a terminal that does not are completed."""
+        while (step := self._tables.states[self._states[-1]].get(terminal)) is not None:
+            if step >= 0:
+                self._states.append(step)
+                self.values.append(value)
+                return True
+            self._reduce(~step)
+            if terminal == END and self._states[-1] == self._tables.end:
+                return True
+        return False
+
+    def _reduce(self, number: int) -> None:
+        rule = self._tables.rules[number]
+        first = len(self.values) - rule.size
+        self.values[first:] = [self._completed(number, self.values[first:])]
+        del self._states[first + 1 :]  # the first is that of no value
+        self._states.append(self._tables.states[self._states[-1]][rule.makes])
+
+    def accepts(self) -> frozenset[str]:
+        """The terminals that would fit: rules that one of them completes can leave no place for
+        it."""
+        terminals = filter(str.isupper, self._tables.states[self._states[-1]])
+        return frozenset(terminal for terminal in terminals if self._trial().feed(terminal, None))
+
+    def _trial(self) -> _Parser:
+        trial = _Parser(lambda _rule, _parts: None)
+        trial.values, trial._states = self.values[:], self._states[:]
+        return trial

@@ -21,20 +21,21 @@ from tdl.bounds import (
     MAX_REACTIONS,
     MAX_SERVICES,
 )
+from tdl.building.dynamic import Actions
+from tdl.building.reaction_times import from_the_firing
 from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
-from tdl.dynamic import Actions
-from tdl.lexer import LogicalLine
-from tdl.preprocess.blocks import is_end, is_when
+from tdl.preprocess.blocks import is_end, is_kept, is_node
 from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.translated import Translation
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
-from tdl.reaction_times import from_the_firing
 from tdl.syntax_errors import explain
-from tdl.words import STATEMENTS
+from tdl.tokens.lexer import LogicalLine, Token
+from tdl.tokens.words import STATEMENTS
 
 # After these something was not read, of which nobody knows what it says.
 ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032", "TS0033"}
+_OF_NODES = ("SERVICE", "BRIDGE", "BRIDGES", "LAN", "LINK", "PATH")  # what stands in their blocks
 _MOST: dict[type, tuple[int, str]] = {
     ast.ServiceStatement: (MAX_SERVICES, "services"),
     ast.Bridges: (MAX_BRIDGES, "bridges"),
@@ -122,8 +123,8 @@ def _statements(
     Ends where the file has more than there may be, which is reported.
     """
     reader = StatementReader(sink)
-    held: ast.When | None = None  # whose block goes on
-    body: list[ast.Dynamic] = []
+    held: ast.When | ast.NodeStatement | None = None  # whose block goes on
+    body: list[ast.Statement] = []
     for line in lines:
         inside = reader.in_block
         found = reader.read(line)
@@ -135,19 +136,19 @@ def _statements(
         if not inside and not reader.in_block:
             yield found
         elif not inside:
-            held = next((one for one in found if isinstance(one, ast.When)), None)
-            body = []
+            heads = (one for one in found if isinstance(one, ast.When | ast.NodeStatement))
+            held, body = next(heads, None), []
         elif reader.in_block:
-            body += [one for one in found if isinstance(one, ast.Dynamic)]
+            body += found
         elif held is not None and body:
-            yield (replace(held, body=tuple(body)),)
+            yield (replace(held, body=tuple(body)),)  # type: ignore[arg-type]
     report_full(sink)
 
 
 class StatementReader:
     """Reads lines, one after the other. `ended`: there was no room for what the last one says.
-    `in_block`: the next line stands in the block of a `when`, whose times count from the firing:
-    0 is what happens at once."""
+    `in_block`: the next line stands in the block of a `node`, or of a `when`, whose times count
+    from the firing: 0 is what happens at once."""
 
     def __init__(self, sink: Sink) -> None:
         self._actions = Actions(sink)
@@ -158,6 +159,7 @@ class StatementReader:
         self.in_block = False
         self._lines = 0  # of the block
         self._head: LogicalLine | None = None  # of the block
+        self._deeper = 0  # blocks in this one, which are wrong
 
     def read(self, line: LogicalLine) -> tuple[ast.Statement, ...]:
         """What it says; nothing for a blank line and one with errors, which are reported."""
@@ -171,28 +173,63 @@ class StatementReader:
         return found
 
     def _begin(self, line: LogicalLine) -> None:
-        if is_when(line):
-            self.in_block, self._lines, self._head = True, 0, line
+        if is_kept(line):
+            self.enter(line)
+
+    def enter(self, head: LogicalLine) -> None:
+        """The next line stands in the block with this first line."""
+        self.in_block, self._lines, self._head, self._deeper = True, 0, head, 0
 
     def _in_block(self, line: LogicalLine) -> tuple[ast.Statement, ...]:
         if is_end(line):
-            self.in_block = False
-            if not self._lines and self._head is not None:
-                hint = "write what happens between { and }, such as `it disconnect for 5s`"
-                self._sink.error("TS0330", self._head.tokens[-1].span, "nothing happens here", hint)
+            self._end_block()
             return ()
         self._lines += 1
-        first = line.tokens[0]
-        if first.type in STATEMENTS.values() and first.type not in ("AT", "FROM"):
-            message = f"'{first.text}' does not stand in the block of a when"
-            hint = "there are actions in it, such as `it disconnect for 5s`"
-            self._sink.error("TS0330", first.span, message, hint)
+        if self._deeper or not self._may_stand(line.tokens[0]):
+            self._deeper += is_kept(line)
             return ()
         if line.broken:
             return ()
+        if self._is_node:
+            return _statement(line, self._actions, self._table)
         tokens = from_the_firing(line.tokens, self._sink)
         timed = LogicalLine(tokens, line.comments)
         return _statement(timed, self._actions, self._table) if tokens else ()
+
+    def _end_block(self) -> None:
+        if self._deeper:
+            self._deeper -= 1
+            return
+        self.in_block = False
+        if self._lines or self._head is None:
+            return
+        span = self._head.tokens[-1].span
+        if self._is_node:
+            hint = 'write its parts between { and }, such as `service app exec="./app"`'
+            self._sink.error("TS0622", span, "this machine has no part", hint)
+        else:
+            hint = "write what happens between { and }, such as `it disconnect for 5s`"
+            self._sink.error("TS0330", span, "nothing happens here", hint)
+
+    @property
+    def _is_node(self) -> bool:
+        return self._head is not None and is_node(self._head)
+
+    def _may_stand(self, first: Token) -> bool:
+        """Whether a line that begins so stands in this block; reported if not."""
+        if self._is_node:
+            if first.type in _OF_NODES:
+                return True
+            message = f"'{first.text}' does not stand in the block of a node"
+            hint = "there are services, bridges, lans and links in it; events stand behind it"
+            self._sink.error("TS0621", first.span, message, hint)
+            return False
+        if first.type not in STATEMENTS.values() or first.type in ("AT", "FROM"):
+            return True
+        message = f"'{first.text}' does not stand in the block of a when"
+        hint = "there are actions in it, such as `it disconnect for 5s`"
+        self._sink.error("TS0330", first.span, message, hint)
+        return False
 
 
 def report_full(sink: Sink) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from tdl.ast import Span
 from tdl.codes.catalogue import CODES
 from tdl.diagnostics import Diagnostic, Severity, sort
-from tdl.lexer import source_lines
+from tdl.tokens.lexer import source_lines
 
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 _WINDOW = 110  # columns of a source line that are shown

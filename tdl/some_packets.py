@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 
 from tdl import ast
-from tdl.lexer import Token
 from tdl.suggest import did_you_mean
+from tdl.tokens.lexer import Token
+from tdl.tokens.words import CLASS_PROPERTIES
 from tdl.values import PPB, ValueProblem
-from tdl.words import CLASS_PROPERTIES
 
 NONE = "none"
 CODE = "TS0248"

@@ -11,14 +11,13 @@ from itertools import pairwise
 
 from tdl import unexpected
 from tdl.ast import Span
-from tdl.builder import cover, quotes_in_quotes, shown
+from tdl.building.builder import cover, quotes_in_quotes, shown
 from tdl.diagnostics import Diagnostic, Severity
-from tdl.lalr import END
-from tdl.lexer import Token
+from tdl.lalr_tables import END
 from tdl.suggest import nearest
-from tdl.terminals import EXAMPLES, WORDS_FOR
-from tdl.values import time_unit
-from tdl.words import (
+from tdl.tokens.lexer import Token
+from tdl.tokens.terminals import EXAMPLES, WORDS_FOR
+from tdl.tokens.words import (
     ACTIONS,
     FLAGS,
     LINK_ALIASES,
@@ -32,6 +31,7 @@ from tdl.words import (
     SET_PROPERTIES,
     STATEMENTS,
 )
+from tdl.values import time_unit
 
 _KNOWN_ACTIONS = tuple(ACTIONS)
 _VERBS = frozenset(ACTIONS.values())
@@ -87,6 +87,9 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
         hint = kinds if index == 1 else f"write {_WHEN_FORMS.get(tokens[1].type, kinds)}"
         what = "this ends too early" if place.token is None else f"unexpected {_shown(place.token)}"
         return place.error("TS0330", what, hint)
+    if tokens[0].type == "NODE" and index and place.token is None:
+        hint = "write `node NAME {`, lines with its parts, and `}`; a single program is a service"
+        return place.error("TS0010", "a node needs a block", hint)
     for rule in (
         _quotes_in_quotes,
         _stray_bracket,

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from tdl.decoding import decode
 from tdl.diagnostics import Sink, TdlError, sort
 from tdl.formatter import WIDTH, words_of, wrap
-from tdl.lexer import LogicalLine, Token, logical_lines, source_lines
 from tdl.parser import StatementReader, report_full
 from tdl.preprocess import heads
-from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_when
+from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_kept
 from tdl.preprocess.variables import VARIABLE, named
-from tdl.words import RUN_VARIABLES
+from tdl.tokens.lexer import LogicalLine, Token, logical_lines, source_lines
+from tdl.tokens.words import RUN_VARIABLES
 
 _INDENT = "    "
 
@@ -51,8 +51,8 @@ class _Layout:
 
     def _items(self, items: Iterable[Item], indent: str) -> None:
         for item in items:
-            if isinstance(item, LoopBlock) and is_when(item.head):
-                self._when(item, indent)
+            if isinstance(item, LoopBlock) and is_kept(item.head):
+                self._kept(item, indent)
             elif isinstance(item, LoopBlock):
                 heads.loop(item.head, self._sink)
                 self._put(item.head, [_spaced(item.head.tokens)], indent)
@@ -66,9 +66,9 @@ class _Layout:
             if self._reader.ended:
                 return
 
-    def _when(self, block: LoopBlock, indent: str) -> None:
+    def _kept(self, block: LoopBlock, indent: str) -> None:
         self._put(block.head, self._body(block.head, len(indent)), indent)
-        self._reader.in_block = True  # also where the head has a variable, and is not read
+        self._reader.enter(block.head)  # also where it has a variable, and is not read
         self._items(block.body, indent + _INDENT)
         self._reader.in_block = False
         if block.end is not None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tdl.ast import Span
-from tdl.builder import cover, shown
+from tdl.building.builder import cover, shown
 from tdl.diagnostics import Diagnostic, Severity
-from tdl.lexer import Token
 from tdl.suggest import nearest
+from tdl.tokens.lexer import Token
+from tdl.tokens.words import EXPECTED, OTHER_EXPECTATIONS, RESERVED
 from tdl.values import time_unit
-from tdl.words import EXPECTED, OTHER_EXPECTATIONS, RESERVED
 
 _FORMS = {
     "rtt": "expect rtt client server < 60ms from 10s to 20s",

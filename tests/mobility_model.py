@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.plan.motion import Point
+from compiler.plan.parts.motion import Point
 
 
 def square_apart(one: Point, two: Point) -> int:

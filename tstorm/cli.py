@@ -46,7 +46,14 @@ COMMANDS = {
     "completion": "Print the shell completion script.",
 }
 
-_MODULES = {"import": "import_files"}  # where a command cannot name its module
+# Where a command's module is, in tstorm/commands: by its name there, if no folder is said.
+_FOLDERS = {
+    "experiment": ("check", "compile", "diff", "events", "explain", "fmt", "paths", "render"),
+    "live": ("do", "exec", "forward", "go", "hold", "logs", "record", "skip", "top", "ui"),
+}
+_MODULES = {name: f"{folder}.{name}" for folder, names in _FOLDERS.items() for name in names} | {
+    "import": "experiment.import_files"  # a word that cannot name its module
+}
 
 HELP = """Test distributed systems under changing networks.
 
@@ -73,7 +80,7 @@ Exit codes:
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in tstorm/commands/NAME.py as `command`."""
+    """A group whose commands live in tstorm/commands as `command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -201,15 +201,17 @@ def declared_at(plan: Plan, link: str) -> tuple[str, int]:
     """File and line that declare a link direction such as `pg.0->s1`, or without one how packets
     are routed; line 0 if none does."""
     from compiler.declare.common import with_common_links
-    from compiler.plan.types import named_direction
+    from compiler.declare.machines import with_parts
+    from compiler.plan.types import element_of, named_direction
     from compiler.sources import RecordedFiles
     from tdl import ast
+    from tdl.diagnostics import Sink
     from tdl.parser import parse_partial
 
     src, dst, called = named_direction(link)
-    ends = [end.partition(".") for end in (src, dst)]
-    wanted = [(name, int(index) if index else None) for name, _, index in ends]
-    file = parse_partial(plan.source, RecordedFiles(plan), plan.params).file
+    ends = [(element_of(end), end.removeprefix(f"{element_of(end)}.")) for end in (src, dst)]
+    wanted = [(name, int(index) if index.isdecimal() else None) for name, index in ends]
+    file = with_parts(parse_partial(plan.source, RecordedFiles(plan), plan.params).file, Sink())
     for statement in with_common_links(file).statements:
         if isinstance(statement, ast.Routing) and not link:
             return statement.span.place

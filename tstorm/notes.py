@@ -59,7 +59,7 @@ class Statements:
     """
 
     def __init__(self, plan: Plan, given: str) -> None:
-        from tdl.lexer import source_lines
+        from tdl.tokens.lexer import source_lines
         from tstorm import loading
 
         directory = loading.recorded_plan(given)

@@ -22,7 +22,7 @@ from bench.papers.context import SCENES, Context, log
 from bench.papers.rows import ABSOLUTE, HOLDS, LEAST, MOST, RELATIVE, VIRTUAL, goal, row
 from bench.tables import Record
 from compiler.path_queues import PathProblem, derive
-from compiler.plan import necks
+from compiler.plan.parts import necks
 from compiler.plan.reader import read_plan
 from tdl.ast import PathTerms
 from tests.runs.delivered import Delivered, Ends

@@ -12,10 +12,10 @@ from itertools import islice
 
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
-from compiler.plan import delay_tables, necks
+from compiler.plan.parts import delay_tables, necks
+from compiler.plan.parts.traces import Followed, FollowedTraces, of_plan
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import FlowRate, LinkState, Totals
-from compiler.plan.traces import Followed, FollowedTraces, of_plan
 from compiler.plan.types import Event, end_names
 
 MOST_EQUAL = 1000  # that are counted

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from compiler.analysis.network_diff import NetworkDifference, compare
 from compiler.analysis.timeline_diff import TimelineEntry, compare_timelines
 from compiler.analysis.topology_diff import TopologyDifference, compare_topologies
-from compiler.plan.traces import described
+from compiler.plan.parts.traces import described
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan

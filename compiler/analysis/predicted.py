@@ -19,7 +19,8 @@ from typing import Any
 from compiler.analysis.history import History, Outcome
 from compiler.phrases import moment
 from compiler.plan.event_kinds import DOWN
-from compiler.plan.expectations import (
+from compiler.plan.format import MAX_INT, PPB
+from compiler.plan.parts.expectations import (
     LOSS,
     OF_PAIRS,
     RTT,
@@ -27,10 +28,9 @@ from compiler.plan.expectations import (
     UNREACHABLE,
     PlannedExpectation,
 )
-from compiler.plan.format import MAX_INT, PPB
+from compiler.plan.parts.traces import FollowedTraces, of_plan
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import BY_FIELD, Along, Totals, most_rate
-from compiler.plan.traces import FollowedTraces, of_plan
 from tdl.quantities import rate, share
 
 MOST_PAIRS = 200  # of an expectation, evenly spread

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from compiler.plan.parts.traces import described
 from compiler.plan.properties import BY_FIELD
-from compiler.plan.traces import described
 from compiler.plan.types import Link, Node, PlannedReaction, Service
 
 if TYPE_CHECKING:
-    from compiler.plan.expectations import PlannedExpectation
-    from compiler.plan.figures import PlannedFigure
+    from compiler.plan.parts.expectations import PlannedExpectation
+    from compiler.plan.parts.figures import PlannedFigure
     from compiler.plan.reader import Plan
 
 KINDS = (

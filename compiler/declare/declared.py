@@ -50,6 +50,7 @@ class Declared:
     auto_addresses: ast.AutoAddresses | None = None
     start: ast.StartWhenReady | None = None
     quit: ast.QuitWhen | None = None
+    machines: list[ast.NodeStatement] = field(default_factory=list)
     dynamics: list[ast.Dynamic] = field(default_factory=list)
     expects: list[ast.Expect] = field(default_factory=list)
     figures: list[ast.Figure] = field(default_factory=list)
@@ -85,6 +86,8 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                     found.necks[statement.name.text] = DeclaredBottleneck(statement)
             case ast.LinkStatement():
                 links.append(statement)
+            case ast.NodeStatement():
+                found.machines.append(statement)
             case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When():
                 _collect(found, statement)
             case _:
@@ -293,19 +296,22 @@ def _half(link: ast.LinkStatement, sink: Sink) -> None:
 
 
 def _told_apart(first: ast.LinkStatement, second: ast.LinkStatement) -> str:
-    if first.path or second.path:
-        return "a path is all that lies between its ends: leave one of the two out"
+    if (first.path is None) != (second.path is None):
+        words = "leave one of the two out, or give each a name="
+        return f"a path is all that lies between its ends: {words}"
     wider = [link for link in (first, second) if link.a_index is None or link.b_index is None]
     if first.span.place == second.span.place:
         return "a loop over pairs takes each of them once: for i < j in 0..3 {"
     if link_name(first) != link_name(second) and wider and _single(first) + _single(second):
         every = link_name(replace(wider[0], name=None))
         return f"`{every}` links every instance: leave one of the two out, or give each a name="
+    kind = "link" if first.path is None else "path"
     if first.name is not None:
-        return "several links are told apart by names: add name=…, which nothing else has"
+        return f"several {kind}s are told apart by names: add name=…, which nothing else has"
     if second.name is not None:
-        return f"give the link on {ast.said(first.span.place)} a name, too: add name=… to it"
-    return "several links are told apart by names: add name=fast to one, name=slow to the other"
+        place = ast.said(first.span.place)
+        return f"give the {kind} on {place} a name, too: add name=… to it"
+    return f"several {kind}s are told apart by names: add name=fast to one, name=slow to the other"
 
 
 def _single(link: ast.LinkStatement) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compiler.plan.types import Link, Node, Topology
 from tdl import ast
-from tdl.address_actions import NO_GATEWAY
+from tdl.building.address_actions import NO_GATEWAY
 
 if TYPE_CHECKING:
     from compiler.declare.declared import Declared
@@ -168,7 +168,7 @@ class _Assignment:
                 address = None  # type: ignore[assignment]
         usable = own.network.num_addresses - (own.version == 4 and said.prefix < 31)
         last = own.network.network_address + (usable - 1)
-        if address is None or (at_lan and not own.ip <= address <= last):
+        if address is None or (at_lan and not int(own.ip) <= int(address) <= int(last)):
             name = self._nodes[node].name
             message = f"{name} would be the {position + 1}th, for which {own.network} has no room"
             self._problem("TS0606", span, message, "take a shorter prefix, or a lower first one")

@@ -17,7 +17,7 @@ from compiler.declare.actions import RULES
 from compiler.declare.declared import Declared
 from compiler.declare.steps import StatementStep
 from compiler.declare.topology import Layout
-from compiler.plan.action_texts import number_of
+from compiler.plan.parts.action_texts import number_of
 from tdl import ast
 
 _TAKES = tuple(action for action, rule in RULES.items() if rule.takes)
@@ -46,7 +46,7 @@ def find_beginning(
         if node not in absent
     ]
     leaves = (ast.Leave,)
-    bridges = _first_is_join(ordered, leaves, _own_bridges)
+    bridges = _first_is_join(ordered, (*leaves, ast.Crash, ast.Restart), _own_bridges)
     links = _first_is_join(ordered, leaves, _own_links)
     return InitialState(
         tuple(joins), tuple(sorted(bridges)), tuple(sorted(links)), tuple(sorted(late))

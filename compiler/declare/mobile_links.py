@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compiler.declare.trace_numbers import Traces
+from compiler.declare.named.trace_numbers import Traces
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import FOREVER, ByDistance, Stretch, follow
-from compiler.plan import traces as plan_traces
-from compiler.plan.action_texts import number_of
 from compiler.plan.format import MAX_ATTACHED_BYTES, MAX_TRACES
-from compiler.plan.motion import Motion
+from compiler.plan.parts import traces as plan_traces
+from compiler.plan.parts.action_texts import number_of
+from compiler.plan.parts.motion import Motion
 from compiler.plan.types import PlannedTrace
 from compiler.sources import Sources
 from tdl import ast

@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from compiler.declare.machines import with_parts
 from compiler.declare.model import build
 from tdl import ast
 from tdl.ast import Span
 from tdl.diagnostics import Diagnostic, Sink
-from tdl.lexer import source_lines
 from tdl.parser import Partial
+from tdl.tokens.lexer import source_lines
 
 CERTAIN = frozenset(("TS0101", "TS0107", "TS0108", "TS0204", "TS0209", "TS0212"))
 MISSING = frozenset(("TS0102", "TS0103", "TS0123", "TS0201", "TS0202", "TS0203", "TS0901"))
@@ -27,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 def also_wrong(partial: Partial, text: str | bytes) -> list[Diagnostic]:
     """The findings of the model about the statements of `partial`, which has errors already."""
     sink = Sink()
-    build(partial.file, sink)
+    build(with_parts(partial.file, sink), sink)
     moves = any(isinstance(one, ast.Mobility) for one in partial.file.statements)
     missing = MISSING
     if moves or MOBILITY in partial.mentioned:

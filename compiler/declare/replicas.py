@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
-from compiler.plan.action_texts import number_of
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS, MAX_NODES
+from compiler.plan.parts.action_texts import number_of
 from compiler.plan.routes.core import MAX_CELLS
 from tdl import ast
 from tdl.diagnostics import Sink

@@ -20,7 +20,8 @@ from compiler.declare.topology import Layout
 from compiler.phrases import end_name, link_name
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.words import IT
+from tdl.formatter import format_selector
+from tdl.tokens.words import IT
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,8 @@ class Resolver:
                 return self._link(selector)
             case ast.Tagged():
                 return self._tags(selector)
+            case ast.Members():
+                return self._members(selector)
 
     # --- names ---------------------------------------------------------------------------------
 
@@ -203,6 +206,8 @@ class Resolver:
         for at, letter in enumerate(name):
             if letter == "-" and (name[:at], name[at + 1 :]) in self.declared.pairs:
                 return f"a link has two hyphens: `{name[:at]}--{name[at + 1 :]}`"
+        if "." in name:
+            return "a dot is for instances (server.3), and for parts of machines (sat.3.app)"
         service = name.rstrip("0123456789")
         if service != name and service in self.declared.services:
             number = name[len(service) :]
@@ -213,6 +218,17 @@ class Resolver:
             return f"did you mean {near!r}?"
         tag = self.declared.guesses.nearest(name, list(self.declared.tags))
         return f"did you mean `tags={tag}`?" if tag else None
+
+    def _members(self, selector: ast.Members) -> Selection | None:
+        """All that a name of machines or parts stands for, as if each were named by itself."""
+        if selector not in self._known:
+            parts = [self.resolve(one) for one in selector.found]
+            if not all(parts):
+                return None
+            what = repr(format_selector(selector))
+            what = f"machine {what}" if selector.whole else f"those of {what}"
+            self._known[selector] = _union(what, [one for one in parts if one], named=True)
+        return self._known[selector]
 
     # --- links ---------------------------------------------------------------------------------
 
@@ -328,7 +344,9 @@ class Resolver:
         if tags not in self._known:
             index = self._by_tag()
             known = [index[tag] for tag in tags if tag in index]
-            self._known[tags] = _union(tags, known) if known else EMPTY
+            what = f"elements with the tags {', '.join(repr(tag) for tag in tags)}"
+            found = _union(what, known) if len(known) > 1 else (*known, EMPTY)[0]
+            self._known[tags] = found
         return self._known[tags]
 
     def _undeclared(self, tag: ast.Name) -> None:
@@ -402,12 +420,12 @@ def _by_word(tagged: Iterable[tuple[int, tuple[str, ...]]]) -> dict[str, list[in
     return found
 
 
-def _union(tags: tuple[str, ...], parts: Sequence[Selection]) -> Selection:
-    if len(parts) == 1:
-        return parts[0]
+def _union(what: str, parts: Sequence[Selection], *, named: bool = False) -> Selection:
     return Selection(
-        f"elements with the tags {', '.join(repr(tag) for tag in tags)}",
+        what,
         services=tuple(sorted({i for part in parts for i in part.services})),
+        instances=tuple(sorted({i for part in parts for i in part.instances})),
         bridges=tuple(sorted({i for part in parts for i in part.bridges})),
         links=tuple(sorted({i for part in parts for i in part.links})),
+        named=named,
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
+from compiler.declare.machine_actions import of_machines, targets
 from compiler.declare.partition_groups import resolve_groups
 from compiler.declare.selectors import EMPTY, Resolver, Selection
 from compiler.draws import PPB
@@ -20,7 +21,7 @@ from compiler.phrases import end_name
 from compiler.plan.packet_class import MAX_ENDS
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.words import BOTTLENECK_PROPERTIES
+from tdl.tokens.words import BOTTLENECK_PROPERTIES
 
 Group = tuple[int, ...]  # nodes
 
@@ -81,10 +82,11 @@ def build_steps(
     steps: list[StatementStep] = []
     doubts = [Doubt(0, -1, resolver.named(name)) for name in sorted(declared.doubtful)]
     repeated = {id(again) for again in quits[1:]}
-    for order, statement in enumerate(declared.dynamics):
-        if id(statement) in repeated:
+    for order, written in enumerate(declared.dynamics):
+        if id(written) in repeated:
             continue
         before = len(sink.found)
+        statement = of_machines(written, sink)
         if not rule(statement.action).targets:
             step = _whole(order, statement, resolver, sink)
             touched: Selection | None = EMPTY
@@ -149,7 +151,7 @@ def _selected(
             return None
         if chosen.neck and not chosen.links:
             return None  # warned of where it is declared
-        chosen = chosen.only(rule(statement.action).targets)
+        chosen = chosen.only(targets(statement))
     _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)
@@ -207,7 +209,7 @@ def _end(statement: ast.Dynamic, quit_ns: int | None, sink: Sink) -> int | None:
 
 
 def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, sink: Sink) -> bool:
-    kinds = rule(statement.action).targets
+    kinds = targets(statement)
     if any(kind in kinds for kind in chosen.kinds):
         return True
     verb = _verb(statement.action)
@@ -226,7 +228,7 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
     verb = _verb(statement.action)
     selector = statement.selector
     if kind == "bottleneck":
-        return "name its paths; of a bottleneck `set` changes capacity= and queue="
+        return "name its paths; of a bottleneck `set` and `ramp` change capacity= and queue="
     if kind != "service" and isinstance(statement.action, Member):
         other = {"reconnect": "join", "resume": "join"}.get(verb, "leave")
         return f"a {kind} can `leave` and `join`: write `{other}`"
@@ -268,13 +270,13 @@ def _check_count(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
 def _check_bottleneck(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
     """It has a capacity and a queue; everything else its paths have."""
     action = statement.action
-    if not chosen.neck or not isinstance(action, ast.Set):
+    if not chosen.neck or not isinstance(action, ast.Set | ast.Ramp):
         return
     other = [one for one in action.assignments if one.prop.text not in BOTTLENECK_PROPERTIES]
     if other or action.only is not None:
         what = f"no {other[0].prop.text!r}" if other else "no classes of packets"
         span = other[0].span if other else action.span
-        hint = "name its paths; of a bottleneck `set` changes capacity= and queue="
+        hint = "name its paths; of a bottleneck `set` and `ramp` change capacity= and queue="
         sink.error("TS0204", span, f"{chosen.what} has {what}", hint)
 
 

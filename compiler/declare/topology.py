@@ -18,6 +18,7 @@ from compiler.declare.declared import Declared
 from compiler.declare.endpoints import endpoint, with_interfaces
 from compiler.declare.ends import ending
 from compiler.declare.frames import FrameProblem, with_frames
+from compiler.declare.machines import parts_of
 from compiler.draws import link_seed
 from compiler.plan.properties import BY_WORD, LinkState
 from compiler.plan.types import (
@@ -26,6 +27,7 @@ from compiler.plan.types import (
     Node,
     PlanFile,
     PlannedDelays,
+    PlannedMachine,
     PlannedMobility,
     PlannedTrace,
     Service,
@@ -33,7 +35,7 @@ from compiler.plan.types import (
     direction_name,
 )
 from tdl import ast
-from tdl.words import LINK_WORDS
+from tdl.tokens.words import LINK_WORDS
 
 # What the language calls the fields of LinkState, where plans have another word.
 _OTHER_WORDS = {
@@ -142,6 +144,7 @@ def expand(
         traces=recorded.traces,
         delays=recorded.delays,
         mobility=_mobility(recorded.moving, node_of),
+        machines=tuple(_machines(declared.machines, node_of)),
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
     planned, problems = with_frames(declared, with_interfaces(topology), pairs)
@@ -233,6 +236,25 @@ def _mobility(
         return ()
     nodes = tuple(node_of.get(name, 0) for name in moving.names)  # 0: it is reported
     return (PlannedMobility(moving.source, moving.digest, nodes),)
+
+
+def _machines(
+    statements: Iterable[ast.NodeStatement], node_of: Mapping[str, int]
+) -> Iterator[PlannedMachine]:
+    for node in statements:
+        parts = parts_of(node).items()
+        file, line = node.span.place
+        for at in range(node.replicas):
+            name = f"{node.name.text}.{at}"
+            named = [f"{name}.{part}.{k}" for part, count in parts for k in range(count)]
+            bridges = [f"{name}.{part}" for part, count in parts if not count]
+            members, inner = (
+                tuple(sorted(node_of[one] for one in names if one in node_of))
+                for names in (named, bridges)
+            )
+            yield PlannedMachine(
+                name, members, inner, node.cpu_millis or 0, node.mem_bytes or 0, file, line
+            )
 
 
 def _states(link: ast.LinkStatement) -> tuple[LinkState, LinkState]:

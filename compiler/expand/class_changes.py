@@ -11,7 +11,7 @@ from compiler.expand import path_changes
 from compiler.phrases import moment
 from compiler.plan.packet_class import NO_CLASS, PacketClass, field
 from compiler.plan.properties import BY_FIELD, BY_WORD, LinkState
-from compiler.plan.property_limits import LINK
+from compiler.plan.rules.property_limits import LINK
 from tdl import ast
 from tdl.values import PPB
 

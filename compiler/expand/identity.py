@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from compiler.declare.steps import Member, StatementStep
 from compiler.draws import statement_key
-from compiler.plan import action_texts
+from compiler.plan.parts import action_texts
 from tdl import ast
 from tdl.formatter import format_statement
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tdl import ast
+from tdl.tokens.words import PATH_WORDS
 from tdl.values import PPB
-from tdl.words import PATH_WORDS
 
 WORDS = frozenset((*PATH_WORDS, "queue", "latency"))  # that change terms
 _WAYS = ("up", "down")

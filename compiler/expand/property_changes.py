@@ -10,19 +10,19 @@ from dataclasses import replace
 from typing import Any
 
 from compiler import path_queues, queues
+from compiler.declare.named.trace_numbers import WORDS
 from compiler.declare.topology import FIELDS
-from compiler.declare.trace_numbers import WORDS
 from compiler.expand import class_changes, path_changes
 from compiler.expand.world import LinkNow
 from compiler.phrases import moment
 from compiler.plan.packet_class import PacketClass
 from compiler.plan.properties import LinkState, least_rate
-from compiler.plan.property_limits import LINK
+from compiler.plan.rules.property_limits import LINK
 from compiler.plan.types import PlannedTrace
 from tdl import ast, link_rules, quantities
-from tdl.path_actions import AUTO
+from tdl.building.path_actions import AUTO
+from tdl.tokens.words import PATH_WORDS
 from tdl.values import PPB
-from tdl.words import PATH_WORDS
 
 AQM_TAKEN = "TS0234"  # aqm and background on one link
 AQM_TRACED = "TS0169"  # aqm, or a queue in packets, and a trace on one link
@@ -218,8 +218,12 @@ def between(
     """A copy of `now` whose `changed` fields are so far on the way: `part` is a numerator and a
     denominator. Raises Illegal."""
     changes: dict[str, Any] = {}
-    queue, some = now.queue, now.some
+    queue, some, terms = now.queue, now.some, now.path
     for field in changed:
+        if terms is not None and path_changes.is_term(field):
+            new = _term_between(value(begin, field), value(end, field), field, part)
+            terms = path_changes.with_term(terms, field, new)
+            continue
         if field == "queue_bytes":
             queue = _queue_between(begin.own, end, part)
             continue
@@ -235,14 +239,26 @@ def between(
             hint = "give it a rate before, or write 'at T … set'"
             raise Illegal("the rate", "is unlimited at one end: there are no values between", hint)
         changes[field] = _on_the_way(first, last, part)
-    return _changed(now, changes, traces, queue, now.path, some)
+    return _changed(now, changes, traces, queue, terms, some)
 
 
 def value(link: LinkNow, field: str) -> Any:
-    """Of a link, or of its class of packets."""
+    """Of a link, of its class of packets, or of the terms of a path."""
     if field in PacketClass._fields:
         return class_changes.value(link.some, link.own, field)
+    if link.path is not None and path_changes.is_term(field):
+        return path_changes.term(link.path, field)
     return getattr(link.own, field)
+
+
+def _term_between(first: int | None, last: int | None, field: str, part: tuple[int, int]) -> Any:
+    if first is None or last is None:
+        if first == last:
+            return None
+        what = f"the {field.rpartition('.')[2].partition('_')[0]}"
+        why = "follows from the rest at one end: there are no values between"
+        raise Illegal(what, why, "set it before, or write 'at T … set'")
+    return _on_the_way(first, last, part)
 
 
 def _on_the_way(first: int, last: int, part: tuple[int, int]) -> int:

@@ -61,7 +61,8 @@ def _slopes(
     found: dict[int, _Slope] = {}
     for direction, target in sorted(after.items()):
         link = walk.world.links[direction]
-        fields = tuple(property_changes.fields(link, action, back=direction in backs))
+        back, neck = direction in backs, step.chosen.neck
+        fields = tuple(property_changes.fields(link, action, back=back, neck=neck))
         try:
             traces = walk.world.topology.traces
             property_changes.between(link, link, target, fields, (1, 2), traces)

@@ -16,15 +16,15 @@ from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
 from compiler.expect.subjects import Subjects
 from compiler.phrases import moment
-from compiler.plan import expectations as plan
 from compiler.plan.event_kinds import ENDINGS
-from compiler.plan.expectations import PlannedExpectation
-from compiler.plan.figures import PlannedFigure
 from compiler.plan.format import MAX_INT
+from compiler.plan.parts import expectations as plan
+from compiler.plan.parts.expectations import PlannedExpectation
+from compiler.plan.parts.figures import PlannedFigure
 from compiler.plan.types import Event
 from tdl import ast
 from tdl.bounds import MAX_PAIRS
-from tdl.builder import join_spans
+from tdl.building.builder import join_spans
 from tdl.diagnostics import Sink
 from tdl.formatter import format_statement
 

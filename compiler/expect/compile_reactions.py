@@ -16,13 +16,13 @@ from compiler.declare.model import Model
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import build_steps
 from compiler.expect.subjects import Subjects
-from compiler.plan.action_texts import number_of
-from compiler.plan.planned_reactions import DEFAULT_MOST
+from compiler.plan.parts.action_texts import number_of
+from compiler.plan.parts.planned_reactions import DEFAULT_MOST
 from compiler.plan.types import PlannedReaction
 from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.formatter import format_statement
-from tdl.words import IT
+from tdl.tokens.words import IT
 
 
 def about(when: ast.When, instance: str) -> list[ast.Dynamic]:

@@ -19,7 +19,7 @@ from compiler.phrases import number
 from compiler.plan.types import NO_CHECK, TCP_CHECK, Service
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.words import RUN_VARIABLES
+from tdl.tokens.words import RUN_VARIABLES
 
 # What is missing and what to do, about a program of a service; None if it is there.
 Finder = Callable[[Service, str], tuple[str, str] | None]

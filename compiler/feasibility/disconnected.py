@@ -48,6 +48,7 @@ def warn(model: Model, timeline: Timeline, places: StatementPlaces, sink: Sink) 
     network = Connectivity(model.topology)
     found = partings(model.topology, timeline.events, [network.link_of[n] for n in flapping])
     found = [parting for parting in found if parting.never or parting.since_ns < timeline.end_ns]
+    found = [parting for parting in found if not (parting.never and _by_programs(parting, model))]
     if not found:
         return
     for event in timeline.events:
@@ -59,6 +60,12 @@ def warn(model: Model, timeline: Timeline, places: StatementPlaces, sink: Sink) 
         report.say(parting)
     if len(found) > MOST:
         report.rest(found[MOST:])
+
+
+def _by_programs(parting: Parting, model: Model) -> bool:
+    """Whether all but one of the sides are parts of machines, whose programs may pass things on."""
+    inside = {node for machine in model.topology.machines for node in machine.members}
+    return sum(not inside.issuperset(side) for side in parting.sides) <= 1
 
 
 def _down(timeline: Timeline, places: StatementPlaces) -> dict[str, _Element]:

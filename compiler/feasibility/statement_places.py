@@ -9,7 +9,7 @@ from compiler.declare.actions import RULES
 from compiler.declare.model import Model
 from compiler.expand.world import NOBODY
 from compiler.plan.event_kinds import KINDS
-from compiler.plan.types import Event, named_direction
+from compiler.plan.types import Event, element_of, named_direction
 from tdl import ast
 
 _MAKERS: dict[str, list[type]] = {
@@ -54,7 +54,7 @@ def _names(selector: ast.Selector, target: str) -> bool:
 
 def _is(element: ast.Element, node: str) -> bool:
     name = element.name.text
-    known = (node, node.partition(".")[0]) if element.index is None else (node,)
+    known = (node, element_of(node)) if element.index is None else (node,)
     return (name if element.index is None else f"{name}.{element.index}") in known
 
 

@@ -23,7 +23,7 @@ from compiler.feasibility import (
 )
 from compiler.feasibility.command_checks import Finder
 from compiler.feasibility.statement_places import StatementPlaces
-from compiler.plan.expectations import OF_PAIRS
+from compiler.plan.parts.expectations import OF_PAIRS
 from compiler.plan.reader import Plan, decode
 from tdl import ast
 from tdl.diagnostics import Sink

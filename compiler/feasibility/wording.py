@@ -40,7 +40,7 @@ class Names:
         """Service, first and last index of instances that follow one another."""
         runs: list[tuple[str, int, int]] = []
         for instance in instances:
-            service, _, number = self._topology.nodes[instance].name.partition(".")
+            service, _, number = self._topology.nodes[instance].name.rpartition(".")
             index = int(number)
             if runs and runs[-1][0] == service and runs[-1][2] == index - 1:
                 runs[-1] = (service, runs[-1][1], index)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import isqrt
 
 from compiler.mobility.decimals import divided
-from compiler.plan.motion import Point
+from compiler.plan.parts.motion import Point
 
 _ONE = 10**30
 _PI = 3_141592653589793238462643383279

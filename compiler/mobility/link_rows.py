@@ -1,9 +1,9 @@
 """What a link between nodes that move has while it is up: its delays, rates and losses over time.
 
-They are a trace of the link (compiler/plan/traces.py), or one value where nothing changes. Means,
-by which routes are found, are of the time in which it is up until the experiment ends, and are what
-it has while it is down. Where nobody knows when that is, a link that stays up has the means of what
-it has in the end, which lasts longer than all before.
+They are a trace of the link (compiler/plan/parts/traces.py), or one value where nothing changes.
+Means, by which routes are found, are of the time in which it is up until the experiment ends, and
+are what it has while it is down. Where nobody knows when that is, a link that stays up has the
+means of what it has in the end, which lasts longer than all before.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from compiler.mobility.sight import by_distance
 from compiler.plan.format import MAX_INT
-from compiler.plan.motion import Motion
-from compiler.plan.traces import Rows, TraceRow
+from compiler.plan.parts.motion import Motion
+from compiler.plan.parts.traces import Rows, TraceRow
 from tdl import ast
 
 LIGHT_MM_PER_MS = 299_792_458  # and m/s

@@ -14,7 +14,7 @@ from compiler.mobility import (
 )
 from compiler.mobility.tracks import BadMotion, Tracks
 from tdl import ast
-from tdl.words import MAX_NAME, MOTION_FORMATS, RESERVED
+from tdl.tokens.words import MAX_NAME, MOTION_FORMATS, RESERVED
 
 MOST_BYTES = 1 << 30
 _ENDS = {

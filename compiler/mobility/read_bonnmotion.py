@@ -8,7 +8,7 @@ import zlib
 from itertools import pairwise
 
 from compiler.mobility.tracks import UNITS, BadMotion, Tracks, check_records, length, seconds
-from compiler.plan.motion import Point
+from compiler.plan.parts.motion import Point
 
 _GZIP = b"\x1f\x8b"
 _HINT = "a line has `t x y` or `t x y z` for each corner of a node's way"

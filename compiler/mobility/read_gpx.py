@@ -13,7 +13,7 @@ from xml.parsers import expat
 from compiler.mobility.decimals import scaled
 from compiler.mobility.earth import centred
 from compiler.mobility.tracks import BadMotion, Tracks, check_records, length
-from compiler.plan.motion import Point
+from compiler.plan.parts.motion import Point
 
 _HINT = "a GPX file has <trk> with <trkpt lat=… lon=…> that have a <time>"
 _TIME = re.compile(

@@ -16,7 +16,7 @@ from math import isqrt
 from typing import NamedTuple, NoReturn
 
 from compiler.mobility.tracks import UNITS, BadMotion, Tracks, between, length, seconds
-from compiler.plan.motion import Point
+from compiler.plan.parts.motion import Point
 from tdl.bounds import MAX_TIME_NS
 
 _NUMBER = r"([-+.0-9eE]+)"

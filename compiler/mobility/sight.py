@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from compiler.plan.motion import Motion, Point
+from compiler.plan.parts.motion import Motion, Point
 
 
 class Pair(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from compiler.mobility.decimals import divided, scaled
-from compiler.plan.motion import MOST_NODES, MOST_RECORDS, Motion, Point
+from compiler.plan.parts.motion import MOST_NODES, MOST_RECORDS, Motion, Point
 from compiler.trace_files import BadTrace
 from tdl.bounds import MAX_DISTANCE_MM, MAX_TIME_NS
 

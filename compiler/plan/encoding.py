@@ -10,8 +10,10 @@ import re
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
-from compiler.plan import event_kinds, planned_reactions, types
+from compiler.plan import event_kinds, types
 from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
+from compiler.plan.parts import planned_reactions
+from compiler.plan.parts.services import service_from_json, service_to_json
 from compiler.plan.properties import (
     BY_FIELD,
     COMPOSED,
@@ -24,9 +26,9 @@ from compiler.plan.properties import (
     has_rare,
     shown,
 )
-from compiler.plan.services import service_from_json, service_to_json
 
-TOPOLOGY_FIELDS = ("bootstrapper", "delays", "frames_at", "hops", "hops_at", "links", "mobility",
+TOPOLOGY_FIELDS = ("bootstrapper", "delays", "frames_at", "hops", "hops_at", "links", "machines",
+                   "mobility",
                    "network", "nodes", "quit_when", "reactions", "routing", "services",
                    "start_when_ready", "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
@@ -62,6 +64,11 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
             else {}
         ),
         **(
+            {"machines": list(map(_machine_to_json, topology.machines))}
+            if topology.machines
+            else {}
+        ),
+        **(
             {"reactions": planned_reactions.to_json(topology.reactions)}
             if topology.reactions
             else {}
@@ -85,6 +92,18 @@ def _delays_to_json(delays: types.PlannedDelays) -> dict[str, object]:
 
 def _mobility_to_json(found: types.PlannedMobility) -> dict[str, object]:
     return {"name": found.name, "nodes": list(found.nodes), "sha256": found.digest}
+
+
+def _machine_to_json(found: types.PlannedMachine) -> dict[str, object]:
+    return {
+        "bridges": list(found.bridges),
+        "cpu_millis": found.cpu_millis,
+        "file": found.file,
+        "line": found.line,
+        "mem_bytes": found.mem_bytes,
+        "members": list(found.members),
+        "name": found.name,
+    }
 
 
 def _node_to_json(node: types.Node) -> dict[str, object]:
@@ -118,6 +137,7 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
         hops,
         at,
         links,
+        machines,
         moves,
         network,
         nodes,
@@ -146,6 +166,9 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
         ),
         delays=tuple(_delays_from_json(item, place) for item in place.items(delays)),
         mobility=tuple(_mobility_from_json(item, place, len(nodes)) for item in place.items(moves)),
+        machines=tuple(
+            _machine_from_json(item, place, len(nodes)) for item in place.items(machines)
+        ),
         reactions=planned_reactions.from_json(whens, place),
     )
 
@@ -154,19 +177,13 @@ def with_files(value: Any, place: Place) -> Any:
     """What topology.json has, where they stand only if there are some."""
     if type(value) is not dict:
         return value
-    for name in ("traces", "delays", "mobility", "reactions"):
+    for name in ("traces", "delays", "mobility", "machines", "reactions"):
         if value.get(name) == []:
             place.fail(f"{name} are left out where there are none")
     if value.get("frames_at") == _NOWHERE:
         place.fail("frames_at is left out where nothing carries frames")
-    return {
-        "frames_at": _NOWHERE,
-        "traces": [],
-        "delays": [],
-        "mobility": [],
-        "reactions": [],
-        **value,
-    }
+    left_out: dict[str, object] = {"frames_at": _NOWHERE, "machines": [], "reactions": []}
+    return {**left_out, "traces": [], "delays": [], "mobility": [], **value}
 
 
 def _delays_from_json(value: Any, outer: Place) -> types.PlannedDelays:
@@ -182,6 +199,21 @@ def _mobility_from_json(value: Any, outer: Place, count: int) -> types.PlannedMo
         place.text(name, "name"),
         place.text(digest, "sha256"),
         tuple(place.integer(node, "nodes", 0, count - 1) for node in place.items(nodes)),
+    )
+
+
+def _machine_from_json(value: Any, outer: Place, count: int) -> types.PlannedMachine:
+    place = Place(outer.file, outer.line, "machine")
+    names = ("bridges", "cpu_millis", "file", "line", "mem_bytes", "members", "name")
+    bridges, cpu, file, line, mem, members, name = place.fields(value, *names)
+    return types.PlannedMachine(
+        place.text(name, "name"),
+        tuple(place.integer(one, "members", 0, count - 1) for one in place.items(members)),
+        tuple(place.integer(one, "bridges", 0, count - 1) for one in place.items(bridges)),
+        place.integer(cpu, "cpu_millis"),
+        place.integer(mem, "mem_bytes"),
+        place.text(file, "file"),
+        place.integer(line, "line", 1),
     )
 
 

@@ -34,7 +34,10 @@ FILES = (  # all but the header, sorted
     TIMELINE,
     TOPOLOGY,
 )
-REBUILT = (ROUTES, SNAPSHOTS)  # follow from the others: compiler/plan/delivery.py makes them again
+REBUILT = (
+    ROUTES,
+    SNAPSHOTS,
+)  # follow from the others: delivery.py makes them again
 
 MAX_HEADER_BYTES = 1 << 20
 MAX_FILE_BYTES = 1 << 30

@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 from compiler.plan import packet_class
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT, MAX_TRACES, PPB
 
-# What a table of delays is called (compiler/plan/delay_tables.py)
+# What a table of delays is called (compiler/plan/parts/delay_tables.py)
 MEASURED = r"measured-[0-9a-f]{16}-[0-9]{1,9}-[0-9]{1,5}-[0-9]{1,5}"
 _DAY_NS = 86_400 * 10**9
 

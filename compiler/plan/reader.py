@@ -14,20 +14,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import consistency, expectations, figures, sparse
 from compiler.plan import format as form
-from compiler.plan.attached import Attached
+from compiler.plan import sparse
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
-from compiler.plan.expectations import PlannedExpectation
-from compiler.plan.figures import PlannedFigure
-from compiler.plan.files import Files, Memory, PlanFiles
 from compiler.plan.format import Place, PlanError
+from compiler.plan.parts import expectations, figures
+from compiler.plan.parts.attached import Attached
+from compiler.plan.parts.expectations import PlannedExpectation
+from compiler.plan.parts.figures import PlannedFigure
 from compiler.plan.routes.behind import RouteGroup, route_groups
 from compiler.plan.routes.cells import CellReader
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteReader
+from compiler.plan.rules import consistency
 from compiler.plan.sparse import Outline, SparseState
 from compiler.plan.state import NetworkState, StateAt
+from compiler.plan.storage.files import Files, Memory, PlanFiles
 from compiler.plan.types import Epoch, Event, Topology
 
 _COUNTS = ("epochs", "events", "expectations", "instances", "links", "nodes", "services")

@@ -2,7 +2,7 @@
 
 The walk (compiler/expand) knows the times of the text only; here its events get those of the run.
 While events are held the text's time stands still; what is skipped happens at one moment. Texts of
-actions say it in comments (compiler/plan/action_texts.py), in the order of their numbers:
+actions say it in comments (compiler/plan/parts/action_texts.py), in the order of their numbers:
 
     #: hold T      from time T of the text on everything waits
     #: go R        until R, a time of the run
@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from compiler.plan import action_texts
+from compiler.plan.parts import action_texts
 from compiler.plan.types import Event
 
 _DIRECTIVE = re.compile(rb"^#: (hold|go|skip|now) ([0-9]{1,19})(?: ([0-9]{1,19}))?$", re.M)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
-from compiler.plan import consistency
 from compiler.plan.encoding import (
     NODE_WORDS,
     TOPOLOGY_FIELDS,
@@ -27,6 +26,7 @@ from compiler.plan.format import HEADER, MAX_LINKS, MAX_NODES, SNAPSHOTS, TOPOLO
 from compiler.plan.properties import LinkState
 from compiler.plan.routes.cells import CellReader
 from compiler.plan.routes.core import Core
+from compiler.plan.rules import consistency
 from compiler.plan.types import NETWORKS, Epoch, Link, Node
 
 T = TypeVar("T")

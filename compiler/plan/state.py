@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.plan.delay_tables import is_known
 from compiler.plan.event_kinds import DOWN, EVENT_KINDS, INSTANCE, LINK, UP, EventKind
 from compiler.plan.format import TIMELINE, PlanError
 from compiler.plan.packet_class import is_sound
+from compiler.plan.parts.delay_tables import is_known
 from compiler.plan.properties import (
     LinkState,
     beside_flows,

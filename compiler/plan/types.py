@@ -113,6 +113,12 @@ def frame_mac(node: int) -> str:
     return f"02:54:53:01:{node >> 8:02x}:{node & 255:02x}"
 
 
+def element_of(node: str) -> str:
+    """The service of the instance with this name; a bridge's name as it is."""
+    service, _, index = node.rpartition(".")
+    return service if index.isdecimal() else node
+
+
 def owner_of(nodes: Sequence[Node], node: int) -> int:
     """The instance whose interface a node is; itself, where it is an instance or a bridge."""
     return node if nodes[node].owner < 0 else nodes[node].owner
@@ -167,7 +173,7 @@ class PlannedTrace:
     """What links follow from `begin_ns` on; its number is its position in Topology.traces + 1."""
 
     name: str  # as the source has it
-    digest: str  # SHA-256 of its content (compiler/plan/traces.py), which is in files.tar
+    digest: str  # SHA-256 of its content (compiler/plan/parts/traces.py), which is in files.tar
     begin_ns: int
     holds: bool  # its last values stay; else it begins again at its end
     means: tuple[tuple[str, int], ...]  # of the properties that it has, by field of LinkState
@@ -176,7 +182,7 @@ class PlannedTrace:
 @dataclass(frozen=True, slots=True)
 class PlannedDelays:
     """Measured delays that jitters are drawn from; states of links name them
-    (compiler/plan/delay_tables.py)."""
+    (compiler/plan/parts/delay_tables.py)."""
 
     name: str  # as the source has it
     digest: str  # SHA-256 of its content, which is in files.tar
@@ -201,11 +207,24 @@ class PlannedReaction:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMobility:
-    """Where nodes are over time (compiler/plan/motion.py)."""
+    """Where nodes are over time (compiler/plan/parts/motion.py)."""
 
     name: str  # of the file, as the source has it
     digest: str  # SHA-256 of its content, which is in files.tar
     nodes: tuple[int, ...]  # which nodes those of the content are
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMachine:
+    """Several instances that are one machine: it bounds what all of them use, and ends as one."""
+
+    name: str  # 'sat.3'
+    members: tuple[int, ...]  # instances, ascending
+    bridges: tuple[int, ...]  # nodes, ascending
+    cpu_millis: int  # 0 = not stated
+    mem_bytes: int  # 0 = not stated
+    file: str  # the included file that declares it, '' = the source itself
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +244,7 @@ class Topology:
     delays: tuple[PlannedDelays, ...] = ()  # each file once, by name
     reactions: tuple[PlannedReaction, ...] = ()  # in the order of the source
     mobility: tuple[PlannedMobility, ...] = ()  # one at most
+    machines: tuple[PlannedMachine, ...] = ()  # in the order of the source
 
 
 @dataclass(frozen=True, slots=True)

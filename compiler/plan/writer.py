@@ -12,14 +12,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compiler.plan import attached, consistency, expectations, figures, outdir
 from compiler.plan import format as form
 from compiler.plan.encoding import epoch_to_json, event_line, topology_to_json
-from compiler.plan.expectations import PlannedExpectation
-from compiler.plan.figures import PlannedFigure
 from compiler.plan.format import Place, PlanError
+from compiler.plan.parts import attached, expectations, figures
+from compiler.plan.parts.expectations import PlannedExpectation
+from compiler.plan.parts.figures import PlannedFigure
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta, RouteWriter
+from compiler.plan.rules import consistency
+from compiler.plan.storage import outdir
 from compiler.plan.types import Epoch, Event, Topology
 
 

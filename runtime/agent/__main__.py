@@ -9,7 +9,7 @@ from runtime.agent.process.agent import FAILED, Agent
 from runtime.agent.process.commandline import AgentOptions, parse
 from runtime.errors import RunError
 from runtime.rpc.secure import read_key
-from runtime.system import rt_throttle
+from runtime.system.realtime import rt_throttle
 
 
 async def main_async(options: AgentOptions) -> int:

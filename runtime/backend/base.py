@@ -23,7 +23,7 @@ from runtime.probing.echo_prober import Echo, Heard
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import Schedule, Step
 from runtime.stacks.watch import StackWatch
-from runtime.system.netlink import NetlinkRequest
+from runtime.system.network.netlink import NetlinkRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from compiler.plan import capabilities
-from compiler.plan.datapath_fit import misfit
-from compiler.plan.property_limits import HOP_EXACT
 from compiler.plan.reader import Plan
+from compiler.plan.rules import capabilities
+from compiler.plan.rules.datapath_fit import misfit
+from compiler.plan.rules.property_limits import HOP_EXACT
 from runtime.backend.local import environment
 from runtime.datapath import kernelprobe
 from runtime.errors import MachineError, RunError, UnfitError

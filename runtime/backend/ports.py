@@ -15,7 +15,7 @@ from compiler.plan.types import Node, frame_mac
 from runtime.backend.base import AttachedIncarnation
 from runtime.backend.refusals import Refusals
 from runtime.datapath.pktd import Engine, EngineError
-from runtime.system.netlink import NetlinkRequest
+from runtime.system.network.netlink import NetlinkRequest
 
 QUIET_NS = 60_000_000
 MANY_UNUSED = 500

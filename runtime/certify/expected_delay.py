@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler.plan.delay_tables import measured
+from compiler.plan.parts.delay_tables import measured
 from compiler.plan.properties import LinkState, least_queue, least_rate, most_queue
 from runtime.certify.planned_paths import PlannedStretch, PlannedWay
 from runtime.certify.traffic import Traffic

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.plan import necks
 from compiler.plan.event_kinds import DOWN
+from compiler.plan.parts import necks
+from compiler.plan.parts.traces import of_plan
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import LinkState, Totals
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
-from compiler.plan.traces import of_plan
 from runtime.schedule import Schedule, Step
 
 Pair = tuple[int, int]
@@ -28,7 +28,7 @@ MOST_STRETCHES = 100_000  # of all pairs together
 class PlannedWay:
     """One direction: `links` with their states, in order. `shared`: it is what probes take, and
     other packets may take other links. `beside`: of each link those that share a queue with it;
-    its state has what that queue may be with any flows (compiler/plan/necks.py)."""
+    its state has what that queue may be with any flows (compiler/plan/parts/necks.py)."""
 
     totals: Totals[int]
     links: tuple[int, ...]

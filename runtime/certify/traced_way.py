@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from compiler.plan.parts.traces import FollowedTraces, Opportunities, Trace
 from compiler.plan.properties import LinkState
-from compiler.plan.traces import FollowedTraces, Opportunities, Trace
 from runtime.certify.expected_delay import (
     MOST_LOOK_BACK_NS,
     PACKET_BYTES,

@@ -14,7 +14,7 @@ from ipaddress import ip_network
 from compiler.plan.types import Topology
 from runtime.errors import RunError
 from runtime.options import MAX_HOSTS
-from runtime.system.interface import IPV4_PREFIX, IPV6_PREFIX
+from runtime.system.network.interface import IPV4_PREFIX, IPV6_PREFIX
 
 NO_HOST = -1  # a bridge is nowhere
 

@@ -18,8 +18,8 @@ from runtime.driver.driver import carry_out
 from runtime.driver.driver_config import from_record
 from runtime.driver.driver_messages import DriverEnd
 from runtime.options import REAL
-from runtime.system import rt_lock, rt_throttle
 from runtime.system.loop_signals import on_signals
+from runtime.system.realtime import rt_lock, rt_throttle
 
 PATIENCE_NS = 2_000_000
 

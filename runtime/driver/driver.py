@@ -47,9 +47,10 @@ from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, SAMPLES, STACKS
 from runtime.schedule import Schedule
 from runtime.stacks.watch import StackWatch
-from runtime.system import machine_facts, wallclock
+from runtime.system import machine_facts
 from runtime.system.memory import Watch, told
-from runtime.system.scheduling import prefer
+from runtime.system.realtime import wallclock
+from runtime.system.realtime.scheduling import prefer
 
 
 class FollowerChannel(Protocol):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.plan.expectations import RUN, PlannedExpectation
+from compiler.plan.parts.expectations import RUN, PlannedExpectation
 from compiler.plan.reader import Plan
 from runtime.backend.instance import Instance, UnreachableError
 from runtime.driver.eventbook import EventBook, sleep_until

@@ -15,7 +15,7 @@ from typing import Any
 
 from runtime.backend.instance import Instance
 from runtime.judge.machine_load import OwnMachine
-from runtime.system import netdev
+from runtime.system.network import netdev
 
 INTERVAL_SECONDS = 1.0
 AT_A_TIME = 8  # devices: some 0.2 ms

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from compiler.plan.planned_reactions import are_waited_for
+from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan
 from runtime.driver.driver_config import DriverConfig
-from runtime.driver.readiness import check_of
+from runtime.driver.starting.readiness import check_of
 from runtime.driver.steering import Steering
 from runtime.driver.timelinerunner import CONDITION, TimelineRunner
 from runtime.errors import RunError, fail

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import action_texts, outdir, scratch
 from compiler.plan.format import HEADER, PlanError
+from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, decode, read_plan
+from compiler.plan.storage import outdir, scratch
 from compiler.plan.types import Event
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner

@@ -1,7 +1,7 @@
 """Carries the timeline out: stages each step at the network ahead of time, and does the rest of its
 events (processes) when the network says that the step has taken effect.
 
-Programs that are there at the start may run before it (runtime.driver.beforestart).
+Programs that are there at the start may run before it (runtime.driver.starting.beforestart).
 
 Times are ns of CLOCK_MONOTONIC; `elapsed` is relative to the common start T0.
 """
@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
-from compiler.plan import action_texts, planned_reactions, run_clock
+from compiler.plan import run_clock
 from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
+from compiler.plan.parts import action_texts, planned_reactions
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, interfaces, owner_of
 from runtime.backend.base import (
@@ -31,11 +32,11 @@ from runtime.backend.base import (
     RunNetwork,
 )
 from runtime.backend.instance import Incarnation, Instance
-from runtime.driver.beforestart import BeforeStart, Early
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.quitwhen import QuitCondition
-from runtime.driver.setups import Setups
-from runtime.driver.starts import OnFailure, Starts
+from runtime.driver.starting.beforestart import BeforeStart, Early
+from runtime.driver.starting.setups import Setups
+from runtime.driver.starting.starts import OnFailure, Starts
 from runtime.errors import RunError, fail
 from runtime.options import REAL, VIRTUAL
 from runtime.schedule import Preparation, Schedule, Step, preparations

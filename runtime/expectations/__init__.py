@@ -1,1 +1,1 @@
-"""What an experiment expects (compiler.plan.expectations), judged from the records of its run."""
+"""What an experiment expects (compiler.plan.parts.expectations), judged by records of its run."""

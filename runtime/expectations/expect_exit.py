@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compiler.plan.event_kinds import PROGRAM_ENDINGS
-from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.parts.expectations import PlannedExpectation
 from runtime.expectations.finding import (
     FAILED,
     PASSED,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.parts.expectations import PlannedExpectation
 from runtime.judge.verdict import milliseconds
 
 PASSED, FAILED, NOT_MEASURED = "passed", "failed", "not_measured"

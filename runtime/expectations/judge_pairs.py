@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.parts.expectations import PlannedExpectation
 from runtime.certify.planned_paths import Pair
 from runtime.expectations.finding import (
     NOT_MEASURED,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from compiler.plan.expectations import (
+from compiler.plan.parts.expectations import (
     EXIT,
     LOG,
     LOSS,

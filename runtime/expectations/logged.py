@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler.plan.expectations import NO_LOG, PlannedExpectation
+from compiler.plan.parts.expectations import NO_LOG, PlannedExpectation
 from runtime.errors import RunError
 from runtime.expectations.finding import (
     FAILED,

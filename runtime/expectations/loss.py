@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import PPB as WHOLE_PPB
+from compiler.plan.parts.expectations import PlannedExpectation
 from runtime.certify.judged_probes import JudgedProbe
 from runtime.certify.planned_paths import Pair
 from runtime.certify.probing_ends import WAIT_NS

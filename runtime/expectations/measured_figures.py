@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from compiler.plan.figures import PlannedFigure
+from compiler.plan.parts.figures import PlannedFigure
 from compiler.plan.reader import Plan
 from runtime import say
 from runtime.errors import RunError

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.parts.expectations import PlannedExpectation
 from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.certify.judged_probes import JudgedProbe, Visit

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.plan.expectations import PlannedExpectation
 from compiler.plan.format import PPB as WHOLE_PPB
+from compiler.plan.parts.expectations import PlannedExpectation
 from runtime.certify.planned_paths import Pair
 from runtime.expectations.finding import (
     BPS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.parts.expectations import PlannedExpectation
 from runtime.expectations.finding import FAILED, PASSED, Finding, MeasuredWindow, not_measured
 from runtime.expectations.run_evidence import RunEvidence
 from runtime.judge.verdict import UNKNOWN, VALID

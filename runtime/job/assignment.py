@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import delivery
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.reader import read_plan
+from compiler.plan.storage import delivery
 from runtime.errors import RunError
 from runtime.job.container_paths import ContainerPaths
 from runtime.json_schema import (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compiler.plan import scratch
+from compiler.plan.storage import scratch
 from runtime.backend.local import environment, ownership
 from runtime.errors import RunError
 from runtime.launch import registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runtime.backend.local.image_root import ImageRoot
+from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.driver.progress import STARTING, Progress, Reporter
 from runtime.images.preparing import Prepared, Tell
 from runtime.schedule import Schedule

@@ -17,8 +17,9 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.backend import datapath_choice
-from runtime.backend.local import environment, scripts
-from runtime.backend.local.image_root import ImageRoot
+from runtime.backend.local import environment
+from runtime.backend.local.filesystem import scripts
+from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.local_backend import LocalSettings
 from runtime.driver.driver_config import DriverConfig
 from runtime.driver.driver_messages import without_word

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compiler.plan.action_texts import number_of
 from compiler.plan.format import PlanError
+from compiler.plan.parts.action_texts import number_of
 from compiler.plan.reader import Plan
 from runtime.options import VIRTUAL, decode
 from runtime.page import grid, page_data, page_logs, page_network, page_probes, page_traffic, tables

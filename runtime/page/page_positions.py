@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.plan import motion
+from compiler.plan.parts import motion
 from compiler.plan.reader import Plan
 
 MOST_POINTS, MOST_PLACES = 2_000, 100_000

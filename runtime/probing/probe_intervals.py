@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from compiler.plan.delay_tables import measured
+from compiler.plan.parts.delay_tables import measured
 from compiler.plan.properties import LinkState
 from runtime.probing.ways import ConnectedPair
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from compiler.plan import numbered_draws
-from compiler.plan.expectations import LOSS, RTT, UNREACHABLE
 from compiler.plan.frame_domains import FrameDomains
+from compiler.plan.parts.expectations import LOSS, RTT, UNREACHABLE
 from compiler.plan.reader import Plan
 from compiler.plan.types import Node, owner_of
 from runtime.options import VIRTUAL

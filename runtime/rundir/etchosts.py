@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from compiler.plan.service_words import aliases
+from compiler.plan.parts.service_words import aliases
 from compiler.plan.types import Node, Service, Topology
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import HOSTS, PRIVATE

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from runtime.system import netdev
-from runtime.system.interface import INTERFACE
+from runtime.system.network import netdev
+from runtime.system.network.interface import INTERFACE
 
 _UDP = {
     "RcvbufErrors": "the receive buffer of a {} socket was full",

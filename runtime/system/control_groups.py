@@ -90,32 +90,57 @@ class ControlGroups:
         found = {"cpu": self.cpu, "mem": self.memory}
         return {what for what, place in found.items() if place is None}
 
+    def enclose(self, name: str, cpu_millis: int, mem_bytes: int) -> list[str]:
+        """Makes a group in which others have their groups: together they get no more than these
+        limits (0: none), and of the processor each as much as another if all want some. Returns
+        what of that, 'cpu' or 'mem', cannot be enforced."""
+        lacking = []
+        for what, place, value in (
+            ("cpu", self.cpu, cpu_millis),
+            ("mem", self.memory, mem_bytes),
+            (_PIDS, self.pids, 0),
+        ):
+            wanted = value or what == "cpu"
+            if (place is None or not _enclose(place / name, what, value)) and wanted:
+                lacking.append(what)
+        return lacking
+
     def limit(
-        self, name: str, pid: int, cpu_millis: int, mem_bytes: int, processes: int = 0
+        self,
+        name: str,
+        pid: int,
+        cpu_millis: int,
+        mem_bytes: int,
+        processes: int = 0,
+        outer: str = "",
     ) -> list[str]:
-        """Puts a process into a group of this name with these limits (0: none). Returns what of
-        them, 'cpu', 'mem' or 'pids', cannot be enforced."""
+        """Puts a process into a group of this name with these limits (0: none); `outer`: into one
+        in this group, that `enclose` has made. Returns what of the limits, 'cpu', 'mem' or 'pids',
+        cannot be enforced."""
         lacking = []
         for what, place, value in (
             ("cpu", self.cpu, cpu_millis),
             ("mem", self.memory, mem_bytes),
             ("pids", self.pids, processes),
         ):
-            if value and (place is None or not _limit(place / name, what, value, pid)):
-                lacking.append(what)
+            group = None if place is None else _group(place, name, outer)
+            if group is None or ((value or outer) and not _limit(group, what, value, pid)):
+                lacking += [what] if value else []
         return lacking
 
-    def kills(self, name: str) -> int:
+    def kills(self, name: str, outer: str = "") -> int:
         """How many processes of this group the kernel has killed, since they wanted more memory."""
         if self.memory is None:
             return 0
-        here = self.memory / name
+        here = _group(self.memory, name, outer)
         files = (here / "memory.events", here / "memory.oom_control")
         return max(counter(file, "oom_kill") or 0 for file in files)
 
-    def refused(self, name: str) -> int:
+    def refused(self, name: str, outer: str = "") -> int:
         """How often this group was refused one more process."""
-        return 0 if self.pids is None else counter(self.pids / name / EVENTS, "max") or 0
+        if self.pids is None:
+            return 0
+        return counter(_group(self.pids, name, outer) / EVENTS, "max") or 0
 
     def remove(self) -> None:
         """Once their processes are dead."""
@@ -170,19 +195,39 @@ def _enable(group: Path, controller: str) -> None:
     (group / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
+def _group(place: Path, name: str, outer: str) -> Path:
+    """Of this name, in the outer one if that could be made."""
+    return place / outer / name if outer and (place / outer).is_dir() else place / name
+
+
+def _enclose(group: Path, what: str, value: int) -> bool:
+    try:
+        _bound(group, what, value)
+        return _has(group, "memory" if what == "mem" else what)
+    except OSError:
+        return False
+
+
 def _limit(group: Path, what: str, value: int, pid: int) -> bool:
     try:
-        group.mkdir(exist_ok=True)
-        for name, text in _settings(group, what, value):
-            (group / name).write_text(text)
+        _bound(group, what, value)
         (group / "cgroup.procs").write_text(str(pid))
     except OSError:
         return False
+    return True
+
+
+def _bound(group: Path, what: str, value: int) -> None:
+    """OSError."""
+    group.mkdir(exist_ok=True)
+    if not value:
+        return
+    for name, text in _settings(group, what, value):
+        (group / name).write_text(text)
     with suppress(OSError):  # without it the rest would go to the swap space
         swap = group / "memory.swap.max"
         if what == "mem" and swap.exists():
             swap.write_text("0")
-    return True
 
 
 def _settings(group: Path, what: str, value: int) -> Iterator[tuple[str, str]]:
@@ -204,10 +249,8 @@ def _settings(group: Path, what: str, value: int) -> Iterator[tuple[str, str]]:
 def _remove(place: Path) -> None:
     for _ in range(_TRIES):
         with suppress(OSError):
-            for one in place.iterdir():
-                if one.is_dir():
-                    one.rmdir()
-            place.rmdir()
+            for folder, _, _ in os.walk(place, topdown=False):
+                Path(folder).rmdir()
             return
         if not place.exists():
             return

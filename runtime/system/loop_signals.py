@@ -1,9 +1,10 @@
 """Signals that reach an event loop in a process where alarms are frequent.
 
 For each signal Python writes a byte into the loop's own socket. Where the loop does not look for
-long (it removes a large tree, say) and alarms come all the while (runtime.system.rt_throttle),
-that socket fills. Then a signal whose byte finds no room is lost, and Python's warning of it takes
-a lock inside the handler, which never returns if the thread it interrupts has that lock.
+long (it removes a large tree, say) and alarms come all the while
+(runtime.system.realtime.rt_throttle), that socket fills. Then a signal whose byte finds no room is
+lost, and Python's warning of it takes a lock inside the handler, which never returns if the thread
+it interrupts has that lock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 /* Furnishes an instance: what its program finds around it, before it starts. The driver composes
- * the operations (runtime/backend/local/instance_filesystem.py), PID 1 of the instance carries them
- * out in its own namespaces, in order:
+ * the operations (runtime/backend/local/filesystem/instance_filesystem.py), PID 1 of the instance
+ * carries them out in its own namespaces, in order:
  *
  *   root DIR                       DIR is the root to be: targets are in it from now on, and made
  *   overlay TARGET OPTIONS         an overlay file system (its options as for mount(8))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tdl.codes.code import Code
-from tdl.words import SET_PROPERTIES
+from tdl.tokens.words import SET_PROPERTIES
 
 # Bridges that are as near to each of three groups, and hang together.
 _MANY_PLACES = "bridges a b c hub m[0..9]\nfor i in 0..9 {\n" + (

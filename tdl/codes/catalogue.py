@@ -1,8 +1,8 @@
 """The catalogue of every diagnostic code of the project, and the generator of docs/errors.md.
 
 Ranges: TS00xx text and syntax, TS01xx declarations, TS02xx selectors and actions, TS03xx the
-timeline, TS05xx files of other tools, TS06xx routers and lans, TS09xx warnings. A code is never
-reused for another meaning.
+timeline, TS05xx files of other tools, TS06xx routers, lans and machines, TS09xx warnings. A code is
+never reused for another meaning.
 `python -m tdl.codes.catalogue` prints docs/errors.md.
 """
 
@@ -17,6 +17,7 @@ from tdl.codes.delay_codes import DELAY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
 from tdl.codes.frame_codes import FRAME_CODES, FRAME_WARNINGS
 from tdl.codes.mobility_codes import MOBILITY_CODES
+from tdl.codes.node_codes import NODE_CODES
 from tdl.codes.reaction_codes import REACTIONS
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
@@ -41,6 +42,7 @@ ALL = (
     *TOPOLOGY_CODES,
     *FRAME_CODES,
     *FRAME_WARNINGS,
+    *NODE_CODES,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}
 
@@ -51,7 +53,7 @@ _HEADINGS = {
     "TS03": "Timeline",
     "TS04": "Expectations",
     "TS05": "Files of other tools",
-    "TS06": "Routers and lans",
+    "TS06": "Routers, lans and machines",
     "TS09": "Warnings",
 }
 

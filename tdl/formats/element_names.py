@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tdl.words import MAX_NAME, RESERVED
+from tdl.tokens.words import MAX_NAME, RESERVED
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*", re.ASCII)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from tdl.building.static import IMAGE
 from tdl.formatter import quoted
-from tdl.static import IMAGE
 
 _BARE = re.compile(r"[A-Za-z0-9_./@%+,~-]+", re.ASCII)
 _BARE_VALUE = re.compile(r"[A-Za-z0-9_./:@%+,~-]+", re.ASCII)

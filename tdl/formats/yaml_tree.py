@@ -17,7 +17,7 @@ import yaml
 from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats.bad_file import BadFileError
-from tdl.lexer import source_lines
+from tdl.tokens.lexer import source_lines
 
 MAX_BYTES = 256 << 10
 MAX_NESTING = 64

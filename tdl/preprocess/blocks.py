@@ -1,4 +1,4 @@
-"""Logical lines to a tree: each `for … {` and `when … {` with the lines up to its `}`.
+"""Logical lines to a tree: each `for … {`, `when … {` and `node … {` with the lines up to its `}`.
 
 One pass; only a loop is held in memory. A brace without its counterpart is reported.
 """
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tdl.diagnostics import Sink
-from tdl.lexer import LogicalLine
+from tdl.tokens.lexer import LogicalLine
 
 
 @dataclass(slots=True)
 class LoopBlock:
-    """Of a loop or a `when`. `end` is the line of the `}`, None where it is missing."""
+    """Of a loop, a `when` or a `node`. `end` is the line of the `}`, None where it is missing."""
 
     head: LogicalLine
     body: list[LogicalLine | LoopBlock] = field(default_factory=list)
@@ -33,7 +33,7 @@ def blocks(lines: Iterator[LogicalLine], sink: Sink) -> Iterator[Item]:
                 "TS0144",
                 line.tokens[0].span,
                 message,
-                "it stands after the lines of a for or a when",
+                "it stands after the lines of a for, a when or a node",
             )
             yield LogicalLine(comments=line.comments)
         elif is_head(line):
@@ -73,8 +73,18 @@ def is_when(line: LogicalLine) -> bool:
     return bool(line.tokens) and line.tokens[0].type == "WHEN" and line.tokens[-1].text == "{"
 
 
+def is_node(line: LogicalLine) -> bool:
+    """As `is_when`, of a machine with parts."""
+    return bool(line.tokens) and line.tokens[0].type == "NODE" and line.tokens[-1].text == "{"
+
+
+def is_kept(line: LogicalLine) -> bool:
+    """Whether head and end of its block are statements, too."""
+    return is_when(line) or is_node(line)
+
+
 def is_head(line: LogicalLine) -> bool:
-    return is_for(line) or is_when(line)
+    return is_for(line) or is_kept(line)
 
 
 def is_end(line: LogicalLine) -> bool:

@@ -6,11 +6,11 @@ import re
 from typing import NamedTuple
 
 from tdl.bounds import MAX_DEPTH
-from tdl.builder import cover
+from tdl.building.builder import cover
 from tdl.diagnostics import Sink
-from tdl.lexer import LogicalLine, Token
 from tdl.preprocess.includes import FOREIGN, MATRICES, WAYS
-from tdl.words import MAX_NAME, RUN_VARIABLES
+from tdl.tokens.lexer import LogicalLine, Token
+from tdl.tokens.words import MAX_NAME, RUN_VARIABLES
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RANGE = re.compile(r"([^.]+)\.\.([^.]+)")

@@ -14,8 +14,8 @@ from typing import Protocol
 from tdl.bounds import MAX_DEPTH, MAX_FILE_BYTES, MAX_INCLUDES
 from tdl.decoding import decode
 from tdl.diagnostics import Sink
-from tdl.lexer import Token
 from tdl.preprocess.translated import Translation, Variable
+from tdl.tokens.lexer import Token
 
 FOREIGN = (".yml", ".yaml", ".xml", ".graphml", ".gml", "lab.conf")
 # how names of files end that another package reads

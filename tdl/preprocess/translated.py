@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tdl import ast
 from tdl.ast import Span
 from tdl.diagnostics import Severity, Sink
-from tdl.lexer import LogicalLine, Token, logical_lines
+from tdl.tokens.lexer import LogicalLine, Token, logical_lines
 
 Variable = Callable[[str], str | None]  # the value of a variable; None: it has none
 

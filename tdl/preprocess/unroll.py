@@ -16,12 +16,12 @@ from math import comb
 from tdl import ast
 from tdl.bounds import MAX_DEPTH, MAX_PARAM, MAX_PARAMS, MAX_ROUNDS
 from tdl.diagnostics import Sink
-from tdl.lexer import LogicalLine, Token, logical_lines
 from tdl.preprocess import heads, translated, variables
 from tdl.preprocess.arithmetic import MAX_DIGITS
-from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_when
+from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_kept
 from tdl.preprocess.includes import NO_TEXTS, Includes, Texts
 from tdl.preprocess.variables import Scope
+from tdl.tokens.lexer import LogicalLine, Token, logical_lines
 
 NO_PARAMS: Mapping[str, str] = {}
 UNFINISHED = frozenset(
@@ -61,8 +61,8 @@ class Preprocessor:
         for item in items:
             if self._stopped or self._sink.full or self._included.stopped:
                 return
-            if isinstance(item, LoopBlock) and is_when(item.head):
-                yield from self._when(item, scope, note, depth)
+            if isinstance(item, LoopBlock) and is_kept(item.head):
+                yield from self._kept(item, scope, note, depth)
             elif isinstance(item, LoopBlock):
                 yield from self._loop(item, scope, note, depth)
             elif item.tokens and item.tokens[0].type in ("LET", "PARAM"):
@@ -74,7 +74,7 @@ class Preprocessor:
             else:
                 yield self._line(item, scope, note)
 
-    def _when(self, block: LoopBlock, scope: Scope, note: str, depth: int) -> Iterator[LogicalLine]:
+    def _kept(self, block: LoopBlock, scope: Scope, note: str, depth: int) -> Iterator[LogicalLine]:
         """All of its lines, with what its own loops and variables stand for."""
         yield self._line(block.head, scope, note)
         yield from self._run(block.body, Scope({}, {}, scope), note, depth + 1)
@@ -291,7 +291,7 @@ def _least_rounds(item: Item) -> int:
     """The rounds of a loop and those in it, as far as they can be told without variables."""
     if not isinstance(item, LoopBlock):
         return 0
-    if is_when(item.head):
+    if is_kept(item.head):
         return sum(map(_least_rounds, item.body))
     said = None if item.head.broken else heads.loop(item.head, Sink())
     if said is None:

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tdl.bounds import MAX_VALUE, MAX_VALUES, MAX_WORDS
-from tdl.builder import quotes_in_quotes
+from tdl.building.builder import quotes_in_quotes
 from tdl.diagnostics import Sink
-from tdl.lexer import Token, expected_words, words
 from tdl.preprocess import arithmetic
 from tdl.preprocess.arithmetic import MAX_DIGITS, NoNumberError
 from tdl.suggest import did_you_mean
-from tdl.words import MAX_NAME, RUN_VARIABLES
+from tdl.tokens.lexer import Token, expected_words, words
+from tdl.tokens.words import MAX_NAME, RUN_VARIABLES
 
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z0-9_+*() \t-]+)\})")
 ESCAPE = re.compile(r"\\.")

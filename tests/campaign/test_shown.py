@@ -11,7 +11,6 @@ import click
 import pytest
 
 from runtime.options import DEFAULTS, NEVER, RunOptions
-from tstorm import optiontext
 from tstorm.campaign import shown
 from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Grid, Point
@@ -19,6 +18,7 @@ from tstorm.campaign.results import ExpectationOutcomes, PointResult
 from tstorm.command_support import options_of
 from tstorm.commands.run import command as run_command
 from tstorm.exit_codes import CommandError
+from tstorm.text import optiontext
 
 PARAMS = (("rtt", "20 ms; rm -rf ~"),)
 RECORD = CampaignRecord(

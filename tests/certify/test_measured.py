@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan.delay_tables import ONE, PARTS, decode
+from compiler.plan.parts.delay_tables import ONE, PARTS, decode
 from runtime.certify.expected_delay import expected, ways
 from runtime.certify.planned_paths import Planned
 from runtime.probing.probe_intervals import least

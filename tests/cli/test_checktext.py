@@ -6,7 +6,7 @@ import pytest
 
 from runtime.results.event_comparison import EventDifference
 from runtime.results.filetree import RunDifference
-from tstorm.checktext import COMPUTING_DIFFERS, ReplayComparison
+from tstorm.text.checktext import COMPUTING_DIFFERS, ReplayComparison
 
 EXIT = EventDifference("exit", -1, "1 × a.0 ended with status 1", "")
 START = EventDifference("start", -1, "a.0 started", "a.0 could not start: no", "a.0")

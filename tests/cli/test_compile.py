@@ -181,7 +181,7 @@ def test_what_may_not_be_read_is_an_error_of_the_input(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Root may read everything, so the kernel's refusal is played."""
-    import_module(f"tstorm.commands.{name}")  # which is read, too
+    import_module(f"tstorm.commands.experiment.{name}")  # which is read, too
     Path("secret.tdl").write_text("bridge s\n", encoding="utf-8")
 
     def refuse(_path: Path, _mode: str) -> None:

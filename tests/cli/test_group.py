@@ -87,7 +87,10 @@ def test_completion_of_commands() -> None:
     ("arguments", "absent"),
     [
         (["--help"], {"tdl", "compiler", "runtime", "rich", "pyroute2", "lark"}),
-        (["check", "examples/quickstart.tdl"], {"runtime.backend", "asyncio", "rich", "pyroute2"}),
+        (
+            ["check", "examples/quickstart.tdl"],
+            {"runtime.backend", "asyncio", "rich", "lark", "pyroute2"},
+        ),
         (["events", "examples/quickstart.tdl"], {"runtime", "rich", "pyroute2"}),
     ],
 )

@@ -124,7 +124,7 @@ def test_a_name_is_an_instance_only_as_it_is_written(source: str) -> None:
 
 @pytest.mark.parametrize("at", ["0s", "10s", "12s"])
 def test_many_pairs_print_as_few_do(source: str, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tstorm.commands import paths
+    from tstorm.commands.experiment import paths
 
     for form in ("json", "table"):
         few = tstorm("paths", source, "--at", at, "--format", form)
@@ -138,7 +138,7 @@ def test_many_pairs_print_as_few_do(source: str, at: str, monkeypatch: pytest.Mo
 def test_a_path_is_written_in_canonical_form() -> None:
     from compiler.plan.paths.path import PathProperties
     from compiler.plan.properties import Totals
-    from tstorm.commands.paths import _json
+    from tstorm.commands.experiment.paths import _json
     from tstorm.output import to_json
 
     nodes = {0: '"a"', 1: '"b"'}

@@ -16,7 +16,7 @@ from runtime.judge.verdict import Judge
 from runtime.launch.run_result import RunResult
 from tests.cli.process import DEADLINE_SECONDS, begun, command, ended, environment, tstorm
 from tests.waiting import wait_until
-from tstorm.ending_text import report
+from tstorm.text.ending_text import report
 
 pytestmark = pytest.mark.e2e
 

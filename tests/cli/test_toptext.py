@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tstorm.toptext import frame
+from tstorm.text.toptext import frame
 
 SECOND = 10**9
 

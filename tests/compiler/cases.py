@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from compiler.declare.machines import with_parts
 from compiler.expect.compile_reactions import reactions
 from compiler.pipeline import elaborate
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
@@ -48,6 +49,9 @@ def diagnose(text: str, seed: int | None = None) -> tuple[Diagnostic, ...]:
         return error.diagnostics
     sink = Sink()
     sink.found += warnings
+    file = with_parts(file, sink)
+    if sink.failed:
+        return sort(sink.found)
     model, _ = elaborate(file, sink, seed)
     reactions(model, sink)
     return sort(sink.found)

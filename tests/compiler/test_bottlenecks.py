@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from compiler.pipeline import compile_source
-from compiler.plan import necks
-from compiler.plan.datapath_fit import of_links
+from compiler.plan.parts import necks
+from compiler.plan.paths.path import path as one_path
 from compiler.plan.properties import LinkState, flow_rates
+from compiler.plan.rules.datapath_fit import of_links
 
 MB = 10**6
 FILE = """\
@@ -109,3 +110,56 @@ def test_only_one_engine_has_them() -> None:
         found = of_links(plan, datapath)
         assert found is not None
         assert found.link == "a.0->b.0"
+
+
+def test_a_ramp_moves_the_capacity_and_the_queue_of_a_bottleneck() -> None:
+    """Of both queues alike, and a queue that is not named stays as it was written."""
+    events = "from 2s to 6s core ramp capacity=20Mb queue=10KB every 1s\nat 8s core set queue=9KB"
+    at = {s: states(*BOTH, events, at_s=s) for s in (1, 2, 3, 4, 5, 6, 9)}
+    assert [{s.capacity_bps // MB for s in at[t]} for t in at] == [
+        {100}, {100}, {80}, {60}, {40}, {20}, {20}
+    ]  # fmt: skip
+    assert [{s.queue_bytes for s in at[t]} for t in at] == [
+        {90_000}, {90_000}, {70_000}, {50_000}, {30_000}, {10_000}, {9_000}
+    ]  # fmt: skip
+    alone = states(*ONE, "from 2s to 4s west ramp capacity=30Mb every 1s", 3)
+    assert alone == states(*ONE, "at 2s west set capacity=40Mb", 3)
+
+
+def test_a_set_ends_a_ramp_of_a_bottleneck() -> None:
+    text = FILE.format(
+        first=BOTH[0], second=BOTH[1],
+        events="from 2s to 6s core ramp capacity=20Mb every 1s\nat 4500ms core set capacity=70Mb",
+    )  # fmt: skip
+    found = compile_source(text)
+    assert "TS0930" in {one.code for one in found.diagnostics}
+    assert {s.capacity_bps for s in found.plan.state_at(9 * 10**9).links} == {70 * MB}
+
+
+def test_paths_with_names_lie_beside_each_other() -> None:
+    text = """\
+service a replicas=2
+service b
+bottleneck west
+path a--b name=fast abw=4Mb rtt=20ms bottleneck-up=west
+path a--b name=slow abw-up=3Mb abw-down=5Mb rtt=50ms bottleneck-up=west
+at 5s fast leave
+at 6s slow:a.1--b set abw-up=2Mb
+at 7s fast:b->a set loss=1%
+at 20s quit
+"""
+    plan = compile_source(text).plan
+    names = [link.name for link in plan.topology.links]
+    assert names == [
+        f"{word}:{ends}" for word in ("fast", "slow") for ends in (
+            "a.0->b.0", "b.0->a.0", "a.1->b.0", "b.0->a.1")
+    ]  # fmt: skip
+    assert necks.members(plan.topology.links) == {"west": (0, 2, 4, 6)}
+    used = [one_path(plan.state_at(s * 10**9), 0, 2) for s in (1, 6)]
+    assert [names[number] for path in used for number in path.links] == [
+        "fast:a.0->b.0",
+        "slow:a.0->b.0",
+    ]
+    last = plan.state_at(9 * 10**9).links
+    assert [last[n].rate_bps // MB for n in (4, 5, 6, 7)] == [3, 5, 2, 5]
+    assert [last[n].loss_ppb for n in range(4)] == [0, 10**7] * 2

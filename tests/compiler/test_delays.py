@@ -17,11 +17,11 @@ from compiler.analysis.plan_diff import compare_plans
 from compiler.delay_files import parse
 from compiler.origin import explain_event
 from compiler.pipeline import Compilation, compile_source, write
-from compiler.plan.datapath_fit import of_links
-from compiler.plan.delay_tables import ONE, PARTS, DelayTable, decode, measured, slowed
 from compiler.plan.format import PlanError
-from compiler.plan.property_limits import HOP_EXACT
+from compiler.plan.parts.delay_tables import ONE, PARTS, DelayTable, decode, measured, slowed
 from compiler.plan.reader import read_plan
+from compiler.plan.rules.datapath_fit import of_links
+from compiler.plan.rules.property_limits import HOP_EXACT
 from compiler.sources import RecordedFiles, SourceFolder
 from compiler.trace_files import BadTrace
 from tdl.diagnostics import TdlError

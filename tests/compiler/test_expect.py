@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from compiler.analysis.topology_diff import compare_topologies
 from compiler.pipeline import UnknownParamError, compile_source
 from compiler.plan import format as form
-from compiler.plan.delivery import complete
-from compiler.plan.expectations import PlannedExpectation
-from compiler.plan.figures import PlannedFigure
-from compiler.plan.figures import from_json as read_figures
-from compiler.plan.figures import to_json as figure_records
 from compiler.plan.format import PlanError
+from compiler.plan.parts.expectations import PlannedExpectation
+from compiler.plan.parts.figures import PlannedFigure
+from compiler.plan.parts.figures import from_json as read_figures
+from compiler.plan.parts.figures import to_json as figure_records
 from compiler.plan.reader import decode
+from compiler.plan.storage.delivery import complete
 from tdl.diagnostics import TdlError
 from tests.compiler.files import files
 from tests.plan.test_bundle import digest

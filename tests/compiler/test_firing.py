@@ -12,11 +12,11 @@ from compiler.analysis.topology_diff import compare_topologies
 from compiler.extension import extend
 from compiler.origin import explain_event
 from compiler.pipeline import compile_source
-from compiler.plan import capabilities
-from compiler.plan.action_texts import Firing, firing_of, have_fired, name_of, number_of
-from compiler.plan.datapath_fit import misfit
-from compiler.plan.planned_reactions import are_waited_for
+from compiler.plan.parts.action_texts import Firing, firing_of, have_fired, name_of, number_of
+from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan, decode
+from compiler.plan.rules import capabilities
+from compiler.plan.rules.datapath_fit import misfit
 from tdl.diagnostics import TdlError
 from tstorm.live.answers import answered
 from tstorm.live.steer import ActionError, Done

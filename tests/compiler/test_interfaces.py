@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from compiler.analysis.effects import effects
 from compiler.analysis.plan_diff import compare_plans
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan.capabilities import COMPOSE, KUBERNETES, refusal
-from compiler.plan.consistency import topology as check
-from compiler.plan.datapath_fit import misfit
 from compiler.plan.format import PlanError
 from compiler.plan.paths.path import path
 from compiler.plan.reader import decode
+from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES, refusal
+from compiler.plan.rules.consistency import topology as check
+from compiler.plan.rules.datapath_fit import misfit
 from compiler.plan.types import Topology, interfaces, owner_of
 from tdl.diagnostics import TdlError
 

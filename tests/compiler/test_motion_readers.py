@@ -14,8 +14,8 @@ from compiler.mobility import distance_tables, read_bonnmotion
 from compiler.mobility.earth import centred
 from compiler.mobility.motion_formats import tracks_of
 from compiler.mobility.tracks import BadMotion, Tracks, sample
-from compiler.plan import motion as plan_motion
-from compiler.plan.motion import Motion
+from compiler.plan.parts import motion as plan_motion
+from compiler.plan.parts.motion import Motion
 from tdl import ast
 
 NOWHERE = ast.Span(1, 1, 1, 2)

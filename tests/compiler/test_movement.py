@@ -16,13 +16,14 @@ from compiler.extension import extend
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import latency_ns
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan import capabilities, traces
-from compiler.plan.datapath_fit import misfit
-from compiler.plan.motion import Motion, Point
+from compiler.plan.parts import traces
+from compiler.plan.parts.motion import Motion, Point
 from compiler.plan.paths.path import path
 from compiler.plan.properties import LinkState
-from compiler.plan.property_limits import HOP_EXACT
 from compiler.plan.reader import Plan
+from compiler.plan.rules import capabilities
+from compiler.plan.rules.datapath_fit import misfit
+from compiler.plan.rules.property_limits import HOP_EXACT
 from compiler.sources import RecordedFiles, SourceFolder
 from tdl.diagnostics import TdlError
 from tests.mobility_model import Radios, square_apart

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.pipeline import compile_source
-from compiler.plan.datapath_fit import misfit
+from compiler.plan.rules.datapath_fit import misfit
 from tdl import aqm
 
 NET = "service a\nservice b\nlink a--b latency=1ms rate=10Mb "

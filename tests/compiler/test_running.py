@@ -10,8 +10,11 @@ import pytest
 
 from compiler.analysis.plan_diff import compare_plans
 from compiler.pipeline import Compilation, compile_source, write
-from compiler.plan.attached import Attached, encode
-from compiler.plan.capabilities import (
+from compiler.plan.format import PlanError
+from compiler.plan.parts.attached import Attached, encode
+from compiler.plan.parts.services import SIGNALS
+from compiler.plan.reader import read_plan
+from compiler.plan.rules.capabilities import (
     COMPOSE,
     KUBERNETES,
     LOCAL,
@@ -19,13 +22,10 @@ from compiler.plan.capabilities import (
     SETTINGS,
     refusal,
 )
-from compiler.plan.format import PlanError
-from compiler.plan.reader import read_plan
-from compiler.plan.services import SIGNALS
 from compiler.plan.types import Mount, PlanFile, Service, Topology
 from compiler.sources import RecordedFiles, SourceFolder
-from tdl import words
 from tdl.diagnostics import TdlError
+from tdl.tokens import words
 
 REST = "\nbridge s1\nlink a--s1\n"
 DAY_NS = 24 * 3_600 * 10**9

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
-from compiler.plan.datapath_fit import misfit
 from compiler.plan.packet_class import VALUES, parse
+from compiler.plan.rules.datapath_fit import misfit
 
 NET = "service a\nservice b replicas=2\nlink a--b latency=5ms\n"
 

@@ -13,8 +13,8 @@ from compiler.analysis.plan_diff import compare_plans
 from compiler.origin import explain_event
 from compiler.pipeline import Compilation, compile_source, write
 from compiler.plan.format import PlanError
+from compiler.plan.parts.traces import Opportunities, Rows, TraceRow, of_plan
 from compiler.plan.reader import decode, read_plan
-from compiler.plan.traces import Opportunities, Rows, TraceRow, of_plan
 from compiler.sources import RecordedFiles, SourceFolder
 from compiler.trace_files import BadTrace, parse
 from tdl.diagnostics import TdlError

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compiler.plan.expectations import OF_PAIRS, PlannedExpectation
+from compiler.plan.parts.expectations import OF_PAIRS, PlannedExpectation
 from runtime.certify import certificate
 from runtime.expectations.judging import judged
 from runtime.judge.lateness import smallest_delay

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from compiler.pipeline import compile_source
-from compiler.plan.expectations import RUN, PlannedExpectation
+from compiler.plan.parts.expectations import RUN, PlannedExpectation
 from runtime.backend.instance import Instance, Ran
 from runtime.driver import expectedruns
 from runtime.driver.eventbook import EventBook

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.figures import PlannedFigure
+from compiler.plan.parts.figures import PlannedFigure
 from runtime.certify import certificate
 from runtime.expectations import measured_figures
 from runtime.expectations.run_evidence import RunEvidence

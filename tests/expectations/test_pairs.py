@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.expectations import LOSS, RTT, THROUGHPUT, UNREACHABLE
+from compiler.plan.parts.expectations import LOSS, RTT, THROUGHPUT, UNREACHABLE
 from runtime.options import RunOptions
 from tests.certify.scene import MS, SECOND, TDL, Scene
 from tests.expectations.support import expecting, finding, findings, logged

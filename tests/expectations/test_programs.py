@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.expectations import (
+from compiler.plan.parts.expectations import (
     EXIT,
     LOG,
     NO_LOG,

@@ -20,8 +20,8 @@ from tests.comparing.made import figure
 from tests.runtime import recorded
 from tstorm import output
 from tstorm.commands import inspect
-from tstorm.ending_text import SHOWN_EXPECTATIONS
-from tstorm.ending_text import report as tell
+from tstorm.text.ending_text import SHOWN_EXPECTATIONS
+from tstorm.text.ending_text import report as tell
 
 VERDICT = {"state": "unknown", "reasons": [], "judged": [], "unmeasured": "", "too_late": False}
 LINE = {"instance": "a.0", "at_ns": 2 * 10**9, "line": "<b>no answer</b>"}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from compiler.pipeline import compile_source
-from compiler.plan import plan_shards
 from compiler.plan.format import TOOL_VERSION
+from compiler.plan.storage import plan_shards
 from runtime.job.container_paths import ContainerPaths
 from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import rundir

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from compiler.pipeline import compile_source, write
-from compiler.plan.action_texts import Firing, name_of
+from compiler.plan.parts.action_texts import Firing, name_of
 from compiler.plan.reader import Plan, decode
 from runtime.options import RunOptions
 

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.plan.plan_shards import unpack
+from compiler.plan.storage.plan_shards import unpack
 from compiler.plan.types import Service
 from manifests import compose
 from manifests.bundle import Bundle, make

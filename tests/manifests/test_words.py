@@ -17,7 +17,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from compiler.plan.capabilities import COMPOSE, KUBERNETES
+from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES
 from compiler.plan.types import Mount, PlanFile, Service
 from manifests import compose, kubernetes, kubernetes_files, unsupported
 from manifests.bundle import Bundle

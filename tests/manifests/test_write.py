@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan import outdir
+from compiler.plan.storage import outdir
 from manifests.refusal import ManifestError
 from manifests.write import encoded, stream, write
 

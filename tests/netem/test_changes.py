@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from compiler.plan.property_limits import PATHS, jitter_limit
+from compiler.plan.rules.property_limits import PATHS, jitter_limit
 from tests.datapath.client import Client, RefusedError
 from tests.netem.support import MS, Instances, Network, address, attach, judged_in_time, network
 from tests.netem.tree import Tree
@@ -199,7 +199,7 @@ def test_a_refused_command_says_why_and_changes_nothing(
 
 
 def test_tcald_takes_the_limits_of_the_table_and_no_more(net: Network) -> None:
-    """compiler/plan/property_limits.py; what stands in the kernel then is read back."""
+    """compiler/plan/rules/property_limits.py; what stands in the kernel then is read back."""
     kernel = PATHS["kernel"]
     for key, limit in (
         ("rate", kernel["rate_bps"]),

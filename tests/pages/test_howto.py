@@ -84,7 +84,7 @@ def test_paths_are_measured_as_the_page_says() -> None:
     assert compile_source(example.text).diagnostics == ()
     assert format_text(example.text) == example.text
     typed = re.findall(r"^    tstorm (.*)", page, re.MULTILINE)
-    assert len(typed) == 3
+    assert len(typed) == 4
     for line in typed:
         measure.command.make_context("measure", line.split()[1:]).close()
 

@@ -1,4 +1,4 @@
-"""Where pktd refuses a value: exactly beyond the one table (compiler/plan/property_limits.py)."""
+"""Where pktd refuses a value: exactly beyond the table (compiler/plan/rules/property_limits.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from compiler.plan.properties import BY_FIELD
-from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
+from compiler.plan.rules.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 from tdl import aqm
 from tests.datapath.client import Client, RefusedError
 from tests.pktd.harness import PKTD

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.parts.expectations import PlannedExpectation
 from compiler.plan.properties import PROPERTIES, FlowRate, LinkState, flow_rates_text
 from compiler.plan.routes.routing import snapshots
 from compiler.plan.types import Event, Link, Node, Service, Topology, direction_name

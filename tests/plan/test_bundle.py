@@ -16,16 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.plan import attached, plan_shards
 from compiler.plan import format as form
 from compiler.plan.format import REBUILT, PlanError
-from compiler.plan.plan_shards import (
+from compiler.plan.parts import attached
+from compiler.plan.reader import decode
+from compiler.plan.storage import plan_shards
+from compiler.plan.storage.plan_shards import (
     PIECE_BYTES,
     SHARD_BYTES,
     pack,
     unpack,
 )
-from compiler.plan.reader import decode
 from tests.cli.process import ended
 from tests.plan.test_identity import ROOT, interpreter
 
@@ -135,7 +136,7 @@ def test_the_bytes_are_pinned() -> None:
 
 PROGRAM = """
 import hashlib
-from compiler.plan.plan_shards import pack
+from compiler.plan.storage.plan_shards import pack
 files = {"plan.json": b"{}\\n", "expectations.json": b"[]\\n", "figures.json": b"[]\\n",
          "files.tar": bytes(10240),
          "routes.bin": bytes(range(256)) * 20_000, "snapshots.jsonl": b"[]\\n" * 9,
@@ -295,7 +296,7 @@ def test_a_real_plan_is_readable_afterwards() -> None:
 @pytest.mark.parametrize("name", ["churn", "listing1", "partition"])
 def test_a_slim_bundle_is_made_whole_again(name: str) -> None:
     from compiler.pipeline import compile_source
-    from compiler.plan.delivery import complete
+    from compiler.plan.storage.delivery import complete
 
     files = dict(compile_source((ROOT / "examples" / f"{name}.tdl").read_bytes()).files)
     assert complete(unpack(pack(files, slim=True), digest(files))) == files

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan.expectations import PlannedExpectation
+from compiler.plan.parts.expectations import PlannedExpectation
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import decode
 from compiler.plan.routes.routing import snapshots

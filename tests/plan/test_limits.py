@@ -14,8 +14,8 @@ from compiler.expand.world import MAX_EVENTS
 from compiler.pipeline import compile_source
 from compiler.plan import format as form
 from compiler.plan import packet_class, properties
-from compiler.plan.datapath_fit import Misfit, misfit
-from compiler.plan.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
+from compiler.plan.rules.datapath_fit import Misfit, misfit
+from compiler.plan.rules.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
 from tdl import bounds, quantities, some_packets, values
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -136,7 +136,7 @@ def test_paths_that_are_not_there_do_not_count() -> None:
 
 def test_a_datapath_that_cannot_do_a_property_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     less = {**PATHS, "kernel": {**PATHS["kernel"], "loss_ppb": 0}}
-    monkeypatch.setattr("compiler.plan.datapath_fit.PATHS", less)
+    monkeypatch.setattr("compiler.plan.rules.datapath_fit.PATHS", less)
     one = found("at 4s b.0->t set loss=1%")
     assert one is not None
     assert str(one) == "the loss of link b.0->t is not possible"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
-from compiler.plan import necks
 from compiler.plan.format import PlanError
+from compiler.plan.parts import necks
 from compiler.plan.properties import (
     FlowRate,
     LinkState,

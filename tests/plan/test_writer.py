@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from compiler.plan import outdir, scratch
 from compiler.plan.format import TOOL_VERSION, PlanError
 from compiler.plan.reader import read_plan
+from compiler.plan.storage import outdir, scratch
 from compiler.plan.writer import encode, write_plan
 from tests.plan.networks import SECOND, contents, listing, timeline
 

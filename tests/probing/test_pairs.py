@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
-from compiler.plan.expectations import RTT, PlannedExpectation
+from compiler.plan.parts.expectations import RTT, PlannedExpectation
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, decode
 from compiler.plan.types import Event, Topology

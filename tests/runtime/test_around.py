@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
-from runtime.backend.local import privatefs, scripts, volumes
-from runtime.backend.local.image_root import ImageRoot
-from runtime.backend.local.instance_filesystem import CommonFacts, Furnisher
-from runtime.backend.local.privatefs import Layers, RootEntry
+from runtime.backend.local.filesystem import privatefs, scripts, volumes
+from runtime.backend.local.filesystem.image_root import ImageRoot
+from runtime.backend.local.filesystem.instance_filesystem import CommonFacts, Furnisher
+from runtime.backend.local.filesystem.privatefs import Layers, RootEntry
 from runtime.rundir.held_directory import HeldDirectory
 from tests.intime import Attempt, exactly
 from tests.runtime.support import Compile, NoUserError, User, somebody, written

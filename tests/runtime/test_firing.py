@@ -11,7 +11,7 @@ import pytest
 
 from compiler import firing
 from compiler.pipeline import Compilation
-from compiler.plan.action_texts import Firing
+from compiler.plan.parts.action_texts import Firing
 from compiler.plan.reader import Plan, decode, read_plan
 from runtime.driver import steering, timelinerunner
 from runtime.driver.steering import Fired

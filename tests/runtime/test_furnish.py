@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from runtime.backend.local import home_cover, nursery
-from runtime.backend.local.instance_filesystem import _write
+from runtime.backend.local import nursery
+from runtime.backend.local.filesystem import home_cover
+from runtime.backend.local.filesystem.instance_filesystem import _write
 from runtime.backend.local.nursery import Holder, Program
 from runtime.errors import RunError
 from runtime.system.userids import Identity

@@ -166,3 +166,29 @@ def test_groups_of_a_killed_run_are_removed(plan_of: Compile, user: User, *, who
         process.communicate(timeout=60)
     wait_until(lambda: left(run_id) == [], "the groups are gone")
     assert made or no_groups()
+
+
+def test_parts_of_a_machine_have_groups_in_its_own(tmp_path: Path) -> None:
+    """As the kernel shows them in version 1: nothing else is asked for there."""
+    for place in ("cpu", "memory"):
+        (tmp_path / place).mkdir()
+    found = control_groups.ControlGroups(tmp_path / "cpu", tmp_path / "memory")
+    for group in ("cpu/sat.0", "memory/sat.0", "cpu/sat.0/sat.0.a.0", "memory/sat.0/sat.0.a.0"):
+        (tmp_path / group).mkdir()
+        (tmp_path / group / "cgroup.procs").touch()  # a kernel makes it
+    assert found.enclose("sat.0", 1500, 1 << 20) == []
+    assert found.limit("sat.0.a.0", 77, 0, 0, outer="sat.0") == []
+    assert (tmp_path / "cpu/sat.0/cpu.cfs_quota_us").read_text() == "150000"
+    assert (tmp_path / "memory/sat.0/memory.limit_in_bytes").read_text() == "1048576"
+    for place in ("cpu", "memory"):
+        assert (tmp_path / place / "sat.0/sat.0.a.0/cgroup.procs").read_text() == "77"
+        assert (tmp_path / place / "sat.0/cgroup.procs").read_text() == ""
+    (tmp_path / "memory/sat.0/sat.0.a.0/memory.oom_control").write_text("oom_kill 3\n")
+    assert found.kills("sat.0.a.0", "sat.0") == 3
+
+
+def test_without_groups_parts_are_not_kept_apart(tmp_path: Path) -> None:
+    found = control_groups.make("r1", tmp_path)
+    assert found.enclose("sat.0", 0, 0) == ["cpu"]
+    assert found.enclose("sat.0", 0, 1 << 20) == ["cpu", "mem"]
+    assert found.limit("sat.0.a.0", 77, 0, 0, outer="sat.0") == []

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import pytest
 
 from compiler.plan.types import Node
-from runtime.backend.local import portpolicy
-from runtime.backend.local.portwatch import gone
+from runtime.backend.local.ports import portpolicy
+from runtime.backend.local.ports.portwatch import gone
 from runtime.backend.missing import Missing
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
 from runtime.datapath.pktd import EngineAnswer
-from runtime.system import tc
+from runtime.system.network import tc
 from tests.doubles.netlink import FakeNetlink
 
 

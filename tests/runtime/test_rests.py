@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.system import rt_lock, rt_throttle
-from runtime.system.rt_lock import PIECE_NS, REST_NS, Turns
+from runtime.system.realtime import rt_lock, rt_throttle
+from runtime.system.realtime.rt_lock import PIECE_NS, REST_NS, Turns
 from tests.doubles.clock import FakeClock
 from tests.runtime.support import ROOT
 
@@ -97,7 +97,7 @@ def test_all_of_them_rest(clock: FakeClock, shared: int) -> None:
 
 def test_whoever_dies_in_his_turn_holds_nobody_up(clock: FakeClock, shared: int) -> None:
     code = (
-        "import os, sys; from runtime.system.rt_lock import Turns;"
+        "import os, sys; from runtime.system.realtime.rt_lock import Turns;"
         "Turns(int(sys.argv[1])).take(); os._exit(9)"
     )
     argv = [sys.executable, "-c", code, str(shared)]

@@ -24,9 +24,9 @@ from pyroute2.netlink.rtnl.ifinfmsg import IFF_NOARP, IFF_UP, ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
-from runtime.backend.local import devices
-from runtime.system import netlink, rtnetlink
-from runtime.system.rtnetlink import NLMSG_DONE, NLMSG_ERROR, message
+from runtime.backend.local.ports import devices
+from runtime.system.network import netlink, rtnetlink
+from runtime.system.network.rtnetlink import NLMSG_DONE, NLMSG_ERROR, message
 from tests.doubles.netlink import FakeNetlink
 
 MAC = "02:00:0a:4d:00:02"

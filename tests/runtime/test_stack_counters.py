@@ -14,7 +14,7 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import check_stack
 from runtime.stacks import counters, stack_summary, watch
-from runtime.system import netdev
+from runtime.system.network import netdev
 
 SNMP = b"""Ip: Forwarding DefaultTTL InReceives InDiscards
 Ip: 1 64 100 3

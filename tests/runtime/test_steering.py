@@ -14,8 +14,8 @@ import pytest
 
 from compiler.extension import extend
 from compiler.pipeline import compile_source, write
-from compiler.plan import scratch
 from compiler.plan.reader import Plan, read_plan
+from compiler.plan.storage import scratch
 from runtime.driver import control
 from runtime.driver.control import ControlServer, answered_by
 from runtime.driver.steering import Steering

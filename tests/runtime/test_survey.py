@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runtime.backend.local.privatefs import RootEntry, survey
+from runtime.backend.local.filesystem.privatefs import RootEntry, survey
 
 
 def test_a_directory_with_mounts_below_is_looked_into_whatever_they_are_called(

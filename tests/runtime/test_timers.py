@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from runtime.system import timers
+from runtime.system.realtime import timers
 
 
 def test_a_coarse_clock_makes_nothing_early() -> None:

@@ -21,7 +21,7 @@ from runtime.results.loglines import LINE_CHARACTERS, last_line
 from runtime.results.summary import _lags
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
-from runtime.system import wallclock
+from runtime.system.realtime import wallclock
 from tests.doubles.clock import FakeClock
 
 ROOT = Path(__file__).resolve().parents[2]

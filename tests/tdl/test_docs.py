@@ -9,7 +9,7 @@ import pytest
 
 from compiler.pipeline import compile_source
 from tdl.text_layout import format_text
-from tdl.words import (
+from tdl.tokens.words import (
     ACTIONS,
     DISTRIBUTIONS,
     LINK_ALIASES,

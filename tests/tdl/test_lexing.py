@@ -6,7 +6,7 @@ import pytest
 
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.lexer import logical_lines
+from tdl.tokens.lexer import logical_lines
 from tests.tdl.helpers import codes, meaning, one, statements
 
 

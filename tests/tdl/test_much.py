@@ -18,9 +18,9 @@ import pytest
 from compiler.pipeline import compile_source
 from tdl import ast, bounds, decoding, parser, presentation
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
-from tdl.lexer import logical_lines
 from tdl.parser import parse_partial
 from tdl.text_layout import format_text
+from tdl.tokens.lexer import logical_lines
 
 
 def only(text: str | bytes) -> Diagnostic:

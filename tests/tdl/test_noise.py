@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tdl.codes.catalogue import CODES
 from tdl.diagnostics import TdlError
-from tdl.lexer import source_lines
 from tdl.parser import parse, parse_partial
 from tdl.presentation import render_text
 from tdl.text_layout import format_text
+from tdl.tokens.lexer import source_lines
 from tests.fuzz.fuzz_tdl import mutate, noise
 
 

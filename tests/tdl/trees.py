@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tdl import ast, bounds, values
 from tdl.bounds import MAX_FLOWS
-from tdl.path_actions import DEFAULT_CAPACITY_BPS
+from tdl.building.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.some_packets import cut
-from tdl.words import (
+from tdl.tokens.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
     EXPECTATIONS,

@@ -28,15 +28,19 @@ service e files=ping.sh exec="sh ping.sh"
 bottleneck west capacity=50Mb
 path a--b abw-flows=1:4Mb;4:10Mb rtt=20ms bottleneck-up=west
 path c--a abw-up=8Mb abw-down=16Mb rtt=40ms bottleneck-down=west
-path e--d abw=12Mb rtt=10ms bottleneck-up=west
+path e--d name=near abw=12Mb rtt=10ms bottleneck-up=west
+path e--d name=far abw=1Mb rtt=80ms
 at 30s a--b set abw-flows=1:4Mb;4:13Mb
-at 41s west set capacity=20Mb queue=20KB
+at 40s west set queue=40KB
+from 40s to 42s west ramp capacity=20Mb queue=20KB every 500ms
+at 48s near leave
 expect throughput a c > 90% of plan from 6s to 16s
 at 60s quit
 """
 PINGS = """\
 sleep 6; ping -i .25 -c 20 d.0
 sleep 32; ping -i .25 -c 20 d.0
+sleep .8; ping -i .25 -c 5 d.0
 sleep 60
 """
 
@@ -78,10 +82,16 @@ def test_pings_of_a_path_wait_behind_the_flows_of_others(run: Path) -> None:
 
 def test_a_queue_that_an_event_makes_short_delays_no_longer_than_it_holds(run: Path) -> None:
     """20 KB at 20 Mb/s are 8 ms, beside the round trip of 10 ms."""
-    found = trips(run)[20:]
+    found = trips(run)[20:40]
     assert len(found) > 15
     assert max(found) <= 18.7
     assert max(found) > 12
+
+
+def test_the_other_path_of_two_is_taken_where_one_is_down(run: Path) -> None:
+    found = trips(run)[40:]
+    assert len(found) == 5
+    assert all(80 <= ms < 81 for ms in found)
 
 
 def test_samples_of_all_its_links_have_the_queue_of_now(run: Path) -> None:

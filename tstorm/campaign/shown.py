@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tstorm import optiontext, output
+from tstorm import output
 from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Point
 from tstorm.campaign.results import PointResult
+from tstorm.text import optiontext
 
 MOST_COMMANDS = 20  # that the end of a campaign shows; `tstorm inspect` shows all
 HEAD = ("POINT", "OUTCOME", "VERDICT", "EXPECTATIONS", "WHAT FAILED")

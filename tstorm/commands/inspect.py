@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from tstorm import ending_text, output, units
+from tstorm import output, units
 from tstorm.campaign.points import is_campaign
 from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument, table_or_json
+from tstorm.text import ending_text
 
 _LINKS = ("link", "pkts", "out_pkts", "drop_queue", "drop_loss", "drop_down", "backlog_bytes")
 _PAIRS = ("src", "dst", "offered_pkts", "delivered_pkts", "drop_queue", "drop_loss", "drop_down")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MOST_FLOWS = 32  # rows of a table of flows; iperf3 has 128
 # Two windows of 5 s, the first second, and one that may be cut short: iperf_flows.
 _LEAST_SECONDS = 12
+_LEAST_SHARED = 2  # flows, of which each of two paths has a half
 _LEAST_RTT_NS = 1_000_000_000
 _MOST_RTT_NS = 24 * 3600 * 1_000_000_000
 _FLOWS = re.compile(r"(?:1\.\.)?([1-9][0-9]?)", re.ASCII)
@@ -82,6 +83,11 @@ class FlowCountsType(click.ParamType[int]):
     show_default=True,
     help="The length of a test; up to 60 s where slow start takes longer.",
 )
+@click.option(
+    "--bottlenecks",
+    is_flag=True,
+    help="Find which paths share a bottleneck, by flows on two of them at once.",
+)
 @click.option("--only-paths", is_flag=True, help="No services in the text: another includes it.")
 @click.option("--resume", is_flag=True, help="Go on with a measurement that was not finished.")
 @click.option("--quiet", is_flag=True, help="No progress; errors only.")
@@ -91,6 +97,7 @@ def command(
     rtt_ns: int,
     flows: int,
     seconds: int,
+    bottlenecks: bool,
     only_paths: bool,
     resume: bool,
     quiet: bool,
@@ -103,10 +110,14 @@ def command(
     open while a test runs. Ctrl-C ends what runs on the hosts; --resume goes on after the last test
     that was finished. docs/howto/measure-your-paths.md has more.
 
+    With --bottlenecks flows on two paths of a host at once follow. What they share becomes a
+    `bottleneck` of the text. The host's next port is open then, too.
+
     \b
     Examples:
       tstorm measure hosts.toml -o paths.tdl
       tstorm measure hosts.toml --rtt 1m --flows 1..4 --seconds 30
+      tstorm measure hosts.toml --flows 1..4 --bottlenecks
       tstorm measure hosts.toml -o paths.tdl --resume
     """
     from tstorm.command_support import errors_shown
@@ -116,9 +127,14 @@ def command(
     text, document = _places(target)
     if not _LEAST_RTT_NS <= rtt_ns <= _MOST_RTT_NS:
         raise click.BadParameter("pings are sent for 1s to 24h", param_hint="'--rtt'")
+    if bottlenecks and flows < _LEAST_SHARED:
+        message = "what two paths share shows with --flows 1..2 or more: with twice as many flows"
+        raise click.BadParameter(message, param_hint="'--bottlenecks'")
     with errors_shown(), measured_hosts.opened(file) as hosts:
         paths_text.check_names([host.name for host in hosts])
-        asked = MeasureRequest(hosts, rtt_ns, flows, seconds)
+        if bottlenecks:
+            measured_hosts.check_next_ports(hosts, file)
+        asked = MeasureRequest(hosts, rtt_ns, flows, seconds, bottlenecks)
         kept = StateFile(text.with_suffix(".state.json"))
         state = _begun(kept, asked, resume)
         _measure(state, kept, quiet)
@@ -220,8 +236,9 @@ def _write(state: MeasureState, text: Path, document: Path, only_paths: bool) ->
     from tstorm.reporting import output_files
 
     pairs = list(paths_text.results(state))
-    found = output.to_json(paths_text.to_json(state.asked, pairs)) + "\n"
+    shared = paths_text.shared_ways(state)
+    found = output.to_json(paths_text.to_json(state.asked, pairs, shared)) + "\n"
     output_files.put_file(str(document), [found.encode()])
     output_files.put_file(
-        str(text), [paths_text.text(state, pairs, only_paths=only_paths).encode()]
+        str(text), [paths_text.text(state, pairs, shared, only_paths=only_paths).encode()]
     )

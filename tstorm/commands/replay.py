@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from compiler.plan.reader import Plan
     from runtime.options import RunOptions
-    from tstorm.checktext import ReplayComparison
+    from tstorm.text.checktext import ReplayComparison
 
     Compare = Callable[[Path], ReplayComparison]
 
@@ -33,7 +33,7 @@ def _compared(source: str, recorded: Mapping[str, Any], plan: Plan, options: Run
     from runtime.options import VIRTUAL, decode
     from runtime.results import event_comparison, everything
     from runtime.rundir import rundir
-    from tstorm.checktext import COMPUTING_DIFFERS, ReplayComparison
+    from tstorm.text.checktext import COMPUTING_DIFFERS, ReplayComparison
 
     before = event_comparison.load(source)
     both = options, decode(recorded["options"], "options")
@@ -125,7 +125,6 @@ def command(
       tstorm replay runs/quickstart-20260301T120000Z --backend k8s --check
     """
     from runtime.options import COMPLETED
-    from tstorm.checktext import ReplayComparison
     from tstorm.command_support import (
         carry_out,
         errors_shown,
@@ -133,8 +132,9 @@ def command(
         places_of,
         recorded_run,
     )
-    from tstorm.ending_text import report
     from tstorm.loading import plan_to_run, show_in_cluster
+    from tstorm.text.checktext import ReplayComparison
+    from tstorm.text.ending_text import report
 
     with errors_shown():
         recorded = recorded_run(source)

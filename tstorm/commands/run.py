@@ -115,8 +115,8 @@ def command(
         options_of,
         places_of,
     )
-    from tstorm.ending_text import report
     from tstorm.loading import folder_of, plan_to_run, recorded_plan, show_in_cluster
+    from tstorm.text.ending_text import report
     from tstorm.which import finder
 
     with errors_shown():

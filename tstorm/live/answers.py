@@ -11,8 +11,8 @@ from runtime.errors import RunError
 from tdl import presentation
 from tdl.diagnostics import Diagnostic
 from tstorm import units
-from tstorm.eventtext import span_record
 from tstorm.live.steer import ActionError, Done
+from tstorm.text.eventtext import span_record
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,9 @@ from pathlib import Path
 from typing import Any
 
 from compiler import firing
-from compiler.plan import action_texts
-from compiler.plan.action_texts import Firing
 from compiler.plan.format import PlanError
+from compiler.plan.parts import action_texts
+from compiler.plan.parts.action_texts import Firing
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.types import PlannedReaction
 from runtime.driver.timelinerunner import reacting_ahead_ns

@@ -17,15 +17,15 @@ from pathlib import Path
 from compiler import extension
 from compiler.expand.identity import identities
 from compiler.pipeline import compile_source
-from compiler.plan import action_texts
+from compiler.plan.parts import action_texts
 from compiler.plan.properties import BY_FIELD, COMPOSED
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event
 from compiler.sources import RecordedFiles, SourceFolder
 from runtime.errors import RunError
 from tdl.diagnostics import Sink, TdlError
-from tdl.lexer import logical_lines, source_lines
 from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_when
+from tdl.tokens.lexer import logical_lines, source_lines
 from tstorm import units
 from tstorm.shrink import script
 

@@ -15,9 +15,10 @@ from typing import Any
 
 from compiler import extension
 from compiler.pipeline import Compilation
-from compiler.plan import action_texts, scratch
 from compiler.plan.format import PlanError
+from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, read_plan
+from compiler.plan.storage import scratch
 from runtime.driver import steering
 from runtime.driver.control import ask
 from runtime.errors import RunError

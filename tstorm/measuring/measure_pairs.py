@@ -4,7 +4,8 @@ First each host is asked whether it has what is needed. Then, for each pair: pin
 the second; for each direction and number of flows three tests of iperf3. Data go from the server to
 the client, since the client's report counts what arrives. A test in which slow start does not end
 is made again, twice as long, up to a minute. Whatever fails ends the measurement, with the hosts
-named; what was measured before is in the state.
+named; what was measured before is in the state. With `bottlenecks`, flows on two directions at once
+follow, for all that begin or end at one host (shared_bottlenecks).
 """
 
 from __future__ import annotations
@@ -12,15 +13,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from runtime.errors import MachineError, RunError
 from tstorm import units
-from tstorm.measuring import iperf_flows, measure_state, remote_commands
+from tstorm.measuring import iperf_flows, measure_state, remote_commands, shared_bottlenecks
 from tstorm.measuring.iperf_flows import AvailableRate
-from tstorm.measuring.measure_state import REPETITIONS, FlowResult, MeasureState, PingResult
+from tstorm.measuring.measure_state import (
+    REPETITIONS,
+    FlowResult,
+    MeasureState,
+    PingResult,
+    SharedResult,
+)
 from tstorm.measuring.measured_hosts import MeasuredHost
+from tstorm.measuring.shared_bottlenecks import SharedTest
 
 MOST_SECONDS = 60
 _PROGRAMS = ("env", "timeout", "ping", "iperf3")
@@ -52,6 +61,52 @@ async def measure(state: MeasureState, save: Callable[[MeasureState], None], tel
             for a, b in pairs
         ]
         await _together([job.measure() for job in jobs])
+    if state.asked.bottlenecks:
+        await _measure_shared(state, save, tell, dict(zip(hosts, stamps, strict=True)))
+
+
+async def _measure_shared(
+    state: MeasureState,
+    save: Callable[[MeasureState], None],
+    tell: Tell,
+    hosts: dict[MeasuredHost, bool],
+) -> None:
+    """Until all is known, or was tried as often as anything is."""
+    named = {host.name: (host, stamps) for host, stamps in hosts.items()}
+    tests = shared_bottlenecks.tests(list(named), state.asked.flows)
+    for _ in range(REPETITIONS):
+        left = [one for one in tests if shared_bottlenecks.next_repetition(state, one) is not None]
+        for together in shared_bottlenecks.rounds(left):
+            await _together([_shared(state, save, tell, named, test) for test in together])
+
+
+async def _shared(
+    state: MeasureState,
+    save: Callable[[MeasureState], None],
+    tell: Tell,
+    named: dict[str, tuple[MeasuredHost, bool]],
+    test: SharedTest,
+) -> None:
+    """Both at once; a host that sends to two listens on a second port, the next one."""
+    number, at = shared_bottlenecks.next_repetition(state, test), _now()
+    assert number is not None
+    same_source = test.one[0] == test.other[0]
+    runs = []
+    for place, way in enumerate((test.one, test.other)):
+        (source, ours), (dest, theirs) = named[way[0]], named[way[1]]
+        source = replace(source, port=source.port + (place and same_source))
+        seconds = max(one.took_s for one in state.repeated(*way, test.flows))
+        many = state.rate_bps(*way, test.flows) > iperf_flows.SMALL_BLOCK_BPS
+        block = iperf_flows.LARGE_BLOCK if many else iperf_flows.SMALL_BLOCK
+        runs.append(_rate(source, dest, test.flows, seconds, block, time_stamps=ours and theirs))
+    bps = sum(found.bps for found in await _together(runs))
+    ends = (test.one[0], test.other[0]), (test.one[1], test.other[1])
+    result = SharedResult(*ends, test.flows, number, bps, at)
+    state.shared[result.key] = result
+    save(state)
+    one, other = (f"{a} to {b}" for a, b in (test.one, test.other))
+    found = shared_bottlenecks.verdict(state, test).found
+    tell(f"{one} and {other} at once: {units.rate(round(bps, -3))}, {found}")
 
 
 def seconds_left(state: MeasureState) -> float:
@@ -60,6 +115,10 @@ def seconds_left(state: MeasureState) -> float:
     names = [host.name for host in asked.hosts]
     for pairs in rounds(len(names)):
         left += max(_pair_seconds(state, names[a], names[b]) for a, b in pairs)
+    if asked.bottlenecks:
+        tests = shared_bottlenecks.tests(names, asked.flows)
+        waiting = [test for test in tests if not state.together(test.one, test.other)]
+        left += (asked.seconds + 1) * sum(1 for _ in shared_bottlenecks.rounds(waiting))
     return left
 
 
@@ -147,7 +206,9 @@ class _Pair:
         """Returns how long it had to be: the next one begins with that."""
         while True:
             at = _now()
-            found = await self._rate(source, dest, flows, seconds)
+            found = await _rate(
+                source, dest, flows, seconds, self._block, time_stamps=self._time_stamps
+            )
             if self._block < iperf_flows.LARGE_BLOCK and found.bps > iperf_flows.SMALL_BLOCK_BPS:
                 self._block = iperf_flows.LARGE_BLOCK
             elif found.steady or seconds >= MOST_SECONDS:
@@ -167,27 +228,32 @@ class _Pair:
         )
         return seconds
 
-    async def _rate(
-        self, source: MeasuredHost, dest: MeasuredHost, flows: int, seconds: int
-    ) -> AvailableRate:
-        who = f"{source.name} to {dest.name}"
-        longest = seconds + _LISTEN_S + 2 * _SLACK_S
-        serving = remote_commands.bounded(iperf_flows.server_command(source.port), longest)
-        async with remote_commands.running(source, serving) as server:
-            await _listening(server, source)
-            command = iperf_flows.client_command(
-                source.address, source.port, flows, seconds, self._block
-            )
-            begun = time.monotonic()
-            said = await remote_commands.ran(
-                dest, remote_commands.bounded(command, seconds + _SLACK_S), seconds + _SLACK_S
-            )
-            took = time.monotonic() - begun
-        if not said.out.strip():
-            raise remote_commands.failure(dest, f"iperf3 to {source.name}", said)
-        report = iperf_flows.read(said.out, flows, time_stamps=self._time_stamps, who=who)
-        _check_clock(sum(report.seconds), took, seconds, dest)
-        return iperf_flows.available(report)
+
+async def _rate(
+    source: MeasuredHost,
+    dest: MeasuredHost,
+    flows: int,
+    seconds: int,
+    block: int,
+    *,
+    time_stamps: bool,
+) -> AvailableRate:
+    who = f"{source.name} to {dest.name}"
+    longest = seconds + _LISTEN_S + 2 * _SLACK_S
+    serving = remote_commands.bounded(iperf_flows.server_command(source.port), longest)
+    async with remote_commands.running(source, serving) as server:
+        await _listening(server, source)
+        command = iperf_flows.client_command(source.address, source.port, flows, seconds, block)
+        begun = time.monotonic()
+        said = await remote_commands.ran(
+            dest, remote_commands.bounded(command, seconds + _SLACK_S), seconds + _SLACK_S
+        )
+        took = time.monotonic() - begun
+    if not said.out.strip():
+        raise remote_commands.failure(dest, f"iperf3 to {source.name}", said)
+    report = iperf_flows.read(said.out, flows, time_stamps=time_stamps, who=who)
+    _check_clock(sum(report.seconds), took, seconds, dest)
+    return iperf_flows.available(report)
 
 
 def _check_clock(counted: float, took: float, asked: int, host: MeasuredHost) -> None:

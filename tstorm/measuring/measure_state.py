@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -58,7 +59,7 @@ def read(text: str) -> RoundTrips | None:
     return RoundTrips(low, p50, p99, int(counts[1]), int(counts[2]))
 
 
-FORMAT, VERSION = "tstorm-measure-state", 1
+FORMAT, VERSION = "tstorm-measure-state", 2
 MAX_BYTES = 1 << 26
 REPETITIONS = 3
 _REMEDY = "remove it, and measure anew without --resume"
@@ -66,12 +67,14 @@ _REMEDY = "remove it, and measure anew without --resume"
 
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """What is to be measured. `flows`: up to so many at once."""
+    """What is to be measured. `flows`: up to so many at once; `bottlenecks`: which of the paths
+    share one, too."""
 
     hosts: tuple[MeasuredHost, ...]
     rtt_ns: Count
     flows: Count
     seconds: Count
+    bottlenecks: bool
 
     @property
     def flow_counts(self) -> range:
@@ -106,21 +109,50 @@ class FlowResult:
         return self.source, self.dest, self.flows, self.repetition
 
 
+@dataclass(frozen=True, slots=True)
+class SharedResult:
+    """What so many flows on each of two directions got together, which are from `sources` to
+    `dests`."""
+
+    sources: tuple[str, ...]
+    dests: tuple[str, ...]
+    flows: Count
+    repetition: Count
+    bps: Count
+    at: str
+
+    @property
+    def key(self) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+        return self.sources, self.dests, self.repetition
+
+
 @dataclass(slots=True)
 class MeasureState:
     asked: MeasureRequest
     pings: dict[tuple[str, str], PingResult] = field(default_factory=dict)
     flows: dict[tuple[str, str, int, int], FlowResult] = field(default_factory=dict)
+    shared: dict[tuple[tuple[str, ...], tuple[str, ...], int], SharedResult] = field(
+        default_factory=dict
+    )
 
     def repeated(self, source: str, dest: str, flows: int) -> Sequence[FlowResult]:
         keys = ((source, dest, flows, number) for number in range(REPETITIONS))
         return [self.flows[key] for key in keys if key in self.flows]
 
+    def rate_bps(self, source: str, dest: str, flows: int) -> int:
+        """The median of what so many flows got."""
+        return round(statistics.median(one.bps for one in self.repeated(source, dest, flows)))
+
+    def together(self, one: tuple[str, str], other: tuple[str, str]) -> Sequence[SharedResult]:
+        """What flows from `one[0]` to `one[1]`, and of the other, got at the same time."""
+        ends = tuple(zip(one, other, strict=True))
+        keys = ((*ends, number) for number in range(REPETITIONS))
+        return [self.shared[key] for key in keys if key in self.shared]
+
     def times(self) -> list[str]:
         """Of all tests, ascending: they are of one length."""
-        return sorted(
-            [one.at for one in self.pings.values()] + [one.at for one in self.flows.values()]
-        )
+        every = (self.pings, self.flows, self.shared)
+        return sorted(one.at for found in every for one in found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +162,7 @@ class _Record:
     asked: MeasureRequest
     pings: tuple[PingResult, ...]
     flows: tuple[FlowResult, ...]
+    shared: tuple[SharedResult, ...]
 
 
 class StateFile:
@@ -156,12 +189,14 @@ class StateFile:
             hint = "give what it began with, or remove it and measure anew without --resume"
             raise RunError(f"{place} was begun with another {' and '.join(others)}", hint)
         pings = {(one.a, one.b): one for one in record.pings}
-        return MeasureState(asked, pings, {one.key: one for one in record.flows})
+        flows = {one.key: one for one in record.flows}
+        return MeasureState(asked, pings, flows, {one.key: one for one in record.shared})
 
     def save(self, state: MeasureState) -> None:
         """RunError."""
         pings, flows = tuple(state.pings.values()), tuple(state.flows.values())
-        record = _Record(FORMAT, VERSION, state.asked, pings, flows)
+        shared = tuple(state.shared.values())
+        record = _Record(FORMAT, VERSION, state.asked, pings, flows, shared)
         text = json.dumps(asdict(record), sort_keys=True, separators=(",", ":")) + "\n"
         try:
             self._folder.write(self.path.name, text.encode("ascii"), lasting=True)
@@ -179,6 +214,7 @@ def _differences(old: MeasureRequest, new: MeasureRequest) -> Iterator[str]:
         ("--rtt", old.rtt_ns, new.rtt_ns),
         ("--flows", old.flows, new.flows),
         ("--seconds", old.seconds, new.seconds),
+        ("--bottlenecks", old.bottlenecks, new.bottlenecks),
     ):
         if one != other:
             yield name

@@ -108,6 +108,14 @@ def _check_together(hosts: tuple[MeasuredHost, ...], file: str) -> None:
         seen[host.address] = host.name
 
 
+def check_next_ports(hosts: tuple[MeasuredHost, ...], file: str) -> None:
+    """A host that sends to two others at once listens on its port and on the next one. RunError."""
+    for host in hosts:
+        if host.port == _MOST_PORT:
+            what = f"{file}: host {host.name!r:.60} has the last port, and --bottlenecks takes two"
+            raise RunError(what, f"give it a port below {_MOST_PORT}")
+
+
 def _host(name: str, value: Any, file: str) -> MeasuredHost:
     place = f"{file}: host {name!r:.60}"
     if not isinstance(value, dict):

@@ -8,7 +8,6 @@ it is the least of 1, 2, 5, 10 and so on that is above, and for which queues exi
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +21,9 @@ from tdl.diagnostics import TdlError
 from tdl.parser import parse
 from tdl.text_layout import format_text
 from tstorm import units
+from tstorm.measuring import shared_bottlenecks
 from tstorm.measuring.measure_state import MeasureRequest, MeasureState, PingResult
+from tstorm.measuring.shared_bottlenecks import SharedVerdict, Way
 
 # What came of a measurement: each pair's round trip, and each direction's rates by flows.
 #
@@ -35,7 +36,12 @@ from tstorm.measuring.measure_state import MeasureRequest, MeasureState, PingRes
 #        "pings": [sent, answered], "up": {"abw": [[flows, bps, spread_ppm], …], "at": "…Z",
 #        "unsteady": [flows, …]}, "down": …}, …]}
 # `up` is from a to b. `unsteady`: with so many flows slow start did not end within a minute.
-# Bottlenecks that paths share are not measured, so there is nothing about them.
+# Where it was asked which paths share a bottleneck, there are also
+#     "bottlenecks": [{"name": "h0-out", "paths": [["h0", "h1"], ["h0", "h2"]]}, …],
+#     "at_once": [{"paths": [["h0", "h1"], ["h0", "h2"]], "flows": n, "bps": …, "if_apart_bps": …,
+#       "if_shared_bps": …, "found": "shared"|"apart"|"unknown"}, …]
+# with what n flows from each first to each second host got together (`bps` is null where that would
+# tell nothing).
 
 FORMAT, VERSION = "tstorm-paths", 1
 _PPM = 1_000_000
@@ -69,10 +75,52 @@ def results(state: MeasureState) -> Iterator[PairResults]:
             yield PairResults(state.pings[a, b], _way(state, a, b), _way(state, b, a))
 
 
-def to_json(asked: MeasureRequest, pairs: list[PairResults]) -> dict[str, Any]:
+class SharedWays(NamedTuple):
+    """What was found of bottlenecks: by direction its name, and how each was found."""
+
+    names: dict[Way, str]
+    verdicts: tuple[SharedVerdict, ...]
+
+    def members(self) -> dict[str, list[Way]]:
+        found: dict[str, list[Way]] = {}
+        for way, called in self.names.items():
+            found.setdefault(called, []).append(way)
+        return found
+
+
+def shared_ways(state: MeasureState) -> SharedWays:
+    names = [host.name for host in state.asked.hosts]
+    if not state.asked.bottlenecks:
+        return SharedWays({}, ())
+    tests = shared_bottlenecks.tests(names, state.asked.flows)
+    verdicts = tuple(shared_bottlenecks.verdict(state, test) for test in tests)
+    taken = set(names)
+    found: dict[Way, str] = {}
+    for ways in shared_bottlenecks.groups(verdicts):
+        found |= dict.fromkeys(ways, shared_bottlenecks.name(ways, taken))
+    return SharedWays(found, verdicts)
+
+
+def to_json(asked: MeasureRequest, pairs: list[PairResults], shared: SharedWays) -> dict[str, Any]:
     hosts = [host.name for host in asked.hosts]
     paths = [_pair_json(pair) for pair in pairs]
-    return {"format": FORMAT, "version": VERSION, "hosts": hosts, "paths": paths}
+    found = {"format": FORMAT, "version": VERSION, "hosts": hosts, "paths": paths}
+    if asked.bottlenecks:
+        found["bottlenecks"] = [
+            {"name": called, "paths": ways} for called, ways in shared.members().items()
+        ]
+        found["at_once"] = [
+            {
+                "paths": [one.test.one, one.test.other],
+                "flows": one.test.flows,
+                "bps": one.bps,
+                "if_apart_bps": one.if_apart_bps,
+                "if_shared_bps": one.if_shared_bps,
+                "found": one.found,
+            }
+            for one in shared.verdicts
+        ]
+    return found
 
 
 def _pair_json(pair: PairResults) -> dict[str, Any]:
@@ -99,7 +147,7 @@ def _way(state: MeasureState, source: str, dest: str) -> WayResults:
     for flows in state.asked.flow_counts:
         found = state.repeated(source, dest, flows)
         rates = [one.bps for one in found]
-        middle = round(statistics.median(rates))
+        middle = state.rate_bps(source, dest, flows)
         rows.append(RateRow(flows, middle, (max(rates) - min(rates)) * _PPM // middle))
         unsteady += [flows] if not all(one.steady for one in found) else []
         times += [one.at for one in found]
@@ -128,12 +176,15 @@ def check_names(names: Sequence[str]) -> None:
             raise RunError(f"a host cannot be called {name!r:.60}", hint)
 
 
-def text(state: MeasureState, pairs: Sequence[PairResults], *, only_paths: bool) -> str:
+def text(
+    state: MeasureState, pairs: Sequence[PairResults], shared: SharedWays, *, only_paths: bool
+) -> str:
     """In the canonical form. RunError if it is no experiment, which names the reason."""
     names = [host.name for host in state.asked.hosts]
     times = state.times()
     said = f"{FIRST_WORDS}, {times[0]} to {times[-1]}, of {number(len(names), 'host')}.\n"
-    paths = "\n".join("\n".join(_path(pair)) for pair in pairs) + "\n"
+    paths = "".join(f"{line}\n" for line in _bottlenecks(pairs, shared))
+    paths += "\n".join("\n".join(_path(pair, shared)) for pair in pairs) + "\n"
     services = _services(names)
     try:
         compile_source(services + paths)
@@ -146,7 +197,36 @@ def _services(names: Sequence[str]) -> str:
     return "".join(f"service {name}\n" for name in names)
 
 
-def _path(pair: PairResults) -> Iterator[str]:
+def _bottlenecks(pairs: Sequence[PairResults], shared: SharedWays) -> Iterator[str]:
+    """Each with the paths that share it, and why; then what nobody knows."""
+    capacities = {
+        way: _capacity(_table(pair.up.rows), _table(pair.down.rows), pair.ping.trips.min_ns)
+        for pair in pairs
+        for way in ((pair.ping.a, pair.ping.b), (pair.ping.b, pair.ping.a))
+    }
+    for called, ways in shared.members().items():
+        inside = [v for v in shared.verdicts if {v.test.one, v.test.other} <= set(ways)]
+        yield from (_at_once(one) for one in inside if one.found == shared_bottlenecks.SHARED)
+        capacity = max(capacities[way] for way in ways)
+        yield f"bottleneck {called} capacity={quantities.rate(capacity)}"
+        yield ""
+    for one in shared.verdicts:
+        alike = {shared.names.get(way) for way in (one.test.one, one.test.other)}
+        if one.found == shared_bottlenecks.UNKNOWN:
+            yield f"{_at_once(one)}: whether they share a bottleneck is not known"
+        elif one.found == shared_bottlenecks.SHARED and (len(alike) > 1 or None in alike):
+            yield f"{_at_once(one)}: they share one, which others contradict"
+
+
+def _at_once(one: SharedVerdict) -> str:
+    ends = " and ".join(f"{a} to {b}" for a, b in (one.test.one, one.test.other))
+    rates = (one.bps, one.if_apart_bps, one.if_shared_bps)
+    together, apart, joint = ("-" if bps is None else units.rate(_rounded(bps)) for bps in rates)
+    many = number(one.test.flows, "flow")
+    return f"# {ends} at once, {many} each: {together} (apart {apart}, shared {joint})"
+
+
+def _path(pair: PairResults, shared: SharedWays) -> Iterator[str]:
     ping, trips = pair.ping, pair.ping.trips
     half, most = (
         units.duration(round(ns, -4) or _NS_PER_10_US) for ns in (trips.p50_ns, trips.p99_ns)
@@ -159,10 +239,14 @@ def _path(pair: PairResults) -> Iterator[str]:
     yield _comment(f"{ping.a} to {ping.b}", pair.up)
     yield _comment(f"{ping.b} to {ping.a}", pair.down)
     up, down = _table(pair.up.rows), _table(pair.down.rows)
-    capacity = quantities.rate(_capacity(up, down, trips.min_ns))
+    ways = {"up": (ping.a, ping.b), "down": (ping.b, ping.a)}
+    found = {word: shared.names[way] for word, way in ways.items() if way in shared.names}
+    queues = [f"bottleneck-{word}={called}" for word, called in found.items()]
+    if len(found) < len(ways):
+        queues = [f"capacity={quantities.rate(_capacity(up, down, trips.min_ns))}", *queues]
     yield (
         f"path {ping.a}--{ping.b} {_rates('up', up)} {_rates('down', down)}"
-        f" rtt={quantities.latency(trips.min_ns)} capacity={capacity}"
+        f" rtt={quantities.latency(trips.min_ns)} {' '.join(queues)}"
     )
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runtime.options import decode
-from tstorm.ending_text import how
 from tstorm.reporting.run_facts import RunFacts
+from tstorm.text.ending_text import how
 
 FORMAT, VERSION = "tstorm-report", 1
 

@@ -16,7 +16,6 @@ from xml.etree import ElementTree as ET
 
 from runtime.judge import verdict_text
 from runtime.options import COMPLETED, REQUIRED
-from tstorm.ending_text import how
 from tstorm.output import visible
 from tstorm.reporting.run_facts import (
     EXPECTATION_FAILED,
@@ -26,6 +25,7 @@ from tstorm.reporting.run_facts import (
     UNSEEN,
     RunFacts,
 )
+from tstorm.text.ending_text import how
 
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII)
 

@@ -16,9 +16,9 @@ from runtime.judge import verdict_text
 from runtime.options import FAILED, INTERRUPTED
 from runtime.results.failed import details, told
 from tstorm import units
-from tstorm.ending_text import how
 from tstorm.output import visible
 from tstorm.reporting.run_facts import EXPECTATION_FAILED, FINISHED, PASSED, SO_FAR, RunFacts
+from tstorm.text.ending_text import how
 
 MOST_ROWS = 40
 MOST_LOG_LINES = 5  # of an expectation

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from compiler.plan import outdir, scratch
+from compiler.plan.storage import outdir, scratch
 from runtime.errors import RunError
 from runtime.launch.run_status import directory_of, goes_on
 from tstorm.campaign.points import is_campaign

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compiler.plan.expectations import EXIT, NO_LOG, RTT, UNREACHABLE, VALID
+from compiler.plan.parts.expectations import EXIT, NO_LOG, RTT, UNREACHABLE, VALID
 from runtime.judge.judge_programs import STILL_RUNNING, counts
 from runtime.options import RunOptions
 
 if TYPE_CHECKING:
-    from compiler.plan.expectations import PlannedExpectation
+    from compiler.plan.parts.expectations import PlannedExpectation
     from compiler.plan.reader import Plan
 
 

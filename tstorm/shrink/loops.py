@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tdl.diagnostics import Sink
-from tdl.lexer import LogicalLine, Token, logical_lines
 from tdl.preprocess import heads
 from tdl.preprocess.blocks import Item, LoopBlock, blocks
 from tdl.preprocess.variables import VARIABLE, named
+from tdl.tokens.lexer import LogicalLine, Token, logical_lines
 from tstorm.shrink.text import Range, SourceText, Subset
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compiler.plan.types import direction_name, named_direction
+from compiler.plan.types import direction_name, element_of, named_direction
 from tdl import ast
 from tdl.formatter import format_statement
 from tstorm import units
@@ -148,11 +148,7 @@ def _turns(selector: ast.Selector, src: str, dst: str) -> bool:
     if not isinstance(selector, ast.LinkSelector):
         return False
     ends = selector.a.name.text, selector.b.name.text
-    return ends == (_element(dst), _element(src)) != (_element(src), _element(dst))
-
-
-def _element(node: str) -> str:
-    return node.partition(".")[0]
+    return ends == (element_of(dst), element_of(src)) != (element_of(src), element_of(dst))
 
 
 # --- moments ---

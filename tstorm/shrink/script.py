@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from tdl import ast
 from tdl.diagnostics import Sink, TdlError
-from tdl.lexer import Token, logical_lines
 from tdl.parser import parse_partial
 from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.unroll import NO_PARAMS
+from tdl.tokens.lexer import Token, logical_lines
 from tstorm import units
 from tstorm.shrink import loops
 from tstorm.shrink.text import Place, Range, SourceText

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tstorm import optiontext, units
+from tstorm import units
+from tstorm.text import optiontext
 
 if TYPE_CHECKING:
     from runtime.options import RunOptions

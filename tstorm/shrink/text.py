@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tdl import ast
-from tdl.lexer import Token
+from tdl.tokens.lexer import Token
 
 Place = tuple[int, int]
 _NEWLINE = re.compile(r"\r\n|\r|\n")

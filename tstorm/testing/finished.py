@@ -22,10 +22,10 @@ from runtime.options import REQUIRED
 from runtime.rundir import logmarks, rundir
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.runfiles import EVENTS, LOGS, PLAN, REPORT
-from tstorm.ending_text import how
 from tstorm.testing import pair_series
 from tstorm.testing.experiment_errors import ExpectationsError, ExperimentError, NotTrustedError
 from tstorm.testing.request import replay
+from tstorm.text.ending_text import how
 
 __tracebackhide__ = True  # pytest shows the test, not how this was found out
 PASSED, FAILED, NOT_MEASURED = "passed", "failed", "not_measured"

@@ -25,8 +25,8 @@ def serve() -> int:
     # Not above: a probe every few seconds shall cost next to nothing.
     import asyncio
 
-    from compiler.plan import delivery
     from compiler.plan.format import PlanError
+    from compiler.plan.storage import delivery
     from runtime.agent.pod import supervisor_settings
     from runtime.agent.pod.supervisor import supervise
     from runtime.errors import RunError

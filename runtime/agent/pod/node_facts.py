@@ -19,7 +19,7 @@ from runtime.agent.pod.pod_messages import EngineFacts, NodeFacts
 from runtime.datapath import kernelprobe, pktd
 from runtime.errors import RunError
 from runtime.system import compiled_programs
-from runtime.system.interface import INTERFACE
+from runtime.system.network.interface import INTERFACE
 
 PROBE_SECONDS = 20.0
 NOWHERE = "192.0.2.0/24,2001:db8::/32"

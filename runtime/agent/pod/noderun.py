@@ -27,7 +27,7 @@ from runtime.datapath.pktd import Engine, EngineError
 from runtime.errors import RunError
 from runtime.rundir.runfiles import AGENTS
 from runtime.system import compiled_programs
-from runtime.system.scheduling import prefer
+from runtime.system.realtime.scheduling import prefer
 
 # Removes what a killed datapath has left at interfaces: filters of pktd, the tree of tcald.
 #

@@ -33,7 +33,7 @@ class AgentOptions:
     count_ppb: int = PPB  # fault injection: it tells of this part of what was counted
     wait_seconds: int = WAIT_SECONDS  # for the first coordinator; 0: as long as it takes
     ports: Path | None = None  # every interface is entered here before it is attached
-    turns_fd: int = -1  # of runtime.system.rt_lock: who shares this machine's processors with it
+    turns_fd: int = -1  # of rt_lock: who shares this machine's processors with it
 
 
 def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:

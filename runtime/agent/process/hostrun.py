@@ -37,7 +37,7 @@ from runtime.errors import fail
 from runtime.options import CLOSE, REAL
 from runtime.say import some
 from runtime.schedule import Schedule
-from runtime.system.rt_throttle import RESTS
+from runtime.system.realtime.rt_throttle import RESTS
 
 RESUME_TICKS = 4
 GREET_NS = 100_000_000
@@ -55,7 +55,7 @@ Say = Callable[[Mapping[str, object]], None]
 
 def apart_ns(order: PrepareOrder) -> int:
     """How much later than the first agent this one ticks, where all of them share the processors
-    of one machine: they would only wait for each other (runtime.system.rt_lock)."""
+    of one machine: they would only wait for each other (runtime.system.realtime.rt_lock)."""
     options = order.options
     if not options.on_this_machine or options.time != REAL:
         return 0

@@ -31,7 +31,7 @@ from runtime.options import VIRTUAL
 from runtime.probing.echo_prober import Heard
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
-from runtime.system.scheduling import prefer
+from runtime.system.realtime.scheduling import prefer
 
 LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
 NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from runtime.backend.base import AttachedIncarnation
-from runtime.system.netlink import NetlinkRequest
+from runtime.system.network.netlink import NetlinkRequest
 
 
 class PodPorts:

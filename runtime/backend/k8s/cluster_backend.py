@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from compiler.plan.datapath_fit import misfit
 from compiler.plan.format import TOOL_VERSION
+from compiler.plan.rules.datapath_fit import misfit
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, NO_CHECK, Node, Service
 from runtime.agent.pod.pod_messages import KERNEL, USER, NodeFacts
 from runtime.backend.base import (

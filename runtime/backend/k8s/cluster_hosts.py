@@ -28,7 +28,7 @@ from runtime.errors import RunError
 from runtime.json_schema import Count, decoded
 from runtime.rundir import etchosts
 from runtime.say import some
-from runtime.system.interface import INTERFACE
+from runtime.system.network.interface import INTERFACE
 
 CONNECT_SECONDS = 60.0
 FIND_SECONDS = 60.0  # from a container that runs to its tstorm-hold that takes orders

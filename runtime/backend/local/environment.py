@@ -86,7 +86,8 @@ def variables(
         TSTORM_IPV6=node.ipv6,
         TSTORM_START_DIR=start,
     )
-    return found
+    machine, dot, _ = service.name.rpartition(".")
+    return {**found, "TSTORM_MACHINE": machine} if dot else found
 
 
 def instance_directory(run: Path, name: str) -> Path:

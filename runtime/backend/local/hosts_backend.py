@@ -10,9 +10,9 @@ instances send. No host forwards from one to the other, and br0 hands nothing up
 no instance reaches an agent, whatever it sends.
 
 An instance's eth0 is one end of a veth whose other end pN is a port of its host's br0, as a CNI
-plugin would do it. pN holds the instance to what it may send (runtime.backend.local.portpolicy) and
-redirects what is to be shaped to eN, where the datapath is attached; what leaves there comes out at
-fN, the other port:
+plugin would do it. pN holds the instance to what it may send
+(runtime.backend.local.ports.portpolicy) and redirects what is to be shaped to eN, where the
+datapath is attached; what leaves there comes out at fN, the other port:
 
     eth0 ── pN ─(redirect)─▶ eN ── fN          pN and fN are ports of br0
 
@@ -34,12 +34,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler.plan.types import Topology
-from runtime.backend.local import devices, portpolicy, spaces
-from runtime.backend.local.devices import mac_of
-from runtime.backend.local.portpolicy import PortOwner
+from runtime.backend.local.ports import devices, portpolicy, spaces
+from runtime.backend.local.ports.devices import mac_of
+from runtime.backend.local.ports.portpolicy import PortOwner
 from runtime.errors import MachineError, RunError
-from runtime.system import netlink, rtnetlink, tc
-from runtime.system.netlink import (
+from runtime.system.network import netlink, rtnetlink, tc
+from runtime.system.network.netlink import (
     QUIET,
     NetlinkRequest,
     address,

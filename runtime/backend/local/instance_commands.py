@@ -21,7 +21,7 @@ from runtime.backend.instance import Incarnation, Joined, Ran
 from runtime.backend.local import enter_instance
 from runtime.backend.local.instances import LocalIncarnation, LocalInstance
 from runtime.backend.local.nursery import Holder
-from runtime.backend.local.spaces import in_thread
+from runtime.backend.local.ports.spaces import in_thread
 from runtime.errors import RunError
 from runtime.rundir import held_directory
 from runtime.rundir.logmarks import line

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
-from compiler.plan.types import Service
+from compiler.plan.types import PlannedMachine, Service
 from runtime.system import control_groups
 from runtime.system.inotify import WriteWatch
 
@@ -30,22 +30,35 @@ class Limits:
         self._warn = warn
         self._virtual = virtual
         self._said = False
+        self._machines: dict[str, str] = {}  # by instance, '' for one that is no part of any
         self._told: dict[str, int] = {}  # kills by the kernel that are no news of an instance
         self._full: dict[str, bool] = {}  # whether an instance was refused a process, as was told
         self._watch: WriteWatch | None = None
         self._events: BinaryIO | None = None  # the kernel tells of writes to files that are open
 
-    def put(self, pid: int, name: str, service: Service) -> None:
-        """A process, and all that it will start, gets no more than the service states."""
+    def enclose(self, machine: PlannedMachine) -> None:
+        """The parts of a machine that are put in it get no more than that states."""
+        cpu_millis = 0 if self._virtual else machine.cpu_millis
+        self._tell(self._groups.enclose(machine.name, cpu_millis, machine.mem_bytes))
+
+    def put(self, pid: int, name: str, service: Service, machine: str = "") -> None:
+        """A process, and all that it will start, gets no more than the service states; it is a part
+        of this machine, if there is one."""
         cpu_millis = 0 if self._virtual else service.cpu_millis
         processes = PROCESSES if self._virtual else 0
-        if not cpu_millis and not service.mem_bytes and not processes:
+        if not cpu_millis and not service.mem_bytes and not processes and not machine:
             return
-        if service.mem_bytes:
-            self._told[name] = self._groups.kills(name)  # of an earlier life
-        lacking = self._groups.limit(name, pid, cpu_millis, service.mem_bytes, processes)
+        self._machines[name] = machine
+        if service.mem_bytes or machine:
+            self._told[name] = self._groups.kills(name, machine)  # of an earlier life
+        mem_bytes = service.mem_bytes
+        lacking = self._groups.limit(name, pid, cpu_millis, mem_bytes, processes, machine)
         if processes:
             self._look_after(name)
+        self._tell(lacking)
+
+    def _tell(self, lacking: list[str]) -> None:
+        """Once, what this machine cannot enforce."""
         if lacking and not self._said:
             self._said = True
             missing = {*lacking, *self._groups.missing}
@@ -69,7 +82,7 @@ class Limits:
 
     def _tell_refused(self, *names: str) -> None:
         for name in names:
-            if not self._full.get(name, True) and self._groups.refused(name):
+            if not self._full.get(name, True) and self._groups.refused(name, self._machines[name]):
                 self._full[name] = True
                 self._warn(
                     f"{name} has {PROCESSES:,} processes and threads, which is all that an instance"
@@ -83,7 +96,10 @@ class Limits:
         )  # before Linux 6.11 the kernel writes to the file of its group only
         if name not in self._told:
             return ""
-        told, self._told[name] = self._told.get(name, 0), self._groups.kills(name)
+        told, self._told[name] = (
+            self._told.get(name, 0),
+            self._groups.kills(name, self._machines[name]),
+        )
         return "; it wanted more memory than its mem=" if self._told[name] > told else ""
 
     def close(self) -> None:

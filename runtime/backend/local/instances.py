@@ -28,7 +28,8 @@ from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
 from runtime.stacks import watch as stacks
-from runtime.system import addresses, process_limits
+from runtime.system import process_limits
+from runtime.system.network import addresses
 
 GRACE_SECONDS = 5.0  # from the signal to stop to SIGKILL
 AT_ONCE = 32  # incarnations in the making

@@ -17,17 +17,15 @@ from typing import Any
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, interfaces
 from runtime.backend.base import Entrance, RunContext, RunNetwork
 from runtime.backend.instance import ProgramEnd
-from runtime.backend.local import (
-    cpu_accounting,
-    environment,
-    instance_filesystem,
-    nursery,
-    ownership,
-    privatefs,
+from runtime.backend.local import cpu_accounting, environment, nursery, ownership
+from runtime.backend.local.filesystem import instance_filesystem, privatefs
+from runtime.backend.local.filesystem.image_root import ImageRoot, image_root
+from runtime.backend.local.filesystem.instance_filesystem import (
+    CommonFacts,
+    Furnisher,
+    Surroundings,
 )
-from runtime.backend.local.image_root import ImageRoot, image_root
 from runtime.backend.local.instance_commands import InstanceCommands
-from runtime.backend.local.instance_filesystem import CommonFacts, Furnisher, Surroundings
 from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import LocalInstance, Maker, OnReady
 from runtime.backend.local.nursery import Holder, Program
@@ -42,7 +40,7 @@ from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
 from runtime.schedule import first_incarnations
 from runtime.system import process_limits, userids
 from runtime.system.process_scope import namespace
-from runtime.system.rt_throttle import RESTS
+from runtime.system.realtime.rt_throttle import RESTS
 
 _TAIL_BYTES = 4096
 _OTHER_USER = re.compile(
@@ -103,19 +101,25 @@ class LocalBackend:
     def _on_ready(self) -> OnReady | None:
         """mem= is a limit, and cpu= as well; with --cpu, what its programs compute takes time. In
         virtual time each instance has one on processes."""
-        services, options = self._context.plan.topology.services, self._context.options
+        topology, options = self._context.plan.topology, self._context.options
+        services, machines = topology.services, topology.machines
         limits = None
         virtual = options.time == VIRTUAL
-        if virtual or any(one.cpu_millis or one.mem_bytes for one in services):
+        if virtual or machines or any(one.cpu_millis or one.mem_bytes for one in services):
             limits = Limits(self._context.run_id, self._context.warn, virtual=virtual)
+            for machine in machines:
+                limits.enclose(machine)
         if limits is None and not options.cpu_ppb:
             return None
         self._limits = limits
+        machine_of = {
+            topology.nodes[node].name: one.name for one in machines for node in one.members
+        }
 
         def ready(holder: Holder, node: Node) -> None:
             service = services[node.service]
             if limits is not None:
-                limits.put(holder.pid, node.name, service)
+                limits.put(holder.pid, node.name, service, machine_of.get(node.name, ""))
             if options.cpu_ppb:
                 cpu_accounting.charge(holder.pid, service.cpu_millis, node.name)
 

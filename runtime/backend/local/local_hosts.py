@@ -13,9 +13,9 @@ from runtime.backend.hosts.hosts import (
     OnFatal,
 )
 from runtime.backend.local.hosts_backend import HostNamespaces
-from runtime.backend.local.port_allocator import LocalPortAllocator
-from runtime.backend.local.portwatch import PortWatch
-from runtime.backend.local.veths import HostPorts
+from runtime.backend.local.ports.port_allocator import LocalPortAllocator
+from runtime.backend.local.ports.portwatch import PortWatch
+from runtime.backend.local.ports.veths import HostPorts
 from runtime.backend.missing import Missing
 from runtime.backend.refusals import Refusals
 from runtime.coordinator import placement
@@ -23,7 +23,7 @@ from runtime.coordinator.agent_link import Host
 from runtime.coordinator.coordinator import REJOIN_SECONDS
 from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
-from runtime.system.interface import INTERFACE
+from runtime.system.network.interface import INTERFACE
 
 CONNECT_SECONDS = 60.0  # agents are Python: on a busy machine they take their time
 HOST_SECONDS = 2.0  # more for each host: all agents start at once and share the processors

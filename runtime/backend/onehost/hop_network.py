@@ -24,7 +24,7 @@ from runtime.options import VIRTUAL
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, Step, first_moment
-from runtime.system import timers, wallclock
+from runtime.system.realtime import timers, wallclock
 
 FAULTS_AFTER_NS = 3_000_000_000  # time 0; then there is something to tell the fault from
 _OF_LINK = "link"

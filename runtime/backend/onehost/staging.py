@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compiler.plan import delay_tables, packet_class
+from compiler.plan import packet_class
+from compiler.plan.parts import delay_tables
+from compiler.plan.parts.traces import head_words
 from compiler.plan.properties import LinkState, has_rare
 from compiler.plan.routes.behind import Links, RouteGroup
 from compiler.plan.routes.core import Core
-from compiler.plan.traces import head_words
 from compiler.plan.types import Link, Node, PlannedTrace, Topology, interfaces
 from runtime.datapath import dialect
 

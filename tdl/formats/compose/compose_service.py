@@ -22,7 +22,7 @@ from tdl.formats.written import array, bare, image, pair, text, variable
 from tdl.formats.yaml_tree import Value
 from tdl.preprocess.translated import Line, Piece
 from tdl.suggest import did_you_mean
-from tdl.words import SERVICE_PROPERTIES, TEXT_PROPERTIES
+from tdl.tokens.words import SERVICE_PROPERTIES, TEXT_PROPERTIES
 
 SECOND = 10**9
 _CHECK = (30 * SECOND, 30 * SECOND, 3, 0)  # interval, timeout, retries, start_period of Docker

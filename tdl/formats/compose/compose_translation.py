@@ -22,7 +22,7 @@ from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Attachment, Line, Piece, Translation, Variable
 from tdl.suggest import did_you_mean
-from tdl.words import RESERVED
+from tdl.tokens.words import RESERVED
 
 DEFAULT = "default"
 _ALIAS = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?", re.ASCII)

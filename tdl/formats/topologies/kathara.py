@@ -13,9 +13,9 @@ from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats.element_names import ElementNames, is_name
 from tdl.formats.written import image
-from tdl.lexer import source_lines
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
+from tdl.tokens.lexer import source_lines
 
 DEFAULT_IMAGE = "kathara/base"
 _LINE = re.compile(

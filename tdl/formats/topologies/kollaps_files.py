@@ -16,8 +16,8 @@ from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats import xml_tree, yaml_tree
 from tdl.formats.attributes import Attribute, Attributes
-from tdl.lexer import source_lines
 from tdl.suggest import did_you_mean
+from tdl.tokens.lexer import source_lines
 
 SECTIONS = {"services": "service", "bridges": "bridge", "links": "link", "dynamic": "schedule"}
 MAX_BYTES = 1 << 20

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from compiler.pipeline import compile_source, write
-from compiler.plan.plan_shards import pack
 from compiler.plan.reader import Plan, read_plan
+from compiler.plan.storage.plan_shards import pack
 from runtime.agent.pod import pod_messages
 from runtime.coordinator import placement
 from runtime.coordinator.agent_link import Host

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
-from compiler.plan import delivery
 from compiler.plan.format import TOOL_VERSION, PlanError
-from compiler.plan.plan_shards import pack
 from compiler.plan.reader import read_plan
+from compiler.plan.storage import delivery
+from compiler.plan.storage.plan_shards import pack
 from runtime.agent.pod import __main__ as program
 from runtime.agent.pod import supervisor_settings
 from runtime.agent.pod.node_facts import cgroup_kind

@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compiler.analysis.history import History
-from compiler.plan.delivery import complete
 from compiler.plan.format import HEADER, ROUTES, PlanError
 from compiler.plan.numbered_draws import bits
 from compiler.plan.paths.collapse import Collapse
@@ -30,6 +29,7 @@ from compiler.plan.reader import Plan, decode
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.routing import Routes
 from compiler.plan.routes.table import RouteReader, RouteWriter
+from compiler.plan.storage.delivery import complete
 from compiler.plan.types import Event, Link, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import (

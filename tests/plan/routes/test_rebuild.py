@@ -9,9 +9,9 @@ from hypothesis import given, settings
 
 from compiler.pipeline import compile_source
 from compiler.plan import format as form
-from compiler.plan.delivery import complete, rebuild
 from compiler.plan.format import REBUILT, PlanError
 from compiler.plan.reader import decode
+from compiler.plan.storage.delivery import complete, rebuild
 from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import SECOND, contents, listing, networks, timeline

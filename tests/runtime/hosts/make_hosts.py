@@ -11,7 +11,8 @@ from pathlib import Path
 
 from runtime.backend.local import hosts_backend
 from runtime.errors import RunError
-from runtime.system import addresses, compiled_programs, netlink
+from runtime.system import compiled_programs
+from runtime.system.network import addresses, netlink
 
 ANSWERER = """
 import socket, sys

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
-from compiler.plan import capabilities
-from compiler.plan.capabilities import COMPOSE, KUBERNETES
+from compiler.plan.rules import capabilities
+from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES
 from compiler.plan.types import Node, Topology
 from runtime.backend import datapath_choice
 from runtime.backend.base import Effect
@@ -23,7 +23,7 @@ from runtime.backend.hosts.agent_network import sum_up
 from runtime.backend.hosts.agent_state import AgentState, Port, bind_request
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.local import hosts_backend
-from runtime.backend.local.devices import mac_of
+from runtime.backend.local.ports.devices import mac_of
 from runtime.coordinator.says import StepApplied
 from runtime.errors import MachineError, RunError
 from runtime.options import RunOptions

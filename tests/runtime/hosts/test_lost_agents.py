@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runtime.backend.local.devices import mac_of
+from runtime.backend.local.ports.devices import mac_of
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, processes_with, records
 from tests.trials.scene import driver_of, nothing_left
 from tests.waiting import wait_until

@@ -13,7 +13,7 @@ from compiler.plan.types import Topology
 from runtime.backend.onehost import captures
 from runtime.launch.run_result import RunResult
 from runtime.options import COMPLETED
-from tstorm.ending_text import _doubts
+from tstorm.text.ending_text import _doubts
 
 TEXT = (
     "service server img=x\nservice client img=x replicas=2\nbridge s1\n"

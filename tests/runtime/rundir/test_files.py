@@ -43,13 +43,8 @@ from runtime.rundir import (
 )
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile, read_lines
-from runtime.system import (
-    addresses,
-    compiled_programs,
-    namespaces,
-    netlink,
-    procs,
-)
+from runtime.system import compiled_programs, namespaces, procs
+from runtime.system.network import addresses, netlink
 from tests.runtime.recorded import BEGUN
 from tests.runtime.support import Compile
 

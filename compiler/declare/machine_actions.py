@@ -1,0 +1,61 @@
+"""What is done to machines as a whole: one event for each part, at the same moment.
+
+With its programs the bridges of a machine come and go. What cuts it off takes the links down that
+leave it, and leaves its inner network alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.declare.actions import rule
+from tdl import ast
+from tdl.diagnostics import Sink
+from tdl.formatter import format_selector
+
+_WITH_BRIDGES = (ast.Join, ast.Leave, ast.Crash, ast.Restart)
+_AT_ONE_MOMENT = (ast.Join, ast.Leave, ast.Crash, ast.Kill)
+_COUNTED = (*_AT_ONE_MOMENT, ast.Restart, ast.Pause, ast.Resume, ast.Disconnect, ast.Reconnect)
+
+
+def of_machines(statement: ast.Dynamic, sink: Sink) -> ast.Dynamic:
+    """The same for what its selector names, where that is machines; reports TS0628 and TS0629."""
+    selector, action = statement.selector, statement.action
+    if not isinstance(selector, ast.Members) or not selector.whole:
+        return statement
+    name = format_selector(selector)
+    verb = type(action).__name__.lower()
+    if isinstance(action, ast.Churn) or (isinstance(action, _COUNTED) and action.count is not None):
+        message = f"a machine does this as a whole, and {name!r} has no count of parts"
+        hint = f"name the machines, such as {name.partition('.')[0]}.0, or a kind of part"
+        sink.error("TS0629", action.span, message, hint)
+    elif isinstance(action, _AT_ONE_MOMENT) and statement.end_ns is not None:
+        message = f"in an interval instances {verb} at drawn moments, and a machine as a whole"
+        sink.error("TS0629", action.span, message, f"write `at T {name} {verb}`")
+    elif isinstance(action, ast.Disconnect | ast.Reconnect):
+        return _cut_off(statement, selector, sink)
+    return statement
+
+
+def _cut_off(statement: ast.Dynamic, selector: ast.Members, sink: Sink) -> ast.Dynamic:
+    """As a leave and a join of its links."""
+    action, end_ns = statement.action, statement.end_ns
+    if not selector.leaving:
+        message = f"no link leaves {format_selector(selector)!r}, so nothing cuts it off"
+        hint = "link a part of it to the outside, or name a part"
+        sink.error("TS0628", statement.span, message, hint)
+        return statement
+    if isinstance(action, ast.Disconnect) and action.for_ns is not None:
+        end_ns = statement.start_ns + action.for_ns
+    verb = ast.Leave if isinstance(action, ast.Disconnect) else ast.Join
+    links = replace(selector, found=selector.leaving, whole=False)
+    return replace(statement, selector=links, action=verb(None, action.span), end_ns=end_ns)
+
+
+def targets(statement: ast.Dynamic) -> tuple[str, ...]:
+    """Kinds of elements that the statement may name."""
+    selector, kinds = statement.selector, rule(statement.action).targets
+    whole = isinstance(selector, ast.Members) and selector.whole
+    if whole and isinstance(statement.action, _WITH_BRIDGES):
+        return tuple(dict.fromkeys((*kinds, "bridge")))
+    return kinds

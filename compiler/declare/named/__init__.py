@@ -1,0 +1,1 @@
+"""Files that statements name, each read once."""

@@ -1,0 +1,1 @@
+"""What a plan has beside its network and its events, each part to and from JSON."""

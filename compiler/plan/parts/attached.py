@@ -1,0 +1,134 @@
+"""What a plan carries beside itself: contents of files that services get, and included texts.
+
+`files.tar` is a ustar archive (POSIX.1-2017, pax) whose bytes depend on its members alone: by name,
+each with mode 0644 and neither owner nor time. Its members are `files/SHA256`, each content once,
+`include/PATH`, the text that a statement of this path included, `traces/SHA256`, what links follow
+(compiler/plan/parts/traces.py), `delays/SHA256`, what jitters are drawn from
+(compiler/plan/parts/delay_tables.py), and `motions/SHA256`, where nodes are
+(compiler/plan/parts/motion.py). Format in docs/plan.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+
+from compiler.plan.format import ATTACHED, MAX_ATTACHED_BYTES, PlanError
+from compiler.plan.parts import delay_tables, motion
+from compiler.plan.types import Topology
+
+_FILES, _INCLUDE, _TRACES, _DELAYS = "files/", "include/", "traces/", "delays/"
+_MOTIONS = "motions/"
+_HINT = "it was damaged, or written by another program: compile the source again"
+
+
+def tar(members: Mapping[str, bytes]) -> bytes:
+    """The archive of these members, in their order. ValueError for a name that ustar has no room
+    for (100 bytes, or 255 with a `/` at the right place)."""
+    import tarfile  # slow to import, for plans that carry something
+
+    buffer = io.BytesIO()
+    options = {"format": tarfile.USTAR_FORMAT, "encoding": "utf-8", "errors": "strict"}
+    with tarfile.open(fileobj=buffer, mode="w", **options) as archive:  # type: ignore[call-overload]
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)  # mode 0644, no owner, time 0
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def encode(
+    contents: Iterable[bytes],
+    includes: Mapping[str, bytes],
+    traces: Iterable[bytes] = (),
+    delays: Iterable[bytes] = (),
+    motions: Iterable[bytes] = (),
+) -> bytes:
+    """files.tar of contents, traces, delays and motions (each is kept once) and of included texts
+    by path. PlanError."""
+    members = {_FILES + hashlib.sha256(data).hexdigest(): data for data in contents}
+    members |= {_TRACES + hashlib.sha256(data).hexdigest(): data for data in traces}
+    members |= {_DELAYS + hashlib.sha256(data).hexdigest(): data for data in delays}
+    members |= {_MOTIONS + hashlib.sha256(data).hexdigest(): data for data in motions}
+    members |= {_INCLUDE + path: data for path, data in includes.items()}
+    _check_size(sum(map(len, members.values())))
+    try:
+        return tar(dict(sorted(members.items())))
+    except ValueError as error:
+        raise PlanError(ATTACHED, f"a path is too long ({error})", "shorten it") from None
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_ATTACHED_BYTES:
+        most = MAX_ATTACHED_BYTES >> 20
+        raise PlanError(ATTACHED, f"its contents are {size} bytes, more than {most} MiB")
+
+
+class Attached:
+    """The contents of files.tar. PlanError for anything but what encode() writes."""
+
+    def __init__(self, data: bytes) -> None:
+        members = _members(data)
+        self.contents: dict[str, bytes] = {}  # by digest
+        self.includes: dict[str, bytes] = {}  # by path
+        self.traces: dict[str, bytes] = {}  # by digest
+        self.delays: dict[str, bytes] = {}  # by digest
+        self.motions: dict[str, bytes] = {}  # by digest
+        kinds = {
+            _INCLUDE: self.includes,
+            _TRACES: self.traces,
+            _DELAYS: self.delays,
+            _MOTIONS: self.motions,
+            _FILES: self.contents,
+        }
+        for name, content in members.items():
+            kind = next((kind for kind in kinds if name.startswith(kind)), _FILES)
+            kinds[kind][name.removeprefix(kind)] = content
+        try:
+            again = (self.contents.values(), self.includes, self.traces.values())
+            same = encode(*again, self.delays.values(), self.motions.values()) == data
+        except PlanError:
+            same = False
+        if not same:
+            raise PlanError(ATTACHED, "is not as tstorm writes it", _HINT)
+
+    def check(self, topology: Topology) -> None:
+        """Raises PlanError unless there is just what the services are given and links follow."""
+        files = {file.digest for service in topology.services for file in service.files}
+        traces = {trace.digest for trace in topology.traces}
+        delays = {one.digest for one in topology.delays}
+        motions = {one.digest for one in topology.mobility}
+        for wanted, found, owner in (
+            (files, self.contents, "service"),
+            (traces, self.traces, "link"),
+            (delays, self.delays, "link"),
+            (motions, self.motions, "node"),
+        ):
+            for digest in sorted(wanted ^ found.keys()):
+                what = "is missing" if digest in wanted else f"belongs to no {owner}"
+                raise PlanError(ATTACHED, f"the content {digest:.12} {what}", _HINT)
+        for one in topology.mobility:
+            if len(motion.decode(self.motions[one.digest]).places) != len(one.nodes):
+                raise PlanError(ATTACHED, "other nodes move than the topology has", _HINT)
+        names = {delay_tables.decode(content).name for content in self.delays.values()}
+        for link in topology.links if names else ():
+            measured = delay_tables.measured(link.state.distribution)
+            if measured and link.state.distribution not in names:
+                raise PlanError(ATTACHED, f"the delays of {link.name} are others", _HINT)
+
+
+def _members(data: bytes) -> dict[str, bytes]:
+    import tarfile
+
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:", encoding="utf-8") as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.isreg() else None
+                if content is None or member.size > len(data):
+                    raise PlanError(ATTACHED, f"{member.name!r:.60} is no file", _HINT)
+                found[member.name] = content.read()
+    except (tarfile.TarError, ValueError, OSError) as error:
+        raise PlanError(ATTACHED, f"is not an archive ({error})", _HINT) from None
+    return found

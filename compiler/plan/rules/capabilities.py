@@ -1,0 +1,101 @@
+"""Which words of the language a way of running a plan does not carry out yet.
+
+A plan that uses one is refused there by name, before anything is started: nothing is ignored.
+Whoever carries a word out removes the way from its row, and the row with its last way. What
+Kubernetes and Compose carry out under conditions only is in manifests/unsupported.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compiler.plan.parts.service_words import after, aliases
+from compiler.plan.rules.datapath_fit import of_links
+from compiler.plan.types import Service, Topology
+
+if TYPE_CHECKING:
+    from compiler.plan.reader import Plan
+
+LOCAL = "local"  # `tstorm run` on one machine, also with several local hosts, and in virtual time
+KUBERNETES = "k8s"  # rendered for Kubernetes, and `tstorm run --backend k8s`
+COMPOSE = "compose"  # `tstorm render --format compose`
+_ALL = frozenset((LOCAL, KUBERNETES, COMPOSE))
+_LOCAL = frozenset((LOCAL,))
+_ELSEWHERE = frozenset((KUBERNETES, COMPOSE))
+_COMPOSE = frozenset((COMPOSE,))
+_OF_PATHS = frozenset((KUBERNETES, COMPOSE))  # between their hosts a path is one queue
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityRow:
+    word: str  # as it is written
+    stated: Callable[[Service], object]  # true where a service has it
+    lacking: frozenset[str] = _ALL  # ways that do not carry it out
+
+
+def _on_the_machine(service: Service) -> bool:
+    """Files that would be put into the machine's own file system: `exec=` wins over the image,
+    and without fs=private there is no other. They are never written there."""
+    outside = service.cwd or any(file.path.startswith("/") for file in service.files)
+    imaged = service.image and not service.exec
+    return bool(service.files and outside and not imaged and not service.fs)
+
+
+SERVICE_WORDS = (
+    CapabilityRow(
+        "files= outside of an instance's own folder without fs=private", _on_the_machine, _LOCAL
+    ),
+    CapabilityRow("after=", after, _ELSEWHERE),
+    CapabilityRow("alias=", aliases, _ELSEWHERE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    word: str
+    stated: Callable[[Topology], object]
+    lacking: frozenset[str] = _ALL
+
+
+SETTINGS = (
+    Setting("network ipv6", lambda topology: topology.network == "ipv6", _COMPOSE),
+    Setting("start when ready", lambda topology: topology.start_when_ready, _COMPOSE),
+)
+# Kinds of events.
+EVENTS: dict[str, frozenset[str]] = {"kill": frozenset((KUBERNETES, COMPOSE))}
+
+
+def refusal(plan: Plan, way: str) -> str:
+    """What of the plan this way does not carry out, as a sentence; '' if it carries out all."""
+    return _words(_not_carried(plan, way), way)
+
+
+def _not_carried(plan: Plan, way: str) -> Iterable[str]:
+    topology = plan.topology
+    for row in SERVICE_WORDS:
+        whose = next((one.name for one in topology.services if row.stated(one)), None)
+        if whose is not None and way in row.lacking:
+            yield f"{row.word} (of service {whose})"
+    for setting in SETTINGS:
+        if way in setting.lacking and setting.stated(topology):
+            yield setting.word
+    unfit = of_links(plan, "user") if way in _OF_PATHS else None
+    if unfit is not None and not unfit.limit:
+        yield unfit.what.removeprefix("the ")
+    kinds = {kind for kind, lacking in EVENTS.items() if way in lacking}
+    if kinds:
+        yield from sorted(kinds & {event.kind for event in plan.events})
+
+
+_WAYS = {
+    LOCAL: "a run on one machine",
+    KUBERNETES: "Kubernetes",
+    COMPOSE: "a file for Compose",
+}
+
+
+def _words(found: Iterable[str], way: str) -> str:
+    words = ", ".join(found)
+    return words and f"{_WAYS[way]} does not carry out {words} yet"

@@ -1,0 +1,1 @@
+"""Where a plan's bytes lie: directories that appear whole, and shards."""

@@ -1,0 +1,1 @@
+"""What the driver does until programs run: setups, starts, readiness."""

@@ -1,0 +1,1 @@
+"""The kernel's network: route netlink, addresses, traffic control, counters."""

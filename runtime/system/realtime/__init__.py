@@ -1,0 +1,1 @@
+"""The real-time class, timers and clocks."""

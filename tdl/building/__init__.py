@@ -1,0 +1,1 @@
+"""Builds the syntax tree from the tokens of one statement."""

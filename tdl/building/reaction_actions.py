@@ -1,0 +1,106 @@
+"""Builds the first line of a `when`: what is looked for, of whom, and how often it counts.
+
+Source: docs/tdl.md, "Reactions".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tdl import ast, values
+from tdl.bounds import MAX_FIRINGS
+from tdl.building.expect_actions import MAX_STATUS
+from tdl.building.figure_actions import FigureActions
+from tdl.tokens.lexer import Token
+
+_Group = list[ast.Subject]
+_Statements = tuple[ast.Statement, ...]
+_Words = list[Token]
+
+
+class Often(NamedTuple):
+    """`once` or `every`, `after TIME`, `at most N`; each empty where it does not stand."""
+
+    times: Token | None
+    delay: _Words
+    most: Token | None
+
+
+class ReactionActions(FigureActions):
+    """Actions of the rules for reactions."""
+
+    def when_log(
+        self, _word: Token, what: Token, group: _Group, text: Token, often: Often, _brace: Token
+    ) -> _Statements:
+        return self._when(what, group, often, pattern=self._pattern(text))
+
+    def when_exit(
+        self, _word: Token, what: Token, group: _Group, often: Often, _brace: Token
+    ) -> _Statements:
+        return self._when(what, group, often)
+
+    def when_exit_with(
+        self,
+        _word: Token,
+        what: Token,
+        group: _Group,
+        _with: Token,
+        status: Token,
+        often: Often,
+        _brace: Token,
+    ) -> _Statements:
+        value = self.number(status, lambda text: values.whole(text, MAX_STATUS))
+        return self._when(what, group, often, status=value)
+
+    when_ready = when_exit
+
+    def _when(
+        self,
+        what: Token,
+        group: _Group,
+        often: Often,
+        *,
+        pattern: str = "",
+        status: int | None = None,
+    ) -> _Statements:
+        every = often.times is not None and often.times.type == "EACH"
+        delay = 0
+        if often.delay:
+            word, length = often.delay
+            delay = self.number(length, values.time)
+            if word.text != "after":
+                hint = f"write after {length.text}"
+                self.error("TS0330", word.span, f"a when has no '{word.text}'", hint)
+        most = None
+        if often.most is not None:
+            most = self.number(often.most, values.amount, 1)
+            if not every:
+                hint = "write every, or leave it out: without every it happens once"
+                self.error("TS0330", often.most.span, "once is at most once", hint)
+            elif not 1 <= most <= MAX_FIRINGS:
+                hint = "the default is 100"
+                message = f"a when happens from 1 to {MAX_FIRINGS:,} times"
+                self.error("TS0330", often.most.span, message, hint)
+        found = ast.When(
+            what.text,
+            self.whole_span,
+            tuple(group),
+            pattern=pattern,
+            status=status,
+            every=every,
+            after_ns=delay,
+            most=most,
+        )
+        return (found,)
+
+    # --- how often ---
+
+    def often(self, times: Token | list[Token], delay: _Words, most: Token | list[Token]) -> Often:
+        return Often(
+            times if isinstance(times, Token) else None,
+            delay,
+            most if isinstance(most, Token) else None,
+        )
+
+    def at_most(self, _at: Token, _most: Token, number: Token) -> Token:
+        return number

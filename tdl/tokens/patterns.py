@@ -1,0 +1,86 @@
+"""What tokens look like: one regular expression for each mode of the lexer (tdl/tokens/lexer.py).
+
+The names of the groups are the types of tokens. Source: docs/tdl.md, "Text".
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
+# Behind a name: an instance (server.3), a machine (sat.3), its parts (sat.3.iphy, sat.3.iphy.1), or
+# those of all machines (sat.iphy, sat.iphy.1).
+_DOTTED = rf"(?:\.[0-9]+(?:\.{_NAME}(?:\.[0-9]+)?)?|\.{_NAME}(?:\.[0-9]+)?)(?![A-Za-z0-9_.])"
+SPACE = r"[ \t\u00a0]*"
+STRING = r"\"(?:[^\"\\\r\n]|\\[^\r\n])*\"|'(?:[^'\\\r\n]|\\[^\r\n])*'"
+_CURLY_STRING = r"“[^“”\r\n]*”|‘[^‘’\r\n]*’"
+_SHARED = rf"""
+    (?P<STRING>{STRING}|{_CURLY_STRING})
+  | (?P<COMMENT>\#[^\r\n]*)
+  | (?P<CONTINUE>\\[ \t]*(?:\r\n?|\n|\Z))
+  | (?P<NEWLINE>\r\n?|\n)
+  | (?P<SEMI>;)
+"""
+_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z0-9_+*()\ \t-]+\})"  # ${i*15}, too
+_BOUND = rf"(?:[0-9]+|{_VARIABLE})"
+_RANGE = rf"\[{_BOUND}\.\.{_BOUND}\]"
+_PART = rf"[A-Za-z0-9_.%/]|-(?=[A-Za-z0-9_$])|{_VARIABLE}"
+_LABEL = rf":(?=[^\s:;\#=]+?{SPACE}(?:--|—|–|->))"  # of a link: fast:a--s1
+# A word with a variable or a range in it: pg.$i, ${rate}Mb, b[0..49], fast$i:a--s1.
+_MIXED = rf"(?P<MIXED>\+?(?:{_PART})*(?:{_VARIABLE}|{_RANGE})(?:{_PART}|{_RANGE})*(?:{_LABEL})?)"
+_WORDS = rf"""
+    (?P<NAME>{_NAME})
+    (?:(?P<KEY>{SPACE}[+-]?=)|(?P<INSTANCE>{_DOTTED})|(?P<LABEL>{_LABEL}))?
+  | (?P<DASH>--|—|–)
+  | (?P<ARROW>->)
+  | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
+  | (?P<OPEN>\[)
+  | (?P<CLOSE>\])
+  | (?P<BRACE>[{{}}])
+  | (?P<COMMA>,)
+  | (?P<HYPHEN>[-‐‑−])
+  | {_SHARED}"""
+PLAIN = re.compile(rf"{SPACE}(?:{_WORDS})", re.VERBOSE)
+# Looks at each word twice, so it is for texts that have a '$' or '..' somewhere.
+PLAIN_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_WORDS})", re.VERBOSE)
+# After `expect`: no properties, but operators and `*`.
+_EXPECTING = rf"""
+    (?P<EVERY>(?:{_NAME}\.)?\*)
+  | (?P<NAME>{_NAME})(?P<INSTANCE>{_DOTTED})?
+  | (?P<OP>=[<>]|[<>=!]=?|[≤≥])
+  | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
+  | (?P<BRACE>[{{}}])
+  | (?P<COMMA>,)
+  | {_SHARED}"""
+EXPECTING = re.compile(rf"{SPACE}(?:{_EXPECTING})", re.VERBOSE)
+EXPECTING_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_EXPECTING})", re.VERBOSE)
+# Bare text: an image, a program, a network. Quotes and brackets start something else.
+TEXT = re.compile(
+    rf"""{SPACE}(?:
+    (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
+  | {_SHARED}
+  | (?P<WORD>[^\s;\#\"'“”‘’\[\]\\]+))""",
+    re.VERBOSE,
+)
+ENV = re.compile(
+    rf"""{SPACE}(?:
+    (?P<ENVITEM>[A-Za-z_][A-Za-z0-9_.-]*:(?:{STRING}|{_CURLY_STRING}|[^\s;\#"'“”‘’]*))
+  | (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
+  | {_SHARED}
+  | (?P<WORD>[^\s;\#"'“”‘’\[\]\\]+))""",
+    re.VERBOSE,
+)
+# Of these lists; a quoted value may follow a colon.
+LIST = re.compile(
+    rf"""{SPACE}(?:
+    (?P<ENVITEM>[^\s:;\#\"'“”‘’\[\]\\]+:(?:{STRING}|{_CURLY_STRING}))
+  | (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
+  | {_SHARED}
+  | (?P<WORD>[^\s;\#\"'“”‘’\[\]\\]+))""",
+    re.VERBOSE,
+)
+LISTS = (ENV, LIST)
+ARRAY = re.compile(
+    rf"{SPACE}(?:(?P<CLOSE>\])|(?P<COMMA>,)|{_SHARED}|(?P<WORD>[^\s;,\#\"'“”‘’\[\]\\]+))",
+    re.VERBOSE,
+)

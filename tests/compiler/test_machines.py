@@ -1,0 +1,187 @@
+"""`node`: the plan of a file with machines beside that of the file that writes each part out."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.pipeline import Compilation, compile_source
+from compiler.plan.rules import capabilities
+from compiler.plan.rules.datapath_fit import misfit
+from compiler.plan.types import PlannedMachine
+from tdl.text_layout import format_text
+
+SECOND = 10**9
+PARTS = ("app", "bus", "ctl")
+# What happens to a machine or to parts, one after the other, so that all are up again.
+ACTS = (
+    ("crash", "join"),
+    ("leave", "join"),
+    ("kill", "crash", "join"),
+    ("pause", "resume"),
+    ("disconnect", "reconnect"),
+    ("restart",),
+)
+# What that does to the bridges of a machine, and to the links that leave it.
+OF_BRIDGES = {"crash": ("leave",), "leave": ("leave",), "join": ("join",),
+              "restart": ("leave", "join")}  # fmt: skip
+OF_LINKS = {"disconnect": "leave", "reconnect": "join"}
+
+
+def _by_hand(sizes: list[int], machines: int, *, mesh: bool) -> list[str]:
+    """The declarations, with names of one word."""
+    lines = []
+    for at in range(machines):
+        for part, size in zip(PARTS, sizes, strict=False):
+            lines.append(f'service sat-{at}-{part} exec="sleep 9" replicas={size}')
+        lines.append(f"bridge sat-{at}-inner")
+        for part, _ in zip(PARTS, sizes, strict=False):
+            lines.append(f"link sat-{at}-{part}--sat-{at}-inner latency=1ms")
+    lines += ["bridge air", *(f"link sat-{at}-app--air latency=5ms" for at in range(machines))]
+    if mesh:
+        pairs = combinations(range(machines), 2)
+        lines += [f"link sat-{a}-app--sat-{b}-app latency=7ms" for a, b in pairs]
+    return lines
+
+
+def _nodes(sizes: list[int], machines: int, *, mesh: bool) -> list[str]:
+    parts = list(zip(PARTS, sizes, strict=False))
+    lines = [f"node sat replicas={machines} {{"]
+    lines += [f'service {part} exec="sleep 9" replicas={size}' for part, size in parts]
+    lines += ["bridge inner", *(f"link {part}--inner latency=1ms" for part, _ in parts), "}"]
+    lines += ["bridge air", "link sat.app--air latency=5ms"]
+    return [*lines, "link sat.app--sat.app latency=7ms"] if mesh else lines
+
+
+def _essence(found: Compilation) -> list[tuple[int, str, str]]:
+    def plain(name: str) -> str:
+        for at in range(9):
+            name = name.replace(f"sat.{at}.", f"sat-{at}-")
+        return name
+
+    return [(one.at_ns, one.kind, plain(one.target)) for one in found.events]
+
+
+_sizes = st.lists(st.integers(1, 3), min_size=1, max_size=3)
+_acts = st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 5)), max_size=4)
+
+
+def _leaving(at: int, machines: int, *, mesh: bool) -> str:
+    """The links that leave a machine."""
+    ends = [f"sat-{at}-app--air"]
+    others = (one for one in range(machines) if one != at and mesh)
+    ends += [f"sat-{min(at, one)}-app--sat-{max(at, one)}-app" for one in others]
+    return ";".join(ends)
+
+
+@given(_sizes, st.integers(1, 3), st.booleans(), _acts)
+def test_machines_are_their_parts_written_out(
+    sizes: list[int], machines: int, mesh: bool, acts: list[tuple[tuple[str, ...], int]]
+) -> None:
+    mesh = mesh and machines > 1
+    nodes = _nodes(sizes, machines, mesh=mesh)
+    hand = _by_hand(sizes, machines, mesh=mesh)
+    parts = PARTS[: len(sizes)]
+    steps = [(verb, number) for verbs, number in acts for verb in verbs]
+    for second, (verb, number) in enumerate(steps, 1):
+        at = number % machines
+        if number % 2:  # a part of each machine
+            mine = ";".join(f"sat-{one}-{parts[-1]}" for one in range(machines))
+            nodes.append(f"at {second}s sat.{parts[-1]} {verb}")
+            hand.append(f"at {second}s {mine} {verb}")
+            continue
+        nodes.append(f"at {second}s sat.{at} {verb}")
+        mine = ";".join(f"sat-{at}-{part}" for part in parts)
+        bridges = [f"and sat-{at}-inner {word}" for word in OF_BRIDGES.get(verb, ())]
+        words = " ".join([mine, verb, *bridges])
+        if verb in OF_LINKS:
+            words = f"{_leaving(at, machines, mesh=mesh)} {OF_LINKS[verb]}"
+        hand.append(f"at {second}s {words}")
+    found, written = compile_source("\n".join(nodes)), compile_source("\n".join(hand))
+    assert sorted(_essence(found)) == sorted(_essence(written))
+    assert [one.nodes for one in found.plan.epochs] == [one.nodes for one in written.plan.epochs]
+    assert [one.links for one in found.plan.epochs] == [one.links for one in written.plan.epochs]
+    assert len(found.topology.machines) == machines
+    assert not written.topology.machines
+
+
+NODE = """\
+node sat replicas=2 cpu=1.5 mem=64MiB tags=space {
+    service app replicas=2 exec="sleep 9"
+    service ctl exec="sleep 9" after=app
+    bridge inner
+    link app--inner name=bus
+    link ctl--inner
+}
+start when ready
+service host exec="sleep 9"
+bridge air
+link sat.app--air
+link host--air
+"""
+
+
+def test_the_plan_has_machines_and_reads_them_back() -> None:
+    found = compile_source(NODE)
+    assert found.topology.machines == (
+        PlannedMachine("sat.0", (0, 1, 2), (7,), 1500, 64 << 20, "", 1),
+        PlannedMachine("sat.1", (3, 4, 5), (8,), 1500, 64 << 20, "", 1),
+    )
+    assert found.plan.topology == found.topology
+    services = {one.name: one for one in found.topology.services}
+    assert dict(services["sat.1.ctl"].options)["after"] == "sat.1.app"
+    assert services["sat.1.app"].tags == ("space",)
+    assert "sat.1.bus:sat.1.app.0->sat.1.inner" in [one.name for one in found.topology.links]
+
+
+def test_a_plan_without_machines_has_no_word_of_them() -> None:
+    found = compile_source("service a\nbridge s\nlink a--s\n")
+    assert b"machines" not in found.files["topology.json"]
+
+
+def test_names_stand_for_several() -> None:
+    text = NODE + 'expect no log sat.ctl;sat.1.app.1 "x"\n'
+    text += "at 1s partition sat.0;sat.1 host\nat 2s heal\nat 3s sat.app.1 pause\n"
+    text += "when exit sat {\n    it restart\n    sat.1 crash\n}\n"
+    found = compile_source(text)
+    assert [one.nodes for one in found.plan.expectations] == [(2, 4, 5)]
+    paused = [one.target for one in found.events if one.kind == "pause"]
+    assert paused == ["sat.0.app.1", "sat.1.app.1"]
+    assert found.reactions[0].nodes == (0, 1, 2, 3, 4, 5)
+
+
+def test_fmt_prints_a_node_and_its_block() -> None:
+    text = "node  sat replicas=2   cpu=2 {\nservice a\n bridge b\nlink a--b\n}\n"
+    wanted = "node sat replicas=2 cpu=2 {\n    service a\n    bridge b\n    link a--b\n}\n"
+    assert format_text(text) == wanted
+    assert format_text(wanted) == wanted
+
+
+def test_hosts_and_clusters_refuse_with_the_line() -> None:
+    plan = compile_source("service a\nbridge s\nlink a--s\n" + NODE).plan
+    refused = misfit(plan, "user")
+    assert refused is not None
+    assert (refused.line, str(refused)) == (
+        4,
+        "a machine with parts (node) such as sat.0 is not possible",
+    )
+    assert misfit(plan, "hop-exact") is None
+    for way in (capabilities.KUBERNETES, capabilities.COMPOSE):
+        assert "machine with parts" in capabilities.refusal(plan, way)
+
+
+def test_events_of_a_machine_are_its_parts_at_one_moment() -> None:
+    found = compile_source(NODE + "at 1s sat.1 crash\nfrom 2s to 4s sat.0 disconnect\nat 5s quit\n")
+    at = {second: [(one.kind, one.target) for one in found.events if one.at_ns == second * SECOND]
+          for second in (1, 2, 4)}  # fmt: skip
+    assert at[1] == [
+        ("crash", "sat.1.app.0"),
+        ("crash", "sat.1.app.1"),
+        ("crash", "sat.1.ctl.0"),
+        ("bridge_down", "sat.1.inner"),
+    ]
+    cut = [f"sat.0.app.{at}->air" for at in range(2)] + [f"air->sat.0.app.{at}" for at in range(2)]
+    assert sorted(at[2]) == sorted(("link_down", one) for one in cut)
+    assert sorted(at[4]) == sorted(("link_up", one) for one in cut)

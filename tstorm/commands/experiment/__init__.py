@@ -1,0 +1,1 @@
+"""Commands about an experiment before it runs."""

@@ -1,0 +1,1 @@
+"""Commands that watch a running experiment, reach into it or change it."""
