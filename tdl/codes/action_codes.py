@@ -194,6 +194,29 @@ COMMANDS = (
         "",
     ),
     Code(
+        "TS0322",
+        "not a change of a link",
+        "A line of `tstorm do RUN --json FILE` is a JSON object, or a list of them: `src`, `dst`, "
+        "and what is to be another, as whole numbers (`rate_bps`, `delay_ns`, ...), or `up`, or "
+        "`reset`; besides `at_ns`, `both` and `id`. docs/live.md has all of them.",
+        "",
+    ),
+    Code(
+        "TS0323",
+        "end of a link that is not there",
+        "`src` and `dst` of a change are the names of instances (`client.0`) or their addresses, "
+        "as `tstorm inspect` shows them.",
+        "",
+    ),
+    Code(
+        "TS0324",
+        "no link of these two alone",
+        "A change of a link by its ends is about what only these two have: the one link between "
+        "them, or the one link of their path that carries no other pair. Any other link is changed "
+        'by its name: `tstorm do RUN "s1--s2 set latency=20ms"`.',
+        "",
+    ),
+    Code(
         "TS0940",
         "program that is not there",
         "A program of `exec=`, `setup=` or `ready=` is not on this machine: in no folder of PATH "

@@ -229,3 +229,72 @@ def test_what_is_held_waits_and_packets_do_not(tmp_path: Path) -> None:
     assert [[one[name] for name in same] for one in json.loads(found)] == [
         [one[name] for name in same] for one in json.loads(known)
     ]
+
+
+LINKS = {
+    "Linksimulation": {
+        "Routerpairs": [
+            {"Routerid": 1, "Clientcount": 1, "Client_IP1": "10.1.1.123", "Server_IP": "11.3.2.111"}
+        ],
+        "Linkproperties": [
+            {"Routerid": 1, "properties": [{"delay_1_forward": "1ms", "delay_1_backward": "1ms"}]}
+        ],
+    }
+}
+SIMULATED = """\
+include "links.json"
+service client_1 replicas=1
+at 300s client_1->server set loss=1%
+"""
+
+
+def test_links_are_changed_by_address_and_by_their_file(tmp_path: Path) -> None:
+    links = tmp_path / "links.json"
+    links.write_text(json.dumps(LINKS), encoding="utf-8")
+    (tmp_path / "exp.tdl").write_text(SIMULATED, encoding="utf-8")
+    plan = tmp_path / "run/plan"
+    with begun(tmp_path, "run", "exp.tdl", "--out", "run") as process:
+        wait_until(lambda: reached(tmp_path, 200 * MS), "the run goes on")
+        lines = [
+            {"src": "10.77.0.1", "dst": "10.77.0.2", "delay_ns": 7 * MS, "both": 1, "id": "x"},
+            [
+                {"src": "client_1.0", "dst": "server.0", "delay_ns": 9 * MS, "id": 1},
+                {"src": "client_1.0", "dst": "server.1", "delay_ns": 9 * MS, "id": 2},
+            ],
+            {"src": "client_1.0", "dst": "server.0", "rate_bps": 0},
+            {"src": "client_1.0", "dst": "server.0", "reset": 1},
+        ]
+        (tmp_path / "lines.json").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        done = tstorm(tmp_path, "do", "run", "--json", "lines.json", code=1)
+        x, one, two, none, reset = map(json.loads, done.stdout.splitlines())
+        assert (x["id"], x["ok"]["link"], x["ok"]["back"]) == (
+            ("x", "client_1.0->server.0", "server.0->client_1.0")
+        )
+        assert (one["id"], one["code"], two["id"], two["code"]) == (1, "TS0323", 2, "TS0323")
+        assert "'server.1'" in two["error"]
+        assert "carries nothing" in none["error"]
+        assert reset["ok"]["action"] == x["ok"]["action"] + 1  # what was refused was none
+        applied = {e["seq"]: e for e in events(tmp_path, "set")}
+        for answer in (x, reset):
+            assert applied[answer["ok"]["seq"]]["applied_ns"] == answer["ok"]["applied_ns"]
+
+        with begun(tmp_path, "do", "run", "--watch", "links.json", "--json") as watching:
+            before = read_plan(plan).digest
+            wait_until(lambda: read_plan(plan).digest != before, "what the file says is in force")
+            links.write_text('{"Linksimulation": 7}', encoding="utf-8")
+            text = json.dumps(LINKS).replace(
+                '"delay_1_backward": "1ms"', '"delay_1_backward": "5ms"'
+            )
+            links.with_suffix(".new").write_text(text, encoding="utf-8")
+            links.with_suffix(".new").rename(links)
+            wait_until(
+                lambda: {"delay_ns": 5 * MS} in [e.args for e in read_plan(plan).events], "it"
+            )
+            tstorm(tmp_path, "do", "run", "quit")
+            out, _ = process.communicate(timeout=DEADLINE_SECONDS)
+            assert process.returncode == 0, out
+            told, err = watching.communicate(timeout=DEADLINE_SECONDS)
+            assert watching.returncode == 0, err
+    first, second = (json.loads(line)["ok"]["first"] for line in told.splitlines())
+    assert [one["target"] for one in first] == ["server.0->client_1.0"]  # it had 7 ms
+    assert [one["target"] for one in second] == ["server.0->client_1.0"]

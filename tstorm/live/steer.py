@@ -64,6 +64,15 @@ def do(run: str, text: str) -> Done:
     return _steered(run, text, lambda plan, number, at: extension.extend(plan, number, text, at))
 
 
+def do_made(run: str, said: str, make: Callable[[Plan, int], str]) -> Done:
+    """The same of a text that is `make`(plan, moment); the record has what was `said`."""
+
+    def extend(plan: Plan, number: int, at_ns: int) -> Compilation:
+        return extension.extend(plan, number, make(plan, at_ns), at_ns)
+
+    return _steered(run, said[: steering.MOST_TEXT // 2], extend)  # a request has a bound
+
+
 def hold(run: str) -> Done:
     """What is planned waits. As `do`."""
     return _steered(run, "hold", _apart(extension.hold))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 import click
 
@@ -15,6 +16,7 @@ from tstorm.exit_codes import CommandError
 from tstorm.options.shared import run_argument
 
 if TYPE_CHECKING:
+    from tdl.diagnostics import Diagnostic
     from tstorm.live.steer import Done
 
 STDIN = "-"
@@ -33,8 +35,17 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as
     type=click.Path(dir_okay=False),
     help="Take the action from FILE; `-` is standard input.",
 )
+@click.option(
+    "--watch",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, exists=True),
+    help="Follow a link simulator's JSON until the run ends: what it says otherwise than the run"
+    " has becomes one action.",
+)
 @JSON
-def command(run: str, actions: tuple[str, ...], file: str | None, *, as_json: bool) -> None:
+def command(
+    run: str, actions: tuple[str, ...], file: str | None, watch: str | None, *, as_json: bool
+) -> None:
     """Change RUN, a running experiment on this machine in real time: any ACTION of the language.
 
     Without a time ACTION happens now; `now` and `+5s` count from then, other times are those of the
@@ -47,17 +58,94 @@ def command(run: str, actions: tuple[str, ...], file: str | None, *, as_json: bo
     is judged by what was in force. `tstorm record` writes it as a TDL file, `tstorm replay` does it
     again. Runs in virtual time, over --hosts and in a cluster are refused.
 
+    `--json` with no ACTION, or with a FILE.json, takes lines of JSON instead: each an object, or a
+    list of them, that changes links by the names or addresses at their ends. Each line is one
+    action, and each object gets a line as its answer.
+
     \b
     Examples:
       tstorm do runs/a "client--s1 set latency=100ms"
       tstorm do runs/a "from now to +10s s1--s2 flap 500ms"
       tstorm do runs/a "at +5s server crash 1" "at +20s server join 1"
       tstorm do runs/a -f outage.tdl --json
+      echo '{"src": "client.0", "dst": "s.0", "delay_ns": 8000000}' | tstorm do runs/a --json
+      tstorm do runs/a --watch links.json
     """
     from tstorm.live.steer import do
 
+    if watch is not None:
+        if actions or file is not None:
+            raise click.UsageError("--watch stands alone.")
+        _follow(run, watch, as_json=as_json)
+        return
+    if as_json and file is None and (lines := _json_lines(actions)) is not None:
+        _lines(run, lines)
+        return
     text, name = _text(actions, file)
     carry_out(lambda: do(run, text), name, text, as_json=as_json)
+
+
+def _json_lines(actions: Sequence[str]) -> Iterator[str] | None:
+    """Lines of JSON that are given instead of actions; None if there are none."""
+    if not actions:
+        return _decoded(sys.stdin.buffer)
+    if tuple(actions) == (STDIN,):  # which may have TDL as well, and that begins with neither
+        begin = cast(BufferedReader, sys.stdin.buffer).peek(1)[:1]
+        return _decoded(sys.stdin.buffer) if begin in (b"{", b"[") else None
+    if len(actions) == 1 and actions[0].endswith((".json", ".jsonl")):
+        try:
+            return iter(Path(actions[0]).read_text(encoding="utf-8").splitlines())
+        except OSError as error:
+            raise CommandError(f"error: reading {actions[0]}: {error.strerror}") from error
+        except UnicodeDecodeError:
+            raise CommandError(f"error: {actions[0]} is no UTF-8 text") from None
+    return None
+
+
+def _decoded(stream: IO[bytes]) -> Iterator[str]:
+    """As they come. A line that is too long is read in pieces, none of which is JSON."""
+    from compiler.link_changes import MOST_LINE
+
+    for line in iter(lambda: stream.readline(MOST_LINE), b""):
+        yield line.decode("utf-8", errors="replace")
+
+
+def _lines(run: str, lines: Iterator[str]) -> None:
+    from tstorm.command_support import errors_shown
+    from tstorm.live import link_lines
+
+    with errors_shown():
+        if not link_lines.carry_out(run, lines, _say):
+            raise CommandError(code=1)
+
+
+def _say(line: str) -> None:
+    """At once: whoever asks waits for it."""
+    output.line(line)
+    sys.stdout.flush()
+
+
+def _follow(run: str, file: str, *, as_json: bool) -> None:
+    from tstorm.command_support import errors_shown
+    from tstorm.live.answers import told_lines
+    from tstorm.live.link_watch import LinkWatch
+    from tstorm.loading import show
+
+    def done(one: Done) -> None:
+        for line in (json.dumps({"ok": dict(one.told)}),) if as_json else told_lines(one):
+            _say(line)
+
+    def refused(error: Exception) -> None:
+        click.echo(f"{file}: {error}; nothing was changed", err=True)
+
+    path = Path(file)
+
+    def wrong(found: tuple[Diagnostic, ...]) -> None:
+        show(found, file, b"", includes={path.name: path.read_bytes()})
+        click.echo("nothing was changed", err=True)
+
+    with errors_shown():
+        LinkWatch(run, path, done, wrong, refused).follow()
 
 
 def carry_out(act: Callable[[], Done], name: str, text: str, *, as_json: bool) -> None:

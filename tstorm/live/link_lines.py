@@ -1,0 +1,137 @@
+"""Changes of links by lines of JSON, each one commit of the run, with an answer for each object.
+
+An answer comes when the run's record has the change, which says when it came into force; what is
+asked for a later moment is answered when the run has taken it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compiler import link_changes
+from compiler.link_changes import ChangeError, LinkChange, LinkChanges
+from compiler.plan.format import PlanError
+from compiler.plan.reader import Plan
+from compiler.plan.types import Link
+from runtime.errors import RunError
+from runtime.launch import registry
+from runtime.rundir.runfiles import EVENTS
+from tstorm.live import steer
+
+_GRACE_SECONDS = 10.0  # after the moment for which a change was taken
+_PAUSE_SECONDS = 0.005
+_NOT_DONE = "not done, since another change of its line cannot be"
+
+Answer = dict[str, Any]
+
+
+class LinkLines:
+    """Of one run, which goes on. RunError if it does not."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._events = _Applied(Path(registry.find(run).directory) / EVENTS)
+
+    def answers(self, line: str) -> list[Answer]:
+        """Carries out a line, all of it or nothing; an answer for each of its objects."""
+        names = link_changes.ids(line)
+        try:
+            return self._done(link_changes.read(line), line)
+        except ChangeError as error:
+            wrong = {"error": str(error), "code": error.code}
+            number = error.number
+        except steer.ActionError as error:
+            wrong = {"error": str(error), "code": error.diagnostics[0].code}
+            number = max(0, _guilty(error, len(names)))
+        except (RunError, PlanError) as error:
+            return [_named(one, {"error": str(error)}) for one in names]
+        other = {"error": _NOT_DONE, "code": wrong["code"]}
+        return [
+            _named(name, wrong if position == number or len(names) == 1 else other)
+            for position, name in enumerate(names)
+        ]
+
+    def _done(self, changes: Sequence[LinkChange], line: str) -> list[Answer]:
+        links: list[tuple[Link, ...]] = []
+
+        def make(plan: Plan, now_ns: int) -> str:
+            meaning = LinkChanges(plan, now_ns)
+            links[:] = meaning.links(changes)
+            return meaning.text(changes, links)
+
+        told = steer.do_made(self._run, line.strip(), make).told
+        later = any(one.at_ns is not None for one in changes)
+        applied = {} if later or not told["events"] else self._events.of(told, links)
+        return [
+            _named(one.id, {"ok": self._ok(own, told, applied)})
+            for one, own in zip(changes, links, strict=True)
+        ]
+
+    @staticmethod
+    def _ok(own: Sequence[Link], told: Mapping[str, Any], applied: dict[str, Answer]) -> Answer:
+        found: Answer = {"action": told["action"], "link": own[0].name}
+        if len(own) > 1:
+            found["back"] = own[1].name
+        record = next((applied[link.name] for link in own if link.name in applied), None)
+        if record is None:  # it is as it was already, or it is still to come
+            return {**found, "planned_ns": told["planned_ns"]}
+        return {**found, "seq": record["seq"], "applied_ns": record["applied_ns"]}
+
+
+def _guilty(error: steer.ActionError, count: int) -> int:
+    """The number of the object whose statement is wrong; -1 if that cannot be told."""
+    one = error.diagnostics[0]
+    return one.span.line - 1 if one.span.file == error.name and one.span.line <= count else -1
+
+
+def _named(name: object, answer: Answer) -> Answer:
+    return answer if name is None else {"id": name, **answer}
+
+
+class _Applied:
+    """The events of a run as they are recorded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = path.stat().st_size if path.exists() else 0
+
+    def of(self, told: Mapping[str, Any], links: Sequence[tuple[Link, ...]]) -> dict[str, Answer]:
+        """The events of this action by their links, when all are there. RunError."""
+        number, wanted = told["action"], told["events"]
+        found: dict[str, Answer] = {}
+        end = time.monotonic() + _GRACE_SECONDS
+        seen = 0
+        while seen < wanted:
+            for record in self._new():
+                if record.get("action") == number and "seq" in record:
+                    seen += 1
+                    found.setdefault(record["target"], record)
+            if seen < wanted and time.monotonic() > end:
+                what = f"{len(links)} changes were taken, and {seen} of {wanted} events are there"
+                raise RunError(f"{what} {_GRACE_SECONDS:g} s later", "the run has ended, or stalls")
+            time.sleep(_PAUSE_SECONDS)
+        return found
+
+    def _new(self) -> Iterator[Answer]:
+        with self._path.open("rb") as stream:
+            stream.seek(self._at)
+            whole, newline, _ = stream.read().rpartition(b"\n")
+        self._at += len(whole) + len(newline)
+        for line in whole.splitlines():
+            yield json.loads(line)
+
+
+def carry_out(run: str, lines: Iterator[str], say: Callable[[str], None]) -> bool:
+    """All lines, one after the other; whether each of them was done. RunError if there is no such
+    run."""
+    running, good = LinkLines(run), True
+    for line in lines:
+        if line.strip():
+            for answer in running.answers(line):
+                good = good and "ok" in answer
+                say(json.dumps(answer))
+    return good
