@@ -21,7 +21,7 @@ from compiler.plan.format import MAX_INT
 from compiler.plan.parts import expectations as plan
 from compiler.plan.parts.expectations import PlannedExpectation
 from compiler.plan.parts.figures import PlannedFigure
-from compiler.plan.types import Event
+from compiler.plan.types import Event, owner_of
 from tdl import ast
 from tdl.bounds import MAX_PAIRS
 from tdl.building.builder import join_spans
@@ -44,7 +44,9 @@ class _Known:
     sink: Sink
 
     def name(self, node: int) -> str:
-        return self.model.topology.nodes[node].name
+        """Of the instance, whichever interface of it the node is."""
+        nodes = self.model.planned.nodes
+        return nodes[owner_of(nodes, node)].name
 
 
 def expect(model: Model, timeline: Timeline, sink: Sink) -> tuple[PlannedExpectation, ...]:
@@ -67,7 +69,9 @@ def expect(model: Model, timeline: Timeline, sink: Sink) -> tuple[PlannedExpecta
 
 def _one(statement: ast.Expect, known: _Known, left: int) -> PlannedExpectation | None:
     groups = [
-        known.subjects.nodes(group, programs=statement.kind in _PROGRAMS)
+        known.subjects.nodes(
+            group, programs=statement.kind in _PROGRAMS, ends=statement.kind in plan.OF_PAIRS
+        )
         for group in statement.subjects
     ]
     nodes = [group for group in groups if group is not None]
@@ -142,14 +146,15 @@ def _of_pairs(
         return None
     assert known.presence is not None
     since = 0 if base.kind == plan.UNREACHABLE else base.from_ns
+    named = {node: known.name(node) for node in (*sources, *targets)}
     pairs = tuple(
         (a, b)
         for a in sources
         for b in targets
-        if a != b and known.presence.together(known.name(a), known.name(b), since, base.to_ns)
+        if named[a] != named[b] and known.presence.together(named[a], named[b], since, base.to_ns)
     )
     if not pairs:
-        same = len({*sources, *targets}) == 1
+        same = len({*named.values()}) == 1
         message = "an instance has no path to itself" if same else "no two of them are joined then"
         _nobody(statement, message, known)
         return None

@@ -1,4 +1,5 @@
-"""The instances that an expectation names: `db`, `db.*`, `db.0`, `a;b`, `*`.
+"""The instances that an expectation names: `db`, `db.*`, `db.0`, `a;b`, `*`; and, where it is about
+paths, interfaces of them: `phone.0.eth1`.
 
 Input: a group of subjects, the declarations and the layout. Output: nodes, each once, ascending, or
 None after a report (TS0406, TS0408).
@@ -12,6 +13,7 @@ from compiler.declare.declared import Declared
 from compiler.declare.ends import runs
 from compiler.declare.topology import Layout
 from compiler.phrases import number
+from compiler.plan.types import FIRST_INTERFACE
 from tdl import ast
 from tdl.diagnostics import Sink
 
@@ -21,28 +23,36 @@ class Subjects:
         self._declared = declared
         self._layout = layout
         self._sink = sink
+        nodes = layout.planned.nodes
+        self._interfaces = {one.name: at for at, one in enumerate(nodes) if one.owner >= 0}
+        owners = dict.fromkeys(one.owner for one in nodes if one.owner >= 0)
+        self._interfaces |= {f"{nodes[at].name}.{FIRST_INTERFACE}": at for at in owners}
 
     def nodes(
-        self, group: Iterable[ast.Subject], *, programs: bool = False
+        self, group: Iterable[ast.Subject], *, programs: bool = False, ends: bool = False
     ) -> tuple[int, ...] | None:
-        """With `programs` those that run one; to name a service without is an error then."""
+        """With `programs` those that run one; to name a service without is an error then. With
+        `ends` interfaces are among them, by their nodes in the plan."""
         found: set[int] = set()
         failed = False
         for subject in group:
-            nodes = list(self._of(subject, programs))
+            nodes = list(self._of(subject, programs, ends))
             failed = failed or not nodes
             found.update(nodes)
         return None if failed else tuple(sorted(found))
 
-    def _of(self, subject: ast.Subject, programs: bool) -> Iterator[int]:
+    def _of(self, subject: ast.Subject, programs: bool, ends: bool) -> Iterator[int]:
         """Nothing after a report."""
         if isinstance(subject, ast.Everyone):
             yield from self._everyone(subject, programs)
             return
         name = subject.name.text
         service = self._declared.services.get(name)
+        if ends and name in self._interfaces:
+            yield self._interfaces[name]
+            return
         if service is None:
-            self._unknown(subject)
+            self._unknown(subject, ends)
             return
         if programs and not runs(service):
             message = f"{name!r} has no program"
@@ -68,8 +78,14 @@ class Subjects:
         for name in chosen:
             yield from self._layout.instances[self._layout.service_of[name]]
 
-    def _unknown(self, subject: ast.Element) -> None:
+    def _unknown(self, subject: ast.Element, ends: bool) -> None:
         declared, name = self._declared, subject.name.text
+        service, dot, rest = name.partition(".")
+        if dot and service in declared.services:
+            index = rest.partition(".")[0]
+            instance = f"{service}.{index if index.isdecimal() else 0}"
+            self._no_interface(subject, instance, ends)
+            return
         if name in declared.bridges:
             what = "name a service or one of its instances"
             self._sink.error("TS0406", subject.span, f"{name!r} is a bridge", what)
@@ -84,6 +100,18 @@ class Subjects:
         elif declared.services:
             hint = f"services: {', '.join(list(declared.services)[:5])}"
         self._sink.error("TS0406", subject.span, f"there is no service {name!r}", hint)
+
+    def _no_interface(self, subject: ast.Element, instance: str, ends: bool) -> None:
+        name = subject.name.text
+        own = [one for one in self._interfaces if one.rpartition(".")[0] == instance]
+        message = f"there is no interface {name!r}"
+        hint = f"{instance} has " + ", ".join(sorted(own))
+        if not own:
+            hint = "an instance has several where its service says `interfaces`"
+        elif not ends:
+            message = f"{name!r} is an interface, and programs are of instances"
+            hint = f"write {instance}"
+        self._sink.error("TS0350", subject.span, message, hint)
 
 
 def _has(service: ast.ServiceStatement, tag: str) -> bool:

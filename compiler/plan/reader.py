@@ -130,7 +130,8 @@ class Plan:
     def expectations(self) -> tuple[PlannedExpectation, ...]:
         """What the run is judged by, in the order of the source."""
         value = form.parse(self._load(form.EXPECTATIONS), form.EXPECTATIONS, 1)
-        found = expectations.from_json(value, self._header.counts["instances"], self.end_ns)
+        instances, endpoints = self._header.counts["instances"], self.core.endpoints
+        found = expectations.from_json(value, instances, endpoints, self.end_ns)
         self._count("expectations", form.EXPECTATIONS, len(found))
         return found
 

@@ -72,6 +72,15 @@ EXPECTATIONS = (
         "",
     ),
     Code(
+        "TS0350",
+        "an interface that is none, or of which nothing can be expected",
+        "An instance has several interfaces where its service says `interfaces`: eth0, eth1 and "
+        "so on, in the order of its links. What is expected of round trips, losses, rates and "
+        "reachability may name one of them; what is expected of programs is about instances.",
+        "service phone interfaces\nservice server\nbridges s t\nlink phone--s\nlink phone--t\n"
+        "link server--s\nlink s--t\nexpect rtt phone.0.eth2 server < 50ms\nat 5s quit",
+    ),
+    Code(
         "TS0410",
         "figure that is not complete",
         'A figure is a number that programs give: `figure NAME = log WHO "PATTERN"`, or `figure '

@@ -1,6 +1,6 @@
 """What services state of how they run, on the cluster: a user of the image by name, his folder,
-files, a setup, readiness before time 0, a pause, an end by its own signal, and an end of the run
-with a program."""
+files, a setup, readiness before time 0, a pause, a kill on a host that stays, an end by its own
+signal, and an end of the run with a program."""
 
 from __future__ import annotations
 
@@ -27,11 +27,16 @@ service server img="{PROGRAMS_IMAGE}" entrypoint=['/bin/sh'] command=['serve.sh'
     stop=SIGUSR1 grace=3s expect=run
 service client img="{PROGRAMS_IMAGE}" entrypoint=['/bin/sh', '/fetch.sh'] \\
     files=fetch.sh:/fetch.sh expect=success
+service victim img="{PROGRAMS_IMAGE}" entrypoint=['/bin/sh'] \
+    command=['-c', 'echo up; httpd -f -p 9090']
 bridge s
+link victim--s latency=2ms
 link server--s latency=2ms
 link client--s latency=2ms
 at 500ms client join
+at 1s victim kill
 at 2s server pause for 2s
+at 4s victim join
 at 120s quit
 """
 FILES = {
@@ -44,6 +49,10 @@ trap 'echo told; kill $server; exit 0' USR1
 while :; do wait; done
 """,
     "fetch.sh": """
+for try in $(seq 100); do
+    wget -T 1 -O /dev/null http://victim.0:9090/ 2>&1 | grep -q refused && echo refused && break
+    sleep 0.05
+done
 for try in $(seq 40); do
     wget -q -O - http://server.0:8080/index.html || exit 1
     sleep 0.1
@@ -105,11 +114,21 @@ def test_it_was_set_up_and_ready_before_time_0(run: ClusterRun) -> None:
 
 def test_every_request_was_answered_and_none_in_the_pause(run: ClusterRun) -> None:
     said = (run.out / "logs/client.0.log").read_text().splitlines()
-    assert said == ["it works"] * 40
+    assert said == ["refused", *["it works"] * 40]
     [pause], [resume] = run.events("pause"), run.events("resume")
     assert resume["applied_ns"] - pause["applied_ns"] >= MOST_OF_PAUSE_NS
     [ended] = [event for event in run.events("exit") if event["target"] == "client.0"]
     assert ended["status"] == 0 and ended["applied_ns"] > resume["applied_ns"]
+
+
+def test_a_killed_program_is_gone_and_its_host_stays(run: ClusterRun) -> None:
+    """Connections were refused there, and a join starts it again."""
+    [kill] = run.events("kill")
+    ends = [event for event in run.events("exit") if event["target"] == "victim.0"]
+    assert (ends[0]["signal"], ends[0]["asked"]) == (9, True)
+    assert kill["applied_ns"] <= ends[0]["applied_ns"]
+    lines = (run.out / "logs/victim.0.log").read_text().splitlines()
+    assert [line for line in lines if logmarks.parse(line) is None] == ["up", "up"]
 
 
 def test_it_was_told_to_end_by_its_own_signal(run: ClusterRun) -> None:

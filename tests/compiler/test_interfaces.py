@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from compiler.analysis.effects import effects
 from compiler.analysis.plan_diff import compare_plans
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan.format import PlanError
+from compiler.plan.format import EXPECTATIONS, PlanError
+from compiler.plan.parts.expectations import from_json
 from compiler.plan.paths.path import path
 from compiler.plan.reader import decode
 from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES, refusal
@@ -240,3 +242,42 @@ def test_an_interface_is_the_end_of_one_link() -> None:
     ]
     with pytest.raises(PlanError, match=r"phone\.0 is an interface, and not the end of one link"):
         check(replace(topology, links=tuple(links)))
+
+
+def test_expectations_of_paths_name_interfaces() -> None:
+    text = TEXT + (
+        "expect rtt phone.0.eth1;phone.1 web < 90ms\n"
+        "expect loss web phone.0.eth0 < 1%\n"
+        "expect unreachable phone.1.eth1;phone web from 6s to 6500ms\n"
+        "at 10s quit\n"
+    )
+    found = _compiled(text).plan.expectations
+    assert [one.pairs for one in found] == [((1, 2), (3, 2)), ((2, 0),), ((0, 2), (1, 2), (4, 2))]
+    assert found[1].text == "expect loss web phone.0.eth0 < 1%"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("rtt phone.0.eth2 web < 9ms", "TS0350", "phone.0 has phone.0.eth0, phone.0.eth1"),
+        ("rtt phone.eth1 web < 9ms", "TS0350", "phone.0 has phone.0.eth0, phone.0.eth1"),
+        ("rtt web.0.eth1 phone < 9ms", "TS0350", "its service says `interfaces`"),
+        ("run 'true' ok on phone.0.eth1 at 1s", "TS0350", "write phone.0"),
+        ("rtt phone.0.eth1 phone.0 < 9ms", "TS0407", "no path to itself"),
+        ("rtt phne.0.eth1 web < 9ms", "TS0406", "there is no service"),
+    ],
+)
+def test_what_is_no_interface_is_an_error(line: str, code: str, said: str) -> None:
+    with pytest.raises(TdlError) as caught:
+        _compiled(f"{TEXT}expect {line}\nat 10s quit\n")
+    (one,) = caught.value.diagnostics
+    assert one.code == code
+    assert said in f"{one.message} {one.hint}"
+
+
+def test_a_plan_expects_nothing_of_bridges() -> None:
+    files = dict(_compiled(TEXT + "expect rtt phone.0.eth1 web < 9ms\nat 10s quit\n").files)
+    wrong = files[EXPECTATIONS].replace(b"[3,2]", b"[5,2]")
+    assert wrong != files[EXPECTATIONS]
+    with pytest.raises(PlanError, match="pairs must be an integer from 0 to 4"):
+        from_json(json.loads(wrong), 3, 5, 10**10)

@@ -73,6 +73,20 @@ def test_crash_kills_everything_at_once(held: StartHeld) -> None:
     made.wait_for("held", "started", "ended", "crashed", "started")
 
 
+def test_a_kill_ends_the_program_and_the_next_join_starts_it(held: StartHeld) -> None:
+    """What the timeline asks then is a crash and a join."""
+    made = held("trap '' TERM; setsid sh -c 'echo one; sleep 1000' & sleep 1000 & wait")
+    made.give("join")
+    made.wait_for_word("one")
+    made.give("kill")
+    made.wait_for("held", "started", "ended")
+    assert made.events()[2]["signal"] == signal.SIGKILL
+    assert made.processes() == set()
+    made.give("crash")
+    made.give("join")
+    made.wait_for("held", "started", "ended", "ignored", "started")
+
+
 def test_a_leave_tells_the_program_first_and_the_rest_when_it_has_ended(held: StartHeld) -> None:
     """So a server that ends its workers itself, in its own order, is let do so."""
     child = "setsid sh -c \"trap 'echo child; exit' TERM; echo up; while :; do sleep 0.01; done\""

@@ -88,6 +88,10 @@ at 20s phone crash
 at 22s phone join
 at 30s partition phone;server
 at 32s heal
+expect rtt phone.0.eth1 server < 45ms to 4s
+expect unreachable phone.0.eth1 server from 5s to 10s
+expect loss phone server < 1% from 5s to 10s
+expect throughput phone.0.eth1 server > 5Kb from 11s to 14s
 at 40s quit
 """
 SCRIPT = """\
@@ -160,3 +164,8 @@ def test_nothing_was_counted_that_is_not_of_the_plan(pings: Path) -> None:
     assert summary["engine"]["drop_spoofed"] == 0
     links = _links(pings)
     assert links["phone.0->cell"] > 200 and links["phone.0->home"] > 400
+
+
+def test_what_is_expected_of_an_interface_is_judged_by_its_path(pings: Path) -> None:
+    found = _record(pings, "summary.json")["expectations"]
+    assert [one["state"] for one in found] == ["passed"] * 4, found

@@ -13,6 +13,9 @@ import pytest
 from compiler.plan.paths.flows import UDP, FlowTuple
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan, read_plan
+from runtime.results.sent_packets import PROBE, recorded_packets
+from runtime.rundir.rundir import recorded
+from runtime.schedule import PlanClock
 from tests.cli.process import tstorm
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
@@ -83,6 +86,26 @@ def test_samples_and_captures_have_each_link_by_its_name(done: Path) -> None:
     events = map(json.loads, (done / "events.jsonl").read_text().splitlines()[1:])
     down = [one["target"] for one in events if one["kind"] == "link_down"]
     assert down == ["fast:a.0->s1", "fast:s1->a.0"]
+
+
+def test_packets_are_joined_to_the_microsecond(done: Path) -> None:
+    """Of each ping what lies between its sending and the arrival of its answer is what the program
+    has measured."""
+    directory = recorded(done)
+    start_ns = directory.manifest()["start_unix_ns"]
+    found = recorded_packets(directory, read_plan(done / "plan"), PlanClock(0, 1), start_ns)
+    assert found is not None and (found.stray, found.missing) == (0, 0)
+    own = [one for one in found.packets if one.words != PROBE and not one.cause]
+    there = [one for one in own if (one.src, one.dst) == (0, 1)]
+    back = {one.sent_ns: one.end_ns for one in own if (one.src, one.dst) == (1, 0)}
+    took = []
+    for one in there:
+        answer = min((sent for sent in back if sent >= one.end_ns), default=None)
+        if answer is not None and answer - one.end_ns < MS:
+            took.append((back[answer] - one.sent_ns) / MS)
+    measured = [rtt for _, rtt in sorted(trips(done))]  # lines come as answers do
+    assert len(measured) == 900
+    assert max(abs(a - b) for a, b in zip(took, measured, strict=True)) < 0.005
 
 
 def test_over_hosts_a_path_takes_the_link_that_is_up(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tstorm.plotting.pair_picture import Drawn
     from tstorm.plotting.subject import Subject
 
-_SUFFIXES = (".svg", ".png")
+_PICTURES, _TEXTS = (".svg", ".png"), (".dot", ".mmd", ".graphml")
 
 
 @click.command()
@@ -33,7 +33,7 @@ _SUFFIXES = (".svg", ".png")
     metavar="F",
     type=option_types.TextType(),
     required=True,
-    help="The file: F.svg or F.png.",
+    help="The file: F.svg or F.png; --topology also F.dot, F.mmd (Mermaid) or F.graphml.",
 )
 @seed
 def command(
@@ -50,8 +50,9 @@ def command(
     RUN is a run's directory, EXP a plan or a TDL file, of which only what is planned is drawn.
     Planned delays are a line, measured ones dots, events are marked with their statements; grey is
     where no path is. The network is that at T, events at T included; links of a run have the colour
-    of what they carried. The same input gives the same bytes. It takes matplotlib: pip install
-    'thunderstorm[plot]'. docs/reports.md has more.
+    of what they carried; as DOT, Mermaid or GraphML it has what is planned at T. The same input
+    gives the same bytes. Pictures take matplotlib: pip install 'thunderstorm[plot]'.
+    docs/reports.md has more.
 
     \b
     Examples:
@@ -59,10 +60,13 @@ def command(
       tstorm plot runs/first --link s1--s2 -o link.png
       tstorm plot quickstart.tdl --pair client server.0 -o planned.svg
       tstorm plot runs/first --topology --at 16s -o network.svg
+      tstorm plot quickstart.tdl --topology -o network.graphml
     """
     suffix = Path(target).suffix.lower()
-    if suffix not in _SUFFIXES:
+    if suffix not in _PICTURES and not (topology and suffix in _TEXTS):
         message = f"{target!r} is neither .svg nor .png; pictures have one of these suffixes"
+        if suffix in _TEXTS:
+            message = f"{target!r}: only the network (--topology) can be a {suffix}"
         raise click.BadParameter(message, param_hint="'-o'")
     if (pair is not None) + (link is not None) + topology != 1:
         message = "say what to draw: either --pair A B, --link A--B or --topology."
@@ -99,10 +103,16 @@ def _drawn(what: Subject, pair: tuple[str, str] | None, link: str | None, suffix
 
 
 def _network(what: Subject, at_ns: int | None, suffix: str) -> Drawn:
-    from tstorm.plotting import topology_picture
+    from tstorm.plotting import topology_text
 
     if at_ns is None:
         output.note("note: at 0s; --at T is another time")
     elif at_ns > what.plan.end_ns:
         output.note(f"note: the experiment ends at {units.duration(what.plan.end_ns)}")
+    if suffix in _TEXTS:
+        from tstorm.plotting.pair_picture import Drawn
+
+        return Drawn(topology_text.text(what, at_ns or 0, suffix).encode(), ())
+    from tstorm.plotting import topology_picture
+
     return topology_picture.draw(what, at_ns or 0, suffix)

@@ -21,7 +21,7 @@ _TABLES = ("paths", "pairs", "links", "probes", "figures", "events", "contacts")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "md", "json", "csv", "junit", "openmetrics"]),
+    type=click.Choice(["html", "md", "json", "csv", "junit", "openmetrics", "perfetto", "otlp"]),
     help="What to make of it.  [default: by the suffix of -o: .html, .md, .json, .csv, .xml "
     "(JUnit) or .om (OpenMetrics); else md]",
 )
@@ -55,7 +55,9 @@ def command(
     document for programs, junit a file for the test reports of GitHub, GitLab and Jenkins, csv the
     series as tables: paths (planned beside measured), pairs, links, probes, events and contacts
     (when nodes that move were linked); openmetrics has the series with their times for Prometheus
-    and what reads the same. docs/reports.md describes them. What is written is whole or not there.
+    and what reads the same; perfetto is a trace for ui.perfetto.dev, with packets as arrows where
+    the run had --packets; otlp has spans for what reads OpenTelemetry. docs/reports.md describes
+    them. What is written is whole or not there.
 
     \b
     Examples:
@@ -66,6 +68,8 @@ def command(
       tstorm report runs/first --format csv -o series     # a folder with seven tables
       tstorm report runs/first --table probes -o - | head
       tstorm report runs/first -o first.om                # promtool tsdb create-blocks-from ...
+      tstorm report runs/first --format perfetto -o trace.json   # open it in ui.perfetto.dev
+      tstorm report runs/first --format otlp -o spans.json
     """
     form = _form(form, target, table)
     if require is not None and form != "junit":

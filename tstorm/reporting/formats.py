@@ -8,8 +8,8 @@ from pathlib import Path
 from tstorm.reporting.run_facts import RunFacts
 
 HTML, MARKDOWN, JSON, CSV, JUNIT = "html", "md", "json", "csv", "junit"
-OPENMETRICS = "openmetrics"
-FORMATS = (HTML, MARKDOWN, JSON, CSV, JUNIT, OPENMETRICS)
+OPENMETRICS, PERFETTO, OTLP = "openmetrics", "perfetto", "otlp"
+FORMATS = (HTML, MARKDOWN, JSON, CSV, JUNIT, OPENMETRICS, PERFETTO, OTLP)
 SUFFIXES = {
     ".html": HTML,
     ".htm": HTML,
@@ -50,6 +50,14 @@ def _text(facts: RunFacts, form: str, require: str | None) -> str:
         from tstorm.reporting import openmetrics
 
         return openmetrics.render(facts)
+    if form == PERFETTO:
+        from tstorm.reporting import perfetto
+
+        return perfetto.render(facts)
+    if form == OTLP:
+        from tstorm.reporting import otlp
+
+        return otlp.render(facts)
     from tstorm.reporting import junit
 
     return junit.render(facts, require)

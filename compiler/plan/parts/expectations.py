@@ -81,21 +81,24 @@ def to_json(found: Sequence[PlannedExpectation]) -> list[dict[str, object]]:
     ]
 
 
-def from_json(value: Any, instances: int, end_ns: int) -> tuple[PlannedExpectation, ...]:
-    """Of a plan with so many instances, which come first among its nodes, that ends then."""
+def from_json(
+    value: Any, instances: int, endpoints: int, end_ns: int
+) -> tuple[PlannedExpectation, ...]:
+    """Of a plan with so many instances, and end points with their further interfaces, which come
+    first among its nodes, that ends then."""
     outer = Place(form.EXPECTATIONS, 1)
     items = outer.items(value)
     if len(items) > MAX_EXPECTATIONS:
         outer.fail(f"more than {MAX_EXPECTATIONS} expectations")
-    found = tuple(_one(item, number, instances) for number, item in enumerate(items))
+    found = tuple(_one(item, number, instances, endpoints) for number, item in enumerate(items))
     check(found, end_ns)
     return found
 
 
-def _one(value: Any, number: int, instances: int) -> PlannedExpectation:
+def _one(value: Any, number: int, instances: int, endpoints: int) -> PlannedExpectation:
     place = Place(form.EXPECTATIONS, 1, f"expectation {number}")
     said = dict(zip(_FIELDS, place.fields(value, *_FIELDS), strict=True))
-    most = instances - 1
+    most, last = instances - 1, endpoints - 1
     plain: dict[str, Any] = {name: place.text(said[name], name) for name in _TEXTS}
     plain |= {name: place.integer(said[name], name) for name in _INTEGERS}
     plain |= {name: place.integer(said[name], name, 0, 1) == 1 for name in _FLAGS}
@@ -107,7 +110,7 @@ def _one(value: Any, number: int, instances: int) -> PlannedExpectation:
         nodes=tuple(place.integer(n, "nodes", 0, most) for n in place.items(said["nodes"])),
         op=place.word(said["op"], "op", ("", *OPERATORS)),
         pairs=tuple(
-            (place.integer(a, "pairs", 0, most), place.integer(b, "pairs", 0, most))
+            (place.integer(a, "pairs", 0, last), place.integer(b, "pairs", 0, last))
             for a, b in pairs
         ),
         statistic=place.word(said["statistic"], "statistic", ("", *STATISTICS)),

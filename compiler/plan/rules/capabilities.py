@@ -25,6 +25,7 @@ _ALL = frozenset((LOCAL, KUBERNETES, COMPOSE))
 _LOCAL = frozenset((LOCAL,))
 _ELSEWHERE = frozenset((KUBERNETES, COMPOSE))
 _COMPOSE = frozenset((COMPOSE,))
+_KUBERNETES = frozenset((KUBERNETES,))
 _OF_PATHS = frozenset((KUBERNETES, COMPOSE))  # between their hosts a path is one queue
 
 
@@ -63,8 +64,23 @@ SETTINGS = (
     Setting("network ipv6", lambda topology: topology.network == "ipv6", _COMPOSE),
     Setting("start when ready", lambda topology: topology.start_when_ready, _COMPOSE),
 )
-# Kinds of events.
-EVENTS: dict[str, frozenset[str]] = {"kill": frozenset((KUBERNETES, COMPOSE))}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceEvents:
+    """A kind of event that a way carries out for no service, or not for those of `what`."""
+
+    kind: str
+    lacking: frozenset[str]
+    of: Callable[[Service], object] = lambda _: True
+    what: str = ""
+
+
+EVENTS = (
+    ServiceEvents("kill", _COMPOSE),
+    # The container of a program that nobody knows ends with it, and is started again at once.
+    ServiceEvents("kill", _KUBERNETES, lambda s: not s.entrypoint, ", which has no entrypoint="),
+)
 
 
 def refusal(plan: Plan, way: str) -> str:
@@ -84,9 +100,18 @@ def _not_carried(plan: Plan, way: str) -> Iterable[str]:
     unfit = of_links(plan, "user") if way in _OF_PATHS else None
     if unfit is not None and not unfit.limit:
         yield unfit.what.removeprefix("the ")
-    kinds = {kind for kind, lacking in EVENTS.items() if way in lacking}
-    if kinds:
-        yield from sorted(kinds & {event.kind for event in plan.events})
+    for kind in EVENTS:
+        if way in kind.lacking:
+            yield from _events_of(plan, kind)
+
+
+def _events_of(plan: Plan, row: ServiceEvents) -> Iterable[str]:
+    """Of the first service whose instances have such events."""
+    whose = {event.target.rpartition(".")[0] for event in plan.events if event.kind == row.kind}
+    for service in plan.topology.services:
+        if service.name in whose and row.of(service):
+            yield f"{row.kind} (of service {service.name}{row.what})"
+            return
 
 
 _WAYS = {

@@ -212,6 +212,8 @@ class PodInstance:
         if life.what in SIGNALS:
             if life.status:
                 self._hearers.warn(f"{self.node.name}: {life.what} was not possible: {life.status}")
+            elif life.what == "kill":
+                self.dead = True
             self._done[life.what].put_nowait(at_ns)
             return
         ending, self._current = self._current, None
@@ -316,7 +318,7 @@ class PodInstance:
             return
         if not self._asked:
             self.ended = ended
-        self._hearers.on_ended(self, ended, bool(self._asked), "")
+        self._hearers.on_ended(self, ended, bool(self._asked) or self.dead, "")
 
     def _empty(self) -> None:
         _over(self._leaving)

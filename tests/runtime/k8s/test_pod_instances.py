@@ -181,6 +181,37 @@ def test_a_pause_and_a_resume_are_when_the_agent_gave_them() -> None:
     act(play)
 
 
+def test_a_kill_ends_its_program_as_asked_and_leaves_its_host() -> None:
+    async def play(scene: Scene) -> None:
+        await scene.up()
+        scene.life("kill", 10)
+        assert await scene.instance.signal("kill") == T0 + 10 * MS
+        scene.report("ended", 11, signal=9)
+        assert scene.ended == [(ProgramEnd(-1, 9), True)]
+        assert scene.instance.present is not None and not scene.killed
+        scene.life("crash", 20)
+        scene.life("join", 20)
+        assert await scene.instance.crash() == T0 + 20 * MS
+        scene.report("started", 21)
+        await scene.joined()
+        scene.report("ended", 30, status=3)
+        assert scene.ended[1:] == [(ProgramEnd(3, 0), False)]
+
+    act(play)
+
+
+def test_a_kill_that_is_not_possible_leaves_the_program_as_it_is() -> None:
+    async def play(scene: Scene) -> None:
+        await scene.up()
+        scene.life("kill", 10, "nothing of it was running")
+        await scene.instance.signal("kill")
+        scene.report("ended", 30, status=3)
+        assert scene.ended == [(ProgramEnd(3, 0), False)]
+        assert "kill was not possible" in scene.warnings[0]
+
+    act(play)
+
+
 def test_a_setup_and_readiness_are_recorded_with_their_times() -> None:
     async def play(scene: Scene) -> None:
         scene.life("join", 0)
