@@ -59,9 +59,9 @@ def command(
     dropped on it, with the cause as the packet's comment. Times are those of the engine. It goes on
     until the run has ended or Ctrl-C.
 
-    Whoever reads too slowly loses packets from the capture, which says how many; the run never waits.
-    Of a run that has ended, packets are those that it kept (--packets): what left links or was
-    dropped. A run in virtual time, over hosts or in a cluster is refused while it goes on.
+    Whoever reads too slowly loses packets from the capture, which says how many; the run never
+    waits. Of a run that has ended, packets are those that it kept (--packets): what left links or
+    was dropped. A run in virtual time, over hosts or in a cluster is refused while it goes on.
 
     \b
     Examples:
