@@ -34,7 +34,7 @@ Ended = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CaptureTarget:
     """What is to be captured."""
 
     target: str  # an instance or a link
@@ -52,7 +52,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PacketSource:
     """Interfaces, and packets in the order of time; `packets` is told who hears of an end."""
 
     interfaces: Sequence[str]
@@ -68,7 +68,7 @@ class Captured:
     missing: int
 
 
-def opened(run: str, asked: Asked) -> Source:
+def opened(run: str, asked: CaptureTarget) -> PacketSource:
     """Of a run that goes on or has kept its packets. RunError, PlanError, OSError."""
     try:
         record = registry.find(run)
@@ -86,14 +86,14 @@ def opened(run: str, asked: Asked) -> Source:
     assert pipe is not None
     file = os.fdopen(pipe, "rb")
     place = "packets from the run"
-    return Source(
+    return PacketSource(
         [str(name) for name in answer["interfaces"]],
         lambda ended: read_packets(file, place, ended),
         file.close,
     )
 
 
-def _kept(run: str, asked: Asked) -> Source:
+def _kept(run: str, asked: CaptureTarget) -> PacketSource:
     directory = run_status.directory_of(run)
     if not directory.has(PACKETS):
         raise RunError(
@@ -119,10 +119,10 @@ def _kept(run: str, asked: Asked) -> Source:
             if packet.interface in own:
                 yield packet
 
-    return Source(sorted(own), packets, stack.close)
+    return PacketSource(sorted(own), packets, stack.close)
 
 
-def write(source: Source, asked: Asked, file: BinaryIO) -> Captured:
+def write(source: PacketSource, asked: CaptureTarget, file: BinaryIO) -> Captured:
     """Until the run has ended, the reader of the file has gone or Ctrl-C. RunError, OSError."""
     try:
         writer = PacketWriter(file, source.interfaces, _PROGRAM)

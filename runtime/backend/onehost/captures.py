@@ -76,7 +76,7 @@ def arguments(folder: HeldDirectory, *, live: bool) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CapturePlace:
     """A direction of a link, before its queue or behind the link."""
 
     link: int
@@ -94,7 +94,7 @@ class Place:
         return self.link // 2
 
 
-def at_instance(topology: Topology, instance: str) -> list[Place]:
+def at_instance(topology: Topology, instance: str) -> list[CapturePlace]:
     """What an instance sends, as it comes to its links, and what leaves links to it. RunError."""
     known = {one.name: number for number, one in enumerate(topology.nodes) if one.is_instance}
     if instance not in known:
@@ -102,19 +102,19 @@ def at_instance(topology: Topology, instance: str) -> list[Place]:
     node = known[instance]
     own = {node, *(n for n, one in enumerate(topology.nodes) if one.owner == node)}
     found = [
-        Place(number, _interface(link), offered=link.src in own)
+        CapturePlace(number, _interface(link), offered=link.src in own)
         for number, link in enumerate(topology.links)
         if own & {link.src, link.dst}
     ]
     return _few(found, instance)
 
 
-def at(topology: Topology, target: str, *, is_link: bool) -> list[Place]:
+def at(topology: Topology, target: str, *, is_link: bool) -> list[CapturePlace]:
     """RunError."""
     return at_link(topology, target) if is_link else at_instance(topology, target)
 
 
-def at_link(topology: Topology, link: str) -> list[Place]:
+def at_link(topology: Topology, link: str) -> list[CapturePlace]:
     """Both directions of a--b, or the one of a->b, each before and behind it. RunError."""
     both = "--" in link
     called, _, ends = link.rpartition(":")
@@ -128,7 +128,10 @@ def at_link(topology: Topology, link: str) -> list[Place]:
         back = both and _is_end(dst, first) and _is_end(src, second)
         if (forward or back) and called in ("", name):
             text = _interface(one)
-            found += [Place(number, text, offered=True), Place(number, text, offered=False)]
+            found += [
+                CapturePlace(number, text, offered=True),
+                CapturePlace(number, text, offered=False),
+            ]
     if not found:
         names = [one.name.replace("->", "--") for one in topology.links[::2]]
         raise RunError(f"the run has no link {link!r}", f"there are: {', '.join(names[:20])}")
@@ -140,7 +143,7 @@ def _is_end(node: Node, word: str) -> bool:
     return word in (node.name, node.name.rpartition(".")[0])
 
 
-def _few(places: list[Place], what: str) -> list[Place]:
+def _few(places: list[CapturePlace], what: str) -> list[CapturePlace]:
     if len(places) > MOST_PLACES:
         raise RunError(
             f"{what!r} is {len(places)} places, and a capture has at most {MOST_PLACES}",
@@ -150,7 +153,7 @@ def _few(places: list[Place], what: str) -> list[Place]:
 
 
 async def open_pipe(
-    engine: Engine, folder: HeldDirectory, places: Sequence[Place], *, probes: bool
+    engine: Engine, folder: HeldDirectory, places: Sequence[CapturePlace], *, probes: bool
 ) -> int:
     """Has pktd write there what passes, until its reader goes. Returns that end. RunError."""
     name = f"capture-{secrets.token_hex(8)}"

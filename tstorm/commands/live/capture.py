@@ -13,7 +13,7 @@ from tstorm.exit_codes import OK, CommandError
 from tstorm.options.shared import run_argument
 
 if TYPE_CHECKING:
-    from tstorm.live.capturing import Asked, Captured, Source
+    from tstorm.live.capturing import CaptureTarget, Captured, PacketSource
 
 STDOUT = "-"
 
@@ -80,7 +80,7 @@ def command(
         raise click.UsageError("packets are no text: name a file with -w, or a pipe behind this.")
     with errors_shown():
         wanted = packet_filter.compiled(expression) if expression else None
-        asked = capturing.Asked(instance or link or "", link is not None, probes, wanted)
+        asked = capturing.CaptureTarget(instance or link or "", link is not None, probes, wanted)
         try:
             source = capturing.opened(run, asked)
         except PlanError as error:
@@ -92,7 +92,7 @@ def command(
     output.note(f"{captured.written:,} packets{missing}")
 
 
-def _written(source: Source, asked: Asked, out: str) -> Captured:
+def _written(source: PacketSource, asked: CaptureTarget, out: str) -> Captured:
     from tstorm.live import capturing
 
     try:
