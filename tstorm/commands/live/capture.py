@@ -13,7 +13,7 @@ from tstorm.exit_codes import OK, CommandError
 from tstorm.options.shared import run_argument
 
 if TYPE_CHECKING:
-    from tstorm.live.capturing import CaptureTarget, Captured, PacketSource
+    from tstorm.live.capturing import Captured, CaptureTarget, PacketSource
 
 STDOUT = "-"
 
