@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import jinja2
@@ -54,6 +54,7 @@ def _member(key: object, value: object) -> str:
     return f"{mark}{text}: {serialize(value)}"
 
 
+@lru_cache(maxsize=4096)  # most texts of a manifest stand in all of them
 def _string(value: str) -> str:
     return '"' + _SPECIAL.sub(_escape, value) + '"'
 

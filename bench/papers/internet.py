@@ -330,7 +330,7 @@ def _many(paths: Sequence[_Path], flows: int) -> str:
 
 # --- Figure 9 ----------------------------------------------------------------------------------
 
-_SITES, _FIG_9_S = 8, 20
+_SITES, _FIG_9_S = 8, SECONDS
 _SHARED = 3  # destinations that a site reaches through its bottleneck
 _MOST_SHARED_KB = 957  # where the paper cuts its queues; it fills before rates are counted
 

@@ -2,11 +2,11 @@
 never has more than one path.
 
 Input: the next hops of every epoch, as they pass on their way into the plan. At 0 s each way from
-where instances are is walked along. Later the ways behind a next hop that has changed are, where
-instances are in front of it, which is looked up against the direction of the way. All ends when
-every declared link has been met or `WORK` is used up: the warning then says so, and there is none
-where it was used up at 0 s. Links of instances that
-are behind one bridge are what all their packets take, and not looked at.
+where instances are is walked along, to the next place of instances. Later the ways behind a next
+hop that has changed are, where instances are in front of it, which is looked up against the
+direction of the way. All ends when every declared link has been met or `WORK` is used up: the
+warning then says so, and there is none where it was used up at 0 s. Links of instances that are
+behind one bridge are what all their packets take, and not looked at.
 """
 
 from __future__ import annotations
@@ -74,49 +74,52 @@ class Bypassed:
             yield epoch, delta
 
     def _begin(self) -> bool:
-        """All ways of the state at 0 s, each from where instances are to where another way goes on.
-        False: it is too much, and nothing is known."""
-        table, width, ahead = self._table, self._width, self._ahead
-        core, hops = self._core, self._hops
-        for column in range(width):
-            seen = {core.row_of[core.columns[column]]}
-            for source in self._sources:
-                todo = [source]
-                while todo:
-                    row = todo.pop()
-                    if row in seen or not (value := table[row * width + column]):
-                        continue
-                    seen.add(row)
-                    for link in core.leads(row, value):
-                        if link in hops:
-                            self._meet(link)
-                        todo.append(ahead[link])
-            self._work -= len(seen)
-            if self._work <= 0 and column + 1 < width:
+        """All ways of the state at 0 s. False: it is too much, and nothing is known."""
+        width, ahead = self._width, self._ahead
+        for row in self._sources:
+            if self._work <= 0:
                 return False
-        self._first = table[:]
+            values = self._table[row * width : (row + 1) * width]
+            onward = set()  # values that lead to where no instances are
+            for value in set(values):
+                for link in self._core.leads(row, value):
+                    self._meet(link)
+                    if ahead[link] not in self._sources:
+                        onward.add(value)
+            self._work -= width
+            for column in range(width) if onward else ():
+                if values[column] in onward:
+                    for link in self._ahead_of(row, column):
+                        self._meet(link)
+        self._first = self._table[:]
         return True
 
     def _go_on(self, cells: Iterable[int]) -> None:
         """What has become the way of somebody leads over a next hop that has changed."""
-        table, width, ahead, hops = self._table, self._width, self._ahead, self._hops
         for cell in cells:
-            start, column = divmod(cell, width)
-            root = self._core.row_of[self._core.columns[column]]
-            found, todo, seen = [], [start], {root}
-            while todo:
-                row = todo.pop()
-                if row in seen or not (value := table[row * width + column]):
-                    continue
-                seen.add(row)
-                self._work -= 1
-                for link in self._core.leads(row, value):
-                    if link in hops:
-                        found.append(link)
-                    todo.append(ahead[link])
-            if found and self._passed(start, column):
+            row, column = divmod(cell, self._width)
+            found = self._ahead_of(row, column)
+            if found and self._passed(row, column):
                 for link in found:
                     self._meet(link)
+
+    def _ahead_of(self, row: int, column: int) -> list[int]:
+        """Links that nobody has taken yet, on the ways from a row to a destination, until they come
+        to where instances are: from there on they are ways of theirs."""
+        table, width, ahead, sources = self._table, self._width, self._ahead, self._sources
+        found, todo, seen = [], [row], {self._core.row_of[self._core.columns[column]]}
+        while todo:
+            row = todo.pop()
+            if row in seen or not (value := table[row * width + column]):
+                continue
+            seen.add(row)
+            self._work -= 1
+            for link in self._core.leads(row, value):
+                if link in self._hops:
+                    found.append(link)
+                if ahead[link] not in sources:
+                    todo.append(ahead[link])
+        return found
 
     def _meet(self, link: int) -> None:
         """Somebody's packets take it."""

@@ -23,6 +23,7 @@ from runtime.page import (
     page_expectations,
     page_logs,
     page_network,
+    page_packets,
     page_planned,
     page_probes,
     page_traffic,
@@ -103,6 +104,7 @@ class _Gathering:
             "events": self.happened.record(),
             "links": self._link_series(flows, links),
             "pairs": self._pair_series(flows, pairs),
+            "packets": self._packets(end_ns),
             "measure": self.probes.measure if self.probes else "",
             "permille": list(page_probes.PERMILLE),
             "planned": told,
@@ -272,6 +274,14 @@ class _Gathering:
                 one["probe"] = self.probes.record(probes[(src, dst)])
             found.append(one)
         return found
+
+    def _packets(self, end_ns: int) -> dict[str, Any] | None:
+        with self._unless_damaged("packets are not shown"):
+            if self.plan is not None:
+                return page_packets.record(
+                    self.directory, self.plan, self.clock, self.manifest, end_ns, self.notes
+                )
+        return None
 
     # -- words and tables -------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from runtime.page.page_file import page
 from runtime.rundir import rundir
 from tests.page.browser import Browser, program
 from tests.page.synthetic import SECOND, Shape, make
+from tests.runtime.rundir import packets_made
 
 pytestmark = pytest.mark.e2e
 
@@ -423,3 +424,31 @@ def test_a_thousand_pairs_on_a_phone(
     browser.run("document.querySelector('#pairs .offers input').click()")
     assert "client.499" in text(browser, "#pairs .chips")
     assert colours_in(browser, ".drawing canvas") > 1
+
+
+def test_packets_are_arrows_around_the_cursor(browser: Browser, two: Path, tmp_path: Path) -> None:
+    browser.open(two)
+    assert browser.run("document.querySelector('#packets').hidden"), "the run has no record of any"
+    written = tmp_path / "report.html"
+    written.write_text(page(data_of(packets_made.make(tmp_path / "run", 10**18))))
+    browser.open(written)
+    browser.run("thunderstorm.view.move(8e6, true)")
+    browser.run(
+        "(() => { const widths = document.querySelector('#packets select');"
+        " widths.value = '30000000'; widths.dispatchEvent(new Event('change')); })()"
+    )
+    left, top, width, height = browser.place("#packets canvas")
+    browser.settle()
+    assert text(browser, "#packets .at") == "at 0.008000 s \u00b1 15 ms: 2 packets, 1 lost"
+    assert colours_in(browser, "#packets canvas") > 5
+    wide = width - 114  # of the window's 30 ms, which begin 7 ms before time 0
+    browser.mouse("mouseMoved", left + 96 + wide * 9.5 / 30, top + height / 2 - 1)
+    told = text(browser, "#packets .tip")
+    assert "a.0 to b.0" in told
+    assert "sent at 0.001000 s" in told and "arrived at 0.004000 s, after 3 ms" in told
+    browser.mouse("mouseMoved", left + 96 + wide * 18.8 / 30, top + height / 2 + 5)
+    assert "lost at 0.012000 s on s1->a.0: lost by the draw" in text(browser, "#packets .tip")
+    browser.mouse("mousePressed", left + 96 + wide / 2 + wide / 6, top + height / 2)
+    browser.mouse("mouseReleased", left + 96 + wide / 2 + wide / 6, top + height / 2)
+    assert abs(cursor(browser) - 13_000_000) < 200_000
+    assert browser.problems == []

@@ -19,6 +19,7 @@ from runtime.results.loglines import Growth
 from runtime.rundir import rundir
 from tests.comparing.made import figure
 from tests.page.synthetic import SECOND, Shape, make
+from tests.runtime.rundir import packets_made
 
 TWO = Shape(seconds=60)
 
@@ -312,3 +313,18 @@ def test_a_link_says_who_manages_its_queue_and_which_packets_differ(tmp_path: Pa
     known = [dict(zip(fields, row, strict=False)) for row in first]
     assert [row.get("aqm") for row in known] == ["codel", "codel", None]
     assert [row.get("only") for row in known] == ["", "tcp:80;udp", None]
+
+
+def test_packets_are_rows_and_a_damaged_record_of_them_is_a_note(tmp_path: Path) -> None:
+    made = packets_made.make(tmp_path / "run", 10**18)
+    found = model(made)["packets"]
+    assert found["causes"] == ["", "lost by the draw"]
+    assert [row[:6] for row in found["rows"]] == [
+        [0, 1, 10**6, 3 * 10**6, 0, 3],
+        [1, 0, 10**7, 2 * 10**6, 1, 1],
+    ]
+    assert found["left_out"] == []
+    (made / "packets" / "a.0--s1.pcapng").write_bytes(b"no such file")
+    spoilt = model(made)
+    assert spoilt["packets"] is None
+    assert any("packets are not shown" in note for note in spoilt["notes"])

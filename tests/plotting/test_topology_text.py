@@ -97,6 +97,17 @@ def test_mermaid_has_its_grammar(plain: str) -> None:
     assert any("-.-" in line and "fast" in line for line in lines)
 
 
+def test_lines_of_an_instance_with_several_interfaces_name_them(tmp_path: Path) -> None:
+    path = tmp_path / "phone.tdl"
+    path.write_text(
+        "service phone interfaces\nbridges s t\n"
+        "link phone--s\nlink phone--t latency=1ms\nlink s--t\n"
+    )
+    found = plotted(str(path), "n.mmd")
+    assert re.findall(r'\|"(.*)"\|', found) == ["eth0 0s", "eth1 1ms", "0s"]
+    assert found.count("phone.0") == 1
+
+
 def test_bytes_repeat_and_other_pictures_refuse_these_suffixes(plain: str) -> None:
     for suffix in ("dot", "mmd", "graphml"):
         assert plotted(plain, f"1.{suffix}") == plotted(plain, f"2.{suffix}")

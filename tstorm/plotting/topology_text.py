@@ -3,19 +3,19 @@
 Input: a plan's nodes and links at T. Output: one line each, in the plan's order. GraphML has each
 direction as an edge, with every property in the plan's units and, as `latency` and `rate`, in
 words that `tstorm import` and other readers know; in the two others a link whose directions are
-alike is one line. What is down is dashed.
+alike is one line, with the interface where an instance has several. What is down is dashed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_type_hints
 from xml.sax.saxutils import escape, quoteattr
 
 from compiler.plan.event_kinds import UP
 from compiler.plan.properties import BY_WORD, PROPERTIES, LinkState
-from compiler.plan.types import Link, Node, end_names, named_direction
+from compiler.plan.types import Link, Node, end_names, interfaces, named_direction, owner_of
 from tstorm import units
 from tstorm.output import visible
 from tstorm.plotting.subject import Subject
@@ -56,17 +56,21 @@ class _Network:
 
     def lines(self) -> Iterator[tuple[int, int, str, bool, bool]]:
         """From, to, words, whether it is up, whether it is both ways."""
+        several = interfaces(self.nodes)
         for first in range(0, len(self.links), 2):
             states = self.properties[first], self.properties[first + 1]
             both = states[0] == states[1]
             for link in (first,) if both else (first, first + 1):
                 src, dst = self.ends(link)
-                yield src, dst, self.label(link), self.properties[link].up, both
+                yield src, dst, self.label(link, several), self.properties[link].up, both
 
-    def label(self, link: int) -> str:
+    def label(self, link: int, several: Collection[int]) -> str:
+        """`several`: instances that have more than one interface, which tell theirs."""
         state = self.properties[link]
         called = named_direction(self.links[link].name)[2]
         words = [called] if called else []
+        ends = (self.links[link].src, self.links[link].dst)
+        words += [self.nodes[end].interface for end in ends if owner_of(self.nodes, end) in several]
         words.append(units.duration(state.delay_ns))
         if state.rate_bps:
             words.append(units.rate(state.rate_bps))

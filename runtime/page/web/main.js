@@ -7,6 +7,7 @@ import { mountTimeline } from "./timeline.js";
 import { firstFailure, mountVerdict, verdictChip } from "./verdict.js";
 import { mountNetwork } from "./network.js";
 import { mountLinks, mountPairs } from "./series.js";
+import { mountPackets } from "./spacetime.js";
 import { mountPrograms } from "./programs.js";
 import { mountLogs } from "./logs.js";
 import { mountSpread } from "./spread.js";
@@ -124,6 +125,7 @@ function start() {
   const showLog = mountLogs(side, model, view);
   const pairs = mountPairs(main, model, view);
   const links = mountLinks(main, model, view);
+  const packets = mountPackets(main, model, view);
   const lanes = mountPrograms(main, model, view, showLog);
   const spread = mountSpread(main, model, pairs.choice, view);
   const changed = pairs.choice.changed;
@@ -137,7 +139,7 @@ function start() {
   mountTables(main, model);
   mountNotes(main, model);
   listen(model, view, actions);
-  redraws.push(() => timeline.ask(), () => drawing.ask(), () => lanes.ask(), pairs.redraw, links.redraw, spread);
+  redraws.push(() => timeline.ask(), () => drawing.ask(), () => packets.ask(), () => lanes.ask(), pairs.redraw, links.redraw, spread);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   window.thunderstorm = { model, view, apply: (update) => model.apply(update) };
   const look = () => view.move(firstFailure(model.result) ?? view.begin);

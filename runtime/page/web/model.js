@@ -77,6 +77,7 @@ export class Model {
     this.programs = [];
     this.tables = [];
     this.figures = null;
+    this.packets = null; // of a run that kept them
     this.notes = [];
     this.events = [];
     this.links = new Map(); // by number

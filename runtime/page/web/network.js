@@ -143,7 +143,7 @@ function namesAside(context, places, network) {
   });
 }
 
-function overlap(a, b) {
+export function overlap(a, b) {
   return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 }
 

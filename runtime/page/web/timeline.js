@@ -154,7 +154,7 @@ function drawSpans(context, width, view, x, left, spans, top) {
   context.font = "12px system-ui, sans-serif";
 }
 
-function axis(context, width, height, view, x, left, text) {
+export function axis(context, width, height, view, x, left, text) {
   const seconds = view.width / 1e9;
   const wanted = Math.max((width - left) / 90, 2);
   const steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
