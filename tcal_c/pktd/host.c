@@ -60,7 +60,9 @@ static bool host_open(void *context, const struct port_request *request, struct 
         return refuse(r, "system", "%s", why);
     }
     h->port[request->number] = port;
-    text_add(out, "ok kind=%s mac=%s stamp=%s\n", port_kind_name(port->kind), PORT_MAC_TEXT,
+    const uint8_t *mac = port->mac;
+    text_add(out, "ok kind=%s mac=%02x:%02x:%02x:%02x:%02x:%02x stamp=%s\n",
+             port_kind_name(port->kind), mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
              port_stamp_name(port->stamp));
     struct message *message = new_message(MESSAGE_OPEN);
     message->port = port;
