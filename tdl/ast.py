@@ -91,6 +91,13 @@ class Hops:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoAddresses:
+    """`addresses auto`: link ends that carry frames and have no `address=` get one."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class StartWhenReady:
     """`start when ready`."""
 
@@ -179,15 +186,38 @@ class ServiceStatement:
     # Options of the public dialect, accepted and carried: supervisor, share, reuse, network.
     options: tuple[tuple[Name, str], ...] = ()
     interfaces: Name | None = None  # the word, where each link is an interface of its own
+    router: Name | None = None  # the word, where instances forward by themselves
+
+    @property
+    def own_interfaces(self) -> Name | None:
+        """The word by which each link is an interface of its own."""
+        return self.interfaces or self.router
 
 
 @dataclass(frozen=True, slots=True)
 class Bridges:
-    """`bridge NAME [tags=…]` or `bridges N1 N2 …`."""
+    """`bridge NAME [tags=…]` or `bridges N1 N2 …`, or `lan NAME [tags=…]`."""
 
     names: tuple[Name, ...]
     span: Span
     tags: tuple[Name, ...] = ()
+    lan: bool = False
+
+
+class InterfaceAddress(NamedTuple):
+    """An address with the length of its network's prefix, of an end of a link. `counts`: that of
+    the first instance; each further one has the next."""
+
+    text: str  # canonical
+    prefix: int
+    counts: bool = False
+
+
+class EndAddresses(NamedTuple):
+    """What `address=` says of an end: at most one address of each family, IPv4 first."""
+
+    found: tuple[InterfaceAddress, ...]
+    span: Span
 
 
 FlowTable = tuple[tuple[int, int], ...]  # flows and the rate of all of them, ascending from 1 flow
@@ -278,6 +308,10 @@ class LinkStatement:
     trace_up: TraceFile | None = None
     trace_down: TraceFile | None = None
     name: Name | None = None  # of `name=`, which no other link and no element has
+    address_a: EndAddresses | None = None
+    address_b: EndAddresses | None = None
+    several: bool = False  # one of those that a link to a part of each machine stands for
+    gateway: str | None = None  # an address, or 'none'; None: it follows from the network
 
     @property
     def is_mesh(self) -> bool:
@@ -681,7 +715,7 @@ class Mobility:
     allocate: str | None = None
 
 
-Setting = Bootstrapper | Seed | Routing | Network | Hops | StartWhenReady | QuitWhen
+Setting = Bootstrapper | Seed | Routing | Network | Hops | AutoAddresses | StartWhenReady | QuitWhen
 Statement = (
     Setting
     | ServiceStatement

@@ -91,6 +91,8 @@ def _setting(node: ast.Setting) -> list[str]:
             return ["network", node.family]
         case ast.Hops():
             return ["hops", node.word]
+        case ast.AutoAddresses():
+            return ["addresses", "auto"]
         case ast.StartWhenReady():
             return ["start", "when", "ready"]
         case ast.QuitWhen():
@@ -104,7 +106,7 @@ def _statement(node: ast.Statement) -> list[str]:
         return _setting(node)
     match node:
         case ast.Bridges():
-            word = "bridge" if len(node.names) == 1 else "bridges"
+            word = "lan" if node.lan else "bridge" if len(node.names) == 1 else "bridges"
             return [word, *(name.text for name in node.names), *_tags(node.tags)]
         case ast.ServiceStatement():
             return _service(node)
@@ -146,8 +148,7 @@ def _service(node: ast.ServiceStatement) -> list[str]:
     if node.mem_bytes is not None:
         words.append("mem=" + quantities.size(node.mem_bytes))
     words += _running(node)
-    if node.interfaces is not None:
-        words.append(node.interfaces.text)
+    words += [flag.text for flag in (node.interfaces, node.router) if flag is not None]
     return words + _options(node.options)
 
 
@@ -219,7 +220,18 @@ def _link(node: ast.LinkStatement) -> list[str]:
         words.append("aqm=" + aqm.written(node.aqm))
     if node.distribution is not None:
         words.append("dist=" + _distribution(node.distribution))
-    return words + _tags(node.tags) + _options(node.options)
+    return words + _addresses(node) + _tags(node.tags) + _options(node.options)
+
+
+def _addresses(node: ast.LinkStatement) -> list[str]:
+    a, b = (_of_end(end) for end in (node.address_a, node.address_b))
+    words = [f"address={a}--{b}" if b else f"address={a}"] if a or b else []
+    return words if node.gateway is None else [*words, f"gateway={node.gateway}"]
+
+
+def _of_end(end: ast.EndAddresses | None) -> str:
+    found = end.found if end else ()
+    return ",".join(f"{one.text}/{one.prefix}{'+' if one.counts else ''}" for one in found)
 
 
 def _path(terms: ast.PathTerms) -> list[str]:

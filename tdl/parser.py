@@ -35,7 +35,7 @@ from tdl.tokens.words import STATEMENTS
 
 # After these something was not read, of which nobody knows what it says.
 ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032", "TS0033"}
-_OF_NODES = ("SERVICE", "BRIDGE", "BRIDGES", "LINK", "PATH")  # what stands in their blocks
+_OF_NODES = ("SERVICE", "BRIDGE", "BRIDGES", "LAN", "LINK", "PATH")  # what stands in their blocks
 _MOST: dict[type, tuple[int, str]] = {
     ast.ServiceStatement: (MAX_SERVICES, "services"),
     ast.Bridges: (MAX_BRIDGES, "bridges"),
@@ -221,7 +221,7 @@ class StatementReader:
             if first.type in _OF_NODES:
                 return True
             message = f"'{first.text}' does not stand in the block of a node"
-            hint = "there are services, bridges and links in it; events stand behind it"
+            hint = "there are services, bridges, lans and links in it; events stand behind it"
             self._sink.error("TS0621", first.span, message, hint)
             return False
         if first.type not in STATEMENTS.values() or first.type in ("AT", "FROM"):

@@ -20,9 +20,9 @@ from tdl.tokens.terminals import EXAMPLES, WORDS_FOR
 from tdl.tokens.words import (
     ACTIONS,
     FLAGS,
-    INTERFACES,
     LINK_ALIASES,
     LINK_PROPERTIES,
+    OF_SERVICES,
     OTHER_ACTIONS,
     OTHER_STATEMENTS,
     RESERVED,
@@ -404,9 +404,9 @@ def _misspelt_flag(place: _Place) -> Diagnostic | None:
     better = nearest(token.text, (*FLAGS, *_ALL_PROPERTIES))
     if better is None:
         return None
-    if token.text == INTERFACES:
-        hint = f"'{INTERFACES}' is for a service"
-        return place.error("TS0012", f"there is no option '{INTERFACES}' here", hint)
+    if token.text in OF_SERVICES:
+        hint = f"'{token.text}' is for a service"
+        return place.error("TS0012", f"there is no option '{token.text}' here", hint)
     if better == token.text:
         return place.error("TS0014", f"'{better}' needs a '='", f"write {better}=…")
     wanted = better if better in FLAGS else f"{better}=…"

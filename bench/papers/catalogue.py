@@ -12,6 +12,7 @@ from bench.papers import (
     filters,
     flows,
     internet,
+    machines,
     pings,
     rates,
     scalefree,
@@ -30,7 +31,7 @@ class Experiment:
 
 
 KOLLAPS, STORM, EMULATOR = "Kollaps", "Thunderstorm", "Link emulator"
-INTERNET = "Internet paths"
+INTERNET, NESTED = "Internet paths", "NestedNet"
 ALL: Mapping[str, Experiment] = {
     "rates": Experiment(f"{KOLLAPS}, Table 2: rates", rates.table_2),
     "jitter": Experiment(f"{KOLLAPS}, Table 3: jitter between regions", pings.table_3),
@@ -54,5 +55,6 @@ ALL: Mapping[str, Experiment] = {
     "paths-flows": Experiment(f"{INTERNET}, Fig. 8: several flows", internet.figure_8),
     "paths-shared": Experiment(f"{INTERNET}, Fig. 9: shared bottlenecks", internet.figure_9),
     "fattree": Experiment("Virtual time, Figs 7 to 11: a fat tree", fattree.measure),
+    "machines": Experiment(f"{NESTED}, Tables 3.1, 3.8: machines with parts", machines.measure),
     "filters": Experiment("Destinations: 1 to 64 k", filters.measure),
 }

@@ -26,6 +26,7 @@ from tdl.suggest import Guesses
 class DeclaredBridge:
     name: ast.Name
     tags: tuple[ast.Name, ...]
+    lan: bool = False
 
 
 @dataclass(slots=True)
@@ -46,6 +47,7 @@ class Declared:
     routing: ast.Routing | None = None
     network: ast.Network | None = None
     hops: ast.Hops | None = None
+    auto_addresses: ast.AutoAddresses | None = None
     start: ast.StartWhenReady | None = None
     quit: ast.QuitWhen | None = None
     machines: list[ast.NodeStatement] = field(default_factory=list)
@@ -120,6 +122,7 @@ _SETTINGS: Mapping[type, tuple[str, str]] = {  # attribute, and what it is calle
     ast.Routing: ("routing", "routing"),
     ast.Network: ("network", "network"),
     ast.Hops: ("hops", "hops"),
+    ast.AutoAddresses: ("auto_addresses", "addresses"),
     ast.StartWhenReady: ("start", "start when"),
     ast.QuitWhen: ("quit", "quit when"),
 }
@@ -149,7 +152,7 @@ def _service(found: Declared, statement: ast.ServiceStatement, sink: Sink) -> No
 def _bridges(found: Declared, statement: ast.Bridges, sink: Sink) -> None:
     for name in statement.names:
         if _is_new(found, name, sink):
-            found.bridges[name.text] = DeclaredBridge(name, statement.tags)
+            found.bridges[name.text] = DeclaredBridge(name, statement.tags, statement.lan)
 
 
 def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:

@@ -53,7 +53,15 @@ def with_interfaces(topology: Topology) -> Topology:
     links = tuple(
         _moved(link, index // 2, node_of, bridges) for index, link in enumerate(topology.links)
     )
-    return replace(topology, nodes=tuple(found), links=links)
+    mobility = tuple(
+        replace(one, nodes=tuple(bridges.get(node, node) for node in one.nodes))
+        for one in topology.mobility
+    )
+    machines = tuple(
+        replace(one, bridges=tuple(bridges[node] for node in one.bridges))
+        for one in topology.machines
+    )
+    return replace(topology, nodes=tuple(found), links=links, mobility=mobility, machines=machines)
 
 
 def _moved(link: Link, pair: int, node_of: Mapping[_End, int], bridges: Mapping[int, int]) -> Link:

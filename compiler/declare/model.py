@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compiler.declare import frame_checks
 from compiler.declare import replicas as replicas_pass
 from compiler.declare.bottlenecks import check_shared
 from compiler.declare.common import with_common_links
@@ -73,7 +74,10 @@ def build(
     else:
         replicas_pass.check_linked(declared, counts, sink)
         check_shared(declared, counts, sink)
+    frame_checks.check(declared, sink)
     layout = expand(declared, counts, seed, files, recorded)
+    for problem in layout.frame_problems:
+        frame_checks.report(problem, sink)
     resolver = Resolver(declared, layout, sink)
     steps, doubts = build_steps(declared, resolver, sink)
     beginning = find_beginning(declared, layout, steps, bool(doubts))

@@ -120,7 +120,7 @@ def _directions(link: ast.LinkStatement, counts: Mapping[str, int]) -> int:
 
 def _interfaces(declared: Declared, counts: Mapping[str, int]) -> int:
     """Interfaces after the first of each instance."""
-    wanted = {name for name, service in declared.services.items() if service.interfaces}
+    wanted = {name for name, service in declared.services.items() if service.own_interfaces}
     ends = dict.fromkeys(wanted, 0)
     for link in declared.links:
         for name in (link.a.text, link.b.text):

@@ -17,6 +17,7 @@ from compiler import path_queues, queues
 from compiler.declare.declared import Declared
 from compiler.declare.endpoints import endpoint, with_interfaces
 from compiler.declare.ends import ending
+from compiler.declare.frames import FrameProblem, with_frames
 from compiler.declare.machines import parts_of
 from compiler.draws import link_seed
 from compiler.plan.properties import BY_WORD, LinkState
@@ -91,6 +92,7 @@ class Layout:
     node_of: Mapping[str, int]  # bridges and instances
     pairs: tuple[range, ...]  # by declared link
     planned: Topology  # the plan's: with further interfaces, in which links have the same indexes
+    frame_problems: tuple[FrameProblem, ...] = ()
 
     @property
     def bridges(self) -> range:
@@ -118,7 +120,7 @@ def expand(
     silent = declared.hops is not None and declared.hops.word == "silent"
     first = len(nodes)
     for index, (name, bridge) in enumerate(declared.bridges.items()):
-        ipv4, ipv6 = ("", "") if silent else _bridge_addresses(first, index)
+        ipv4, ipv6 = ("", "") if silent or bridge.lan else _bridge_addresses(first, index)
         nodes.append(Node(name, -1, ipv4, ipv6, texts(bridge.tags)))
     node_of = {node.name: index for index, node in enumerate(nodes)}
     ends = {name: [f"{name}.{i}" for i in range(replicas[name])] for name in declared.services}
@@ -145,8 +147,8 @@ def expand(
         machines=tuple(_machines(declared.machines, node_of)),
     )
     service_of = {name: index for index, name in enumerate(declared.services)}
-    planned = with_interfaces(topology)
-    return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs), planned)
+    planned, problems = with_frames(declared, with_interfaces(topology), pairs)
+    return Layout(topology, service_of, tuple(instances), node_of, tuple(pairs), planned, problems)
 
 
 def _routing(declared: Declared) -> str:
@@ -197,7 +199,8 @@ def _service(
         grace_ns=statement.grace_ns or 0,
         expect=statement.expect or "",
         keep=statement.keep is not False,
-        interfaces_at=statement.interfaces.span.place if statement.interfaces else ("", 0),
+        interfaces_at=own.span.place if (own := statement.own_interfaces) else ("", 0),
+        router=statement.router is not None,
     )
 
 

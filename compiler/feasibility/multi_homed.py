@@ -6,7 +6,7 @@ written just the same; what tells them apart is an event that treats one of the 
 (`a--s1`, or a tag of it): whoever fails one of two uplinks knows of the other. So does who asks for
 an interface for each of them. TS0921, once a service.
 
-TS0963: services that ask for that, and have one link or none.
+TS0963: services that ask for that, and have one link or none. TS0983: routers among them.
 
 Input: the declarations and the final number of instances. Linear in links and events.
 """
@@ -30,7 +30,7 @@ def warn(model: Model, sink: Sink) -> None:
     for link in declared.links:
         for name, bridge in _home(declared, link):
             homes.setdefault(name, {})[bridge] = None
-    known = {name for name, service in declared.services.items() if service.interfaces}
+    known = {name for name, service in declared.services.items() if service.own_interfaces}
     known.update(_known(declared))
     for name, bridges in homes.items():
         replicas = model.topology.services[model.layout.service_of[name]].replicas
@@ -41,13 +41,20 @@ def warn(model: Model, sink: Sink) -> None:
 def warn_of_interfaces(model: Model, sink: Sink) -> None:
     owners = {node.service for node in model.planned.nodes if node.owner >= 0}
     for service, statement in enumerate(model.declared.services.values()):
-        if statement.interfaces is None or service in owners:
+        word = statement.own_interfaces
+        if word is None or service in owners:
             continue
         name = statement.name.text
         linked = next(iter(model.declared.at.get(name, ())), None) is not None
         message = f"'{name}' has {'one link' if linked else 'no link'}, and eth0 in any case"
         hint = "`interfaces` is for services with several links: leave it out, or add one"
-        sink.warning("TS0963", statement.interfaces.span, message, hint)
+        if statement.router is None:
+            sink.warning("TS0963", word.span, message, hint)
+            continue
+        message = (
+            f"the router '{name}' has {'one link' if linked else 'no link'}: it forwards nothing"
+        )
+        sink.warning("TS0983", word.span, message, "add a link, or leave `router` out")
 
 
 def _home(declared: Declared, link: ast.LinkStatement) -> Iterator[tuple[str, str]]:

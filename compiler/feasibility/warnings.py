@@ -45,7 +45,8 @@ ANY = Machines()
 
 def warn(model: Model, timeline: Timeline, machines: Machines, sink: Sink) -> None:
     places = StatementPlaces(model)
-    disconnected.warn(model, timeline, places, sink)
+    if not any(service.router for service in model.topology.services):
+        disconnected.warn(model, timeline, places, sink)  # else programs decide who reaches whom
     change_rate.warn(timeline, machines.pace, places, sink)
     unused.warn(model, timeline, sink)
     multi_homed.warn(model, sink)

@@ -27,13 +27,16 @@ from compiler.plan.properties import (
     shown,
 )
 
-TOPOLOGY_FIELDS = ("bootstrapper", "delays", "hops", "hops_at", "links", "machines", "mobility",
+TOPOLOGY_FIELDS = ("bootstrapper", "delays", "frames_at", "hops", "hops_at", "links", "machines",
+                   "mobility",
                    "network", "nodes", "quit_when", "reactions", "routing", "services",
                    "start_when_ready", "traces")  # fmt: skip
 TRACED = tuple(row.field for row in COMPOSED)  # what a trace may have
 _NOTHING_RARE = LinkState._field_defaults
 _NOTHING_AT_END = tuple(_NOTHING_RARE.values())
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
+_NOWHERE = ["", 0]
+_NO_FRAMES = [0, 0, "", ""]
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
 
@@ -52,6 +55,7 @@ def topology_to_json(topology: types.Topology) -> dict[str, object]:
         "routing": topology.routing,
         "services": [service_to_json(service) for service in topology.services],
         "start_when_ready": int(topology.start_when_ready),
+        **({"frames_at": list(topology.frames_at)} if topology.frames_at[1] else {}),
         **({"traces": list(map(_trace_to_json, topology.traces))} if topology.traces else {}),
         **({"delays": list(map(_delays_to_json, topology.delays))} if topology.delays else {}),
         **(
@@ -110,6 +114,7 @@ def _node_to_json(node: types.Node) -> dict[str, object]:
         "service": node.service,
         "tags": list(node.tags),
         **({"owner": node.owner} if node.owner >= 0 else {}),
+        **({"frames": [*node.prefixes, *node.gateways]} if node.frames else {}),
     }
 
 
@@ -128,6 +133,7 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
     (
         boot,
         delays,
+        frames_at,
         hops,
         at,
         links,
@@ -151,7 +157,8 @@ def topology_from_json(value: Any, place: Place) -> types.Topology:
         routing=place.word(routing, "routing", ROUTINGS),
         network=place.word(network, "network", types.NETWORKS),
         hops=place.word(hops, "hops", types.HOPS),
-        hops_at=_source_place(at, place),
+        hops_at=_source_place(at, place, "hops_at"),
+        frames_at=_source_place(frames_at, place, "frames_at"),
         start_when_ready=place.integer(waits, "start_when_ready", 0, 1) == 1,
         quit_when=tuple(place.integer(end, "quit_when", 0, most) for end in place.items(ends)),
         traces=tuple(
@@ -173,7 +180,10 @@ def with_files(value: Any, place: Place) -> Any:
     for name in ("traces", "delays", "mobility", "machines", "reactions"):
         if value.get(name) == []:
             place.fail(f"{name} are left out where there are none")
-    return {"traces": [], "delays": [], "mobility": [], "machines": [], "reactions": [], **value}
+    if value.get("frames_at") == _NOWHERE:
+        place.fail("frames_at is left out where nothing carries frames")
+    left_out: dict[str, object] = {"frames_at": _NOWHERE, "machines": [], "reactions": []}
+    return {**left_out, "traces": [], "delays": [], "mobility": [], **value}
 
 
 def _delays_from_json(value: Any, outer: Place) -> types.PlannedDelays:
@@ -227,23 +237,31 @@ def _trace_from_json(value: Any, outer: Place, number: int) -> types.PlannedTrac
     )
 
 
-def _source_place(value: Any, place: Place) -> tuple[str, int]:
+def _source_place(value: Any, place: Place, name: str) -> tuple[str, int]:
     file, line = place.items(value, 2)
-    return place.text(file, "hops_at"), place.integer(line, "hops_at")
+    return place.text(file, name), place.integer(line, name)
 
 
 def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
     place = Place(outer.file, outer.line, f"node {index}")
     names = ("ipv4", "ipv6", "name", "service", "tags")
-    has_owner = type(value) is dict and "owner" in value
-    ipv4, ipv6, name, service, tags, *owner = place.fields(value, *names, *["owner"] * has_owner)
+    said = value if type(value) is dict else {}
+    words = [word for word in ("owner", "frames") if word in said]
+    ipv4, ipv6, name, service, tags, *_ = place.fields(value, *names, *words)
+    *prefixes, gateway4, gateway6 = place.items(said.get("frames", _NO_FRAMES), 4)
     return types.Node(
         name=place.text(name, "name"),
         service=place.integer(service, "service", -1, MAX_NODES),
         ipv4=place.text(ipv4, "ipv4"),
         ipv6=place.text(ipv6, "ipv6"),
         tags=place.texts(tags, "tags"),
-        owner=place.integer(owner[0], "owner", 0, MAX_NODES - 1) if owner else -1,
+        owner=place.integer(said["owner"], "owner", 0, MAX_NODES - 1) if "owner" in said else -1,
+        frames="frames" in said,
+        prefixes=(
+            place.integer(prefixes[0], "prefix", 0, 32),
+            place.integer(prefixes[1], "prefix", 0, 128),
+        ),
+        gateways=(place.text(gateway4, "gateway"), place.text(gateway6, "gateway")),
     )
 
 

@@ -65,6 +65,7 @@ class Outline:
     members  service -> its instances, by node index
     owners   node of a further interface -> that of its instance
     ends     link -> the node that it leads to
+    frames   whether any node carries frames
     network, nodes, links, core  as in Topology and Plan
     """
 
@@ -91,6 +92,7 @@ class Outline:
         self.core = self._core(instances + self._interfaces())
         further = range(instances, self.core.endpoints)
         self.owners = {node: self.nodes[node].owner for node in further}
+        self.frames = any("frames" in record for record in self._nodes if type(record) is dict)
 
     def _counted(self, value: Any, name: str, counts: Mapping[str, int]) -> list[Any]:
         found = self._place.items(value)

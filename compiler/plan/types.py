@@ -70,7 +70,9 @@ class Service:
     grace_ns: int = 0  # 0 = not stated: DEFAULT_GRACE_NS
     expect: str = ""  # '' = not stated, or one of EXPECTATIONS
     keep: bool = True  # False: its data directories are not kept after the run
-    interfaces_at: tuple[str, int] = ("", 0)  # file and line that say `interfaces`; line 0: none do
+    # File and line that say `interfaces` or `router`; line 0: none do.
+    interfaces_at: tuple[str, int] = ("", 0)
+    router: bool = False  # its instances forward by themselves
 
 
 FIRST_INTERFACE = "eth0"
@@ -88,10 +90,13 @@ class Node:
 
     name: str  # 'server.3', 'server.3.eth1' or 's1'
     service: int  # position in Topology.services, -1 for a bridge
-    ipv4: str  # '' for a bridge that has none
+    ipv4: str  # '' for a bridge or an end of frames that has none
     ipv6: str  # the same
     tags: tuple[str, ...]
     owner: int = -1  # of a further interface: the node of its instance; -1: it is none
+    frames: bool = False  # a lan, or an end point whose link carries frames
+    prefixes: tuple[int, int] = (0, 0)  # of such an end point: those of `ipv4` and `ipv6`
+    gateways: tuple[str, str] = ("", "")  # the same: default routes, '' for none
 
     @property
     def is_instance(self) -> bool:
@@ -101,6 +106,11 @@ class Node:
     def interface(self) -> str:
         """Of an end point: what its device is called in the instance."""
         return FIRST_INTERFACE if self.owner < 0 else self.name.rpartition(".")[2]
+
+
+def frame_mac(node: int) -> str:
+    """Of the device of an end point that carries frames: the same in every run and every life."""
+    return f"02:54:53:01:{node >> 8:02x}:{node & 255:02x}"
 
 
 def element_of(node: str) -> str:
@@ -227,6 +237,7 @@ class Topology:
     network: str = "dual"  # one of NETWORKS: which addresses instances have
     hops: str = ""  # one of HOPS: whether bridges take from TTLs and answer; '' where they can
     hops_at: tuple[str, int] = ("", 0)  # file and line that says so
+    frames_at: tuple[str, int] = ("", 0)  # of the first router or lan; line 0: there is none
     start_when_ready: bool = False  # time 0 is when all that are there at first are ready
     quit_when: tuple[int, ...] = ()  # the run ends when all programs of these services have
     traces: tuple[PlannedTrace, ...] = ()

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from compiler.plan.types import Node
+from compiler.plan.types import Node, frame_mac
 from runtime.backend.base import AttachedIncarnation
 from runtime.backend.refusals import Refusals
 from runtime.datapath.pktd import Engine, EngineError
@@ -98,10 +98,11 @@ class EnginePorts:
 
     async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
         port, device = self._numbers.take(), self._nodes[node].interface
+        mac = f" mac={frame_mac(node)}" if self._nodes[node].frames else ""
         try:
             answer = await self._engine.call(
                 f"open {port} netns=/proc/{occupant.pid}/ns/net if={device}"
-                f" kind={self._kind} remove=netns"
+                f" kind={self._kind} remove=netns{mac}"
             )
         except BaseException:
             self._numbers.free(port)

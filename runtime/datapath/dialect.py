@@ -41,6 +41,11 @@ def node_line(index: int, ipv4: str, ipv6: str, *, hop: bool = False) -> str:
     return " ".join(line)
 
 
+def frame_node_line(index: int, *, is_lan: bool) -> str:
+    """A node at which no address is looked up."""
+    return f"node {index} frames={'lan' if is_lan else 'end'}"
+
+
 def attach_lines(bound: Mapping[int, int], gone: Iterable[int] = ()) -> list[str]:
     """`bound` maps a node to its port; nodes in `gone` are attached to nothing."""
     lines = [f"unbind {node}" for node in sorted(gone)]

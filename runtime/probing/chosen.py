@@ -62,8 +62,8 @@ _KEY = 0x6563686F  # `echo`
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """`ways`, in the order of the header, are probed every `intervals_ns`, and those at the
-    positions `large` with large probes, too; `back`: of round trips the ways back. `of`, `sampled`:
-    see Choice. `seed`: of the moments."""
+    positions `large` with large probes, too; `back`: of round trips the ways back. `of`, `sampled`,
+    `beyond`: see PairChoice. `seed`: of the moments."""
 
     seed: int = 0
     ways: tuple[ConnectedPair, ...] = ()
@@ -74,6 +74,7 @@ class Chosen:
     not_probed: tuple[ConnectedPair, ...] = ()
     of: int = 0
     sampled: bool = False
+    beyond: int = 0
     both: bool = False
     spread_ns: int | None = None
 
@@ -93,6 +94,11 @@ class Chosen:
 
     def left_out(self, plan: Plan) -> Iterator[str]:
         """What is said of pairs that are not probed."""
+        if self.beyond:
+            yield (
+                f"{self.beyond:,} pairs of ends have routers between them: their programs decide,"
+                " and each link is judged alone"
+            )
         if self.sampled:
             yield f"{len(self.ways):,} of {self.of:,} pairs of instances are probed"
         if self.not_probed:
@@ -169,6 +175,7 @@ def _one_way(plan: Plan, schedule: Schedule, choice: PairChoice) -> Chosen:
         not_probed=tuple(way for way, interval in both if interval is None),
         of=choice.of,
         sampled=choice.sampled,
+        beyond=choice.beyond,
         spread_ns=VIRTUAL_SPREAD_NS if virtual else None,
     )
 
@@ -226,6 +233,7 @@ def _round_trips(plan: Plan, schedule: Schedule, choice: PairChoice) -> Chosen:
         not_probed=tuple(not_probed),
         of=choice.of,
         sampled=choice.sampled,
+        beyond=choice.beyond,
         both=True,
     )
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from compiler.plan import numbered_draws
+from compiler.plan.frame_domains import FrameDomains
 from compiler.plan.parts.expectations import LOSS, RTT, UNREACHABLE
 from compiler.plan.reader import Plan
-from compiler.plan.types import owner_of
+from compiler.plan.types import Node, owner_of
 from runtime.options import VIRTUAL
 from runtime.probing import probe_intervals
 from runtime.probing.ways import ConnectedPair, Pair, Ways
@@ -39,6 +40,7 @@ class PairChoice:
     of: int
     sampled: bool
     least_bps: dict[int, int]  # smallest rate of each link that has one
+    beyond: int = 0  # pairs with routers between them, of which a plan says nothing; not in `of`
 
 
 def most_pairs(schedule: Schedule) -> int:
@@ -56,7 +58,9 @@ def choose(plan: Plan, schedule: Schedule, most: int) -> PairChoice:
     present = {index[name] for name in first_incarnations(schedule)}
     there = [node for node in range(len(nodes)) if owner_of(nodes, node) in present]
     own = Counter(owner_of(nodes, node) for node in there)
-    of = len(there) ** 2 - sum(count**2 for count in own.values())
+    domains = FrameDomains(nodes, ((link.src, link.dst) for link in plan.topology.links))
+    beyond = domains.pairs_by_programs(there) - _own_beyond(domains, nodes, there)
+    of = len(there) ** 2 - sum(count**2 for count in own.values()) - beyond
     ways = Ways(plan, schedule)
     expected = _expected(plan, frozenset(there), MOST_PAIRS)
     most = max(most, len(expected))
@@ -65,8 +69,22 @@ def choose(plan: Plan, schedule: Schedule, most: int) -> PairChoice:
     else:
         pairs = _sample(plan, ways, there, most)
     pairs = [one for one in pairs if owner_of(nodes, one[0]) != owner_of(nodes, one[1])]
+    if domains.any:  # an end without an address cannot be asked
+        pairs = [one for one in pairs if not domains.by_programs(*one) and _addressed(nodes, one)]
     found = ways.follow(dict.fromkeys([*expected, *pairs]))
-    return PairChoice(tuple(found[:most]), of, of > most, ways.least_bps)
+    return PairChoice(tuple(found[:most]), of, of > most, ways.least_bps, beyond)
+
+
+def _addressed(nodes: Sequence[Node], pair: Pair) -> bool:
+    return all(nodes[end].ipv4 or nodes[end].ipv6 for end in pair)
+
+
+def _own_beyond(domains: FrameDomains, nodes: Sequence[Node], there: Sequence[int]) -> int:
+    """Pairs of ends of one instance among those between which there are routers."""
+    of_owner: dict[int, list[int]] = {}
+    for node in there:
+        of_owner.setdefault(owner_of(nodes, node), []).append(node)
+    return sum(domains.pairs_by_programs(ends) for ends in of_owner.values() if len(ends) > 1)
 
 
 def wanted(plan: Plan) -> list[Pair]:

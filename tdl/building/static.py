@@ -7,13 +7,13 @@ from functools import partial
 
 from tdl import aqm, ast, link_rules, quantities, values
 from tdl.bounds import MAX_QUEUE_BYTES, MAX_SEED
+from tdl.building.address_actions import AddressActions
 from tdl.building.builder import (
     WrittenProperty,
     cover,
     name,
     shown,
 )
-from tdl.building.running_actions import RunningActions
 from tdl.suggest import did_you_mean
 from tdl.tokens.lexer import Token
 from tdl.tokens.words import (
@@ -26,6 +26,8 @@ from tdl.tokens.words import (
     LINK_PROPERTIES,
     LINK_WORDS,
     NETWORKS,
+    OF_SERVICES,
+    ROUTER,
     ROUTINGS,
     SERVICE_ALIASES,
     SERVICE_PROPERTIES,
@@ -48,7 +50,7 @@ _OPTION_NOTES = {
 }
 
 
-class StaticActions(RunningActions):
+class StaticActions(AddressActions):
     """Actions of the rules for declarations."""
 
     def bootstrapper(self, _word: Token, text: Token) -> _Statements:
@@ -115,11 +117,14 @@ class StaticActions(RunningActions):
             names.append(name(token))
         return (ast.Bridges(tuple(names), self.whole_span, self._tags(found)),)
 
+    def lan(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
+        found = self.collect(properties, "lan", BRIDGE_PROPERTIES, {})
+        return (ast.Bridges((name(token),), self.whole_span, self._tags(found), lan=True),)
+
     def service(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
         options = ("supervisor", "share", "reuse")
-        flags = (*options, INTERFACES)
+        flags = (*options, *OF_SERVICES)
         found = self.collect(properties, "service", SERVICE_PROPERTIES, SERVICE_ALIASES, flags)
-        own = found.get(INTERFACES)
         get = found.get
         image, line, command, replicas = get("img"), get("exec"), get("command"), get("replicas")
         cpu, mem, env, program = get("cpu"), get("mem"), get("env"), get("entrypoint")
@@ -138,7 +143,8 @@ class StaticActions(RunningActions):
                 cpu_millis=None if cpu is None else self._cpu(cpu),
                 mem_bytes=None if mem is None else self._size(mem),
                 options=(*self._options(found, (*options, "network")), *self.other_words(found)),
-                interfaces=None if own is None else ast.Name(INTERFACES, own.name_span),
+                interfaces=_flag_of(found, INTERFACES),
+                router=_flag_of(found, ROUTER),
                 **self.running(found),
             ),
         )
@@ -161,6 +167,7 @@ class StaticActions(RunningActions):
         if self.errors == errors and one_way:
             self._check_other_way(found)
         traced = trace_up is not None or trace_down is not None
+        address_a, address_b = self.end_addresses(found.get("address"))
         managed = self._managed(found.get("aqm"), limited=bool(up_bps or down_bps or traced))
         if traced and (managed or (queue is not None and queue.unit == "packets")):
             prop = found["aqm" if managed else "queue"]
@@ -189,6 +196,10 @@ class StaticActions(RunningActions):
                 neck_down=None,
                 trace_up=trace_up,
                 trace_down=None if directed else trace_down,
+                several=False,
+                address_a=address_a,
+                address_b=address_b,
+                gateway=self.gateway(found.get("gateway")),
                 **self._amounts(found),
             ),
         )
@@ -551,3 +562,9 @@ def _may_be_one(a: ast.Element, b: ast.Element, *, directed: bool) -> bool:
     if a.index is None or b.index is None:
         return a.index == b.index and not directed
     return a.index != b.index
+
+
+def _flag_of(found: dict[str, WrittenProperty], word: str) -> ast.Name | None:
+    """The word, where it stands."""
+    flag = found.get(word)
+    return None if flag is None else ast.Name(word, flag.name_span)

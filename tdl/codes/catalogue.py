@@ -15,6 +15,7 @@ from tdl.codes.code import Code
 from tdl.codes.compose_codes import COMPOSE_CODES
 from tdl.codes.delay_codes import DELAY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
+from tdl.codes.frame_codes import FRAME_CODES, FRAME_WARNINGS
 from tdl.codes.mobility_codes import MOBILITY_CODES
 from tdl.codes.node_codes import NODE_CODES
 from tdl.codes.reaction_codes import REACTIONS
@@ -39,6 +40,8 @@ ALL = (
     *DELAY_CODES,
     *COMPOSE_CODES,
     *TOPOLOGY_CODES,
+    *FRAME_CODES,
+    *FRAME_WARNINGS,
     *NODE_CODES,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}

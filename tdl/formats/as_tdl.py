@@ -13,6 +13,7 @@ def text(found: Translation) -> str:
     """All of it: what holds where a text says nothing is said."""
     blocks: tuple[Iterable[Line], ...] = (
         found.settings[:1],
+        found.services.values(),
         found.lines,
         found.networks.values(),
         (one.line for one in found.attachments),

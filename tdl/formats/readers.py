@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 from tdl.diagnostics import Sink
 from tdl.formats.compose import compose_translation
-from tdl.formats.topologies import containerlab, graphs, kathara, kollaps, matrices, shadow
+from tdl.formats.topologies import (
+    containerlab,
+    graphs,
+    kathara,
+    kollaps,
+    link_simulation,
+    matrices,
+    shadow,
+)
 from tdl.preprocess.includes import MATRICES, NoTextError, Reader
 from tdl.preprocess.translated import Translation, Variable
 
@@ -43,6 +51,7 @@ READERS = (
     Format("GraphML", (".graphml",), _plain(graphs.translate_graphml)),
     Format("GML", (".gml",), _plain(graphs.translate_gml)),
     Format("Kathará", ("lab.conf",), _plain(kathara.translate)),
+    Format("link simulation", (".json",), _plain(link_simulation.translate), link_simulation.WORDS),
     Format("matrix", MATRICES, _plain(matrices.translate)),
 )
 

@@ -17,7 +17,7 @@ from tdl.diagnostics import Sink
 from tdl.preprocess.translated import Translation, Variable
 from tdl.tokens.lexer import Token
 
-FOREIGN = (".yml", ".yaml", ".xml", ".graphml", ".gml", "lab.conf")
+FOREIGN = (".yml", ".yaml", ".xml", ".graphml", ".gml", ".json", "lab.conf")
 # how names of files end that another package reads
 MATRICES = (".csv", ".json")  # the same, of `matrix FILE WAY`
 WAYS = ("rtt", "one-way")

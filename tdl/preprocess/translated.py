@@ -40,7 +40,8 @@ class Attachment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """`lines` are the services. `networks` are bridges by name; `settings` are what holds unless
+    """`lines` are the services, or links between `services`, which are declared where the text does
+    not declare one of that name. `networks` are bridges by name; `settings` are what holds unless
     the text says the same. `values` are the variables that the file has used, and what they were;
     `mentioned` the names of all."""
 
@@ -50,6 +51,7 @@ class Translation:
     settings: tuple[Line, ...] = ()
     shared: str = ""  # the network of services that are in none
     values: Mapping[str, str] = field(default_factory=dict)
+    services: Mapping[str, Line] = field(default_factory=dict)
 
 
 def tokens(lines: Iterable[Line], sink: Sink, note: str = "") -> Iterator[LogicalLine]:
@@ -99,6 +101,9 @@ def _unsaid(found: Sequence[Translation], statements: Sequence[ast.Statement]) -
     said = {type(statement) for statement in statements}
     if ast.StartWhenReady not in said:
         yield from (line for one in found for line in one.settings[:1])
+    own = {one.name.text for one in statements if isinstance(one, ast.ServiceStatement)}
+    named = {name: line for one in reversed(found) for name, line in one.services.items()}
+    yield from (line for name, line in named.items() if name not in own)
     networks: dict[str, Line] = {}
     for one in found:
         networks = {**one.networks, **networks}

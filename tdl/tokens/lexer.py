@@ -34,11 +34,11 @@ from tdl.tokens.patterns import (
     TEXT,
 )
 from tdl.tokens.words import (
-    INTERFACES,
     LINK_PROPERTIES,
     LIST_PROPERTIES,
     MAX_NAME,
     MOBILITY_TEXTS,
+    OF_SERVICES,
     OTHER_PROPERTIES,
     RESERVED,
     SERVICE_PROPERTIES,
@@ -187,7 +187,7 @@ class _Scanner:
             kind = "WHEN"
         elif word in RESERVED:
             kind = RESERVED[word]
-        elif word == INTERFACES and len(tokens) > 1 and tokens[0].type == "SERVICE":
+        elif word in OF_SERVICES and len(tokens) > 1 and tokens[0].type == "SERVICE":
             kind = "FLAG"
         elif len(word) > MAX_NAME:
             span = self._span(start - self.line_start + 1, len(word))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tdl.lalr_tables import END
 
 # Properties that a statement may have, by its first terminal.
-EXAMPLES = {"SERVICE": "img=nginx", "BRIDGE": "tags=core", "BRIDGES": "tags=core"}
+EXAMPLES = {"SERVICE": "img=nginx", "BRIDGE": "tags=core", "BRIDGES": "tags=core",
+            "LAN": "tags=core"}  # fmt: skip
 WORDS_FOR = {
     "NAME": "a name",
     "INSTANCE": "",

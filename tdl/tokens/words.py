@@ -14,10 +14,12 @@ STATEMENTS = {
     "routing": "ROUTING",
     "network": "NETWORK",
     "hops": "HOPS",
+    "addresses": "ADDRESSES",
     "start": "START",
     "service": "SERVICE",
     "bridge": "BRIDGE",
     "bridges": "BRIDGES",
+    "lan": "LAN",
     "link": "LINK",
     "path": "PATH",
     "bottleneck": "BOTTLENECK",
@@ -36,7 +38,7 @@ STATEMENTS = {
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
 MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix",
-               "mobility", "node")  # fmt: skip
+               "mobility", "lan", "addresses", "node")  # fmt: skip
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -79,9 +81,10 @@ ACTIONS = {
     "quit": "SOLO",
 }
 
-INTERFACES = "interfaces"  # a flag where it stands behind the name of a service, elsewhere a name
+INTERFACES, ROUTER = "interfaces", "router"
+OF_SERVICES = (INTERFACES, ROUTER)  # flags behind the name of a service, elsewhere names
 _ALWAYS_FLAGS = ("symmetric", "supervisor", "share", "reuse")
-FLAGS = (*_ALWAYS_FLAGS, INTERFACES)
+FLAGS = (*_ALWAYS_FLAGS, *OF_SERVICES)
 
 # Words that are never names.
 RESERVED = {
@@ -101,7 +104,7 @@ RESERVED = {
 
 # Properties whose value is bare text rather than a number or a name.
 TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready",
-                   "trace", "trace-up", "trace-down", "dist")  # fmt: skip
+                   "trace", "trace-up", "trace-down", "dist", "address", "gateway")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
 LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm",
                    "only", "after", "alias", "nodes")  # fmt: skip
@@ -183,7 +186,7 @@ OTHER_STATEMENTS = {
     "host": "service",
     "container": "service",
     "switch": "bridge",
-    "router": "bridge",
+    "router": "service",
     "edge": "link",
     "connect": "link",
     "assert": "expect",
@@ -322,11 +325,12 @@ PATH_PROPERTIES = (
 )
 BOTTLENECK_PROPERTIES = ("capacity", "queue")
 SET_PROPERTIES = tuple(LINK_WORDS)
-LINK_PROPERTIES = (*SET_PROPERTIES, "name", "tags", "network")
+LINK_PROPERTIES = (*SET_PROPERTIES, "name", "address", "gateway", "tags", "network")
 DISTRIBUTIONS = ("normal", "uniform", "pareto", "paretonormal")
 ROUTINGS = ("delay", "hops", "direct", "ecmp")
 NETWORKS = ("dual", "ipv4", "ipv6")
 HOPS = ("answer", "silent")
+ADDRESSES = ("auto",)
 FILE_SYSTEMS = ("private",)
 EXPECTATIONS = ("success", "run", "any")
 SIGNALS = ("SIGABRT", "SIGALRM", "SIGCONT", "SIGHUP", "SIGINT", "SIGKILL", "SIGPWR", "SIGQUIT",

@@ -66,6 +66,16 @@ def test_distances_are_those_of_great_circles(
     assert found == distance_m(second, first)
 
 
+PAIR = '{"Routerid": 1, "Clientcount": 1, "Client_IP1": "10.0.0.1", "Server_IP": "10.0.0.9"}'
+OTHER = PAIR.replace('d": 1', 'd": 2').replace("0.1", "0.2").replace("0.9", "0.8")
+LINKS = f"""{{"Linksimulation": {{
+ "Routerpairs": [
+{PAIR}],
+ "Linkproperties": [{{"Routerid": 1, "properties": [{{
+   "throughput_1_forward": "40Mbps"
+ }}]}}]}}}}"""
+
+
 @pytest.mark.parametrize(
     ("name", "text", "code", "line", "col"),
     [
@@ -115,11 +125,34 @@ def test_distances_are_those_of_great_circles(
         ("a.yaml", "hosts: {}\nnetwork: {graph: {type: graphml}}\n", "TS0501", 2, 25),
         ("a.yaml", "hosts:\n  a:\n    network_node_id: 7\n"
                    "network: {graph: {type: 1_gbit_switch}}\n", "TS0501", 3, 22),
+        ("a.yaml", 'hosts: {}\nnetwork:\n  graph:\n    type: gml\n'
+                   '    inline: "graph [ node [ id 0 ]\\nedge [ source 0 target 1 ] ]"\n',
+         "TS0501", 5, 13),
+        ("a.yaml", "hosts: {}\nnetwork:\n  graph:\n    type: gml\n    inline: |\n"
+                   "      graph [ node [ id 0 ]\n      edge [ source 0 target 1 ] ]\n",
+         "TS0501", 7, 1),
         ("a.gml", "graph [\n  node [ id 0 ]\n  edge [ source 0 target 1 ]\n]", "TS0501", 3, 3),
         ("a.gml", "graph [\n  node [ id 0 ]\n", "TS0508", 1, 1),
         ("a.gml", "graph [ node [ id 0 ] node [ id 1 ]\n"
                   "edge [ source 0 target 1 delay slow ] ]", "TS0501", 2, 32),
         ("a.graphml", "<graphml/>", "TS0501", 1, 1),
+        ("a.json", LINKS.replace(', "Server_IP"', ', "Server"'), "TS0501", 3, 1),
+        ("a.json", LINKS.replace('count": 1', 'count": 2'), "TS0501", 3, 32),
+        ("a.json", LINKS.replace("Client_IP1", "Client_IP2").replace("1_f", "2_f"),
+         "TS0501", 3, 49),
+        ("a.json", LINKS.replace("10.0.0.9", "10.0.0.1"), "TS0501", 3, 74),
+        ("a.json", LINKS.replace("10.0.0.9", "10.0.0.300"), "TS0501", 3, 74),
+        ("a.json", LINKS.replace("}],", f"}}, {OTHER}],"), "TS0502", 3, 160),
+        ("a.json", LINKS.replace("}],", f"}}, {PAIR}],"), "TS0501", 3, 100),
+        ("a.json", LINKS.replace('[{"Routerid": 1, "p', '[{"Routerid": 7, "p'), "TS0501", 4, 34),
+        ("a.json", LINKS.replace("40Mbps", "40"), "TS0501", 5, 28),
+        ("a.json", LINKS.replace("40Mbps", "40MB"), "TS0501", 5, 28),
+        ("a.json", LINKS.replace("_1_f", "_2_f"), "TS0501", 5, 4),
+        ("a.json", LINKS.replace("throughput_1", "troughput_1"), "TS0501", 5, 4),
+        ("a.json", LINKS.replace('40Mbps"', '40Mbps",'), "TS0508", 5, 36),
+        ("a.json", LINKS.replace('40Mbps"', '40Mbps", "throughput_1_forward": "1Mbps"'),
+         "TS0508", 5, 38),
+        ("a.json", '{"a": {"b": 1}}', "TS0501", 1, 1),
         ("lab.conf", "pc1[0]=A\npc1 = 3\n", "TS0508", 2, 1),
     ],
 )  # fmt: skip
@@ -300,3 +333,22 @@ def test_bounds_hold() -> None:
     nested = b"graph [ " * 100
     assert translate(["a.gml"], lambda _n: None, lambda _p: nested, _nothing, sink) is None
     assert [one.code for one in sink.found] == ["TS0508"]
+
+
+def test_the_text_gives_services_of_a_link_simulation_their_programs(tmp_path: Path) -> None:
+    (tmp_path / "links.json").write_bytes(FOREIGN["link-simulation"])
+    text = 'include "links.json"\nservice server exec="sleep 9" replicas=2\nat 1s quit\n'
+    found = compile_source(text, sources=SourceFolder(tmp_path)).topology
+    assert {node.name for node in found.nodes} >= {"client_3.0", "server.1"}
+    states = {link.name: link.state for link in found.links}
+    there, back = states["client_2.0->server.1"], states["server.1->client_2.0"]
+    assert (there.rate_bps, there.delay_ns) == (50_000_000, 5_000_000)
+    assert (back.rate_bps, back.delay_ns, back.loss_ppb) == (10_000_000, 2_000_000, 15_000_000)
+
+
+def test_what_reads_json_is_said_where_it_is_the_other(tmp_path: Path) -> None:
+    (tmp_path / "links.json").write_bytes(FOREIGN["link-simulation"])
+    partial = parse_partial('matrix "links.json" rtt\n', SourceFolder(tmp_path))
+    assert [(one.code, one.hint) for one in partial.diagnostics] == [
+        ("TS0501", 'write include "links.json"')
+    ]

@@ -21,20 +21,11 @@ from manifests.bundle import Bundle
 from manifests.render_options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
-# What pods cannot have: equal paths, queues, traces, paths of links, interfaces, reactions, and
-# nodes that move (docs/limits.md).
+# What pods cannot have: equal paths, queues, traces, paths of links, interfaces, routers,
+# reactions, and nodes that move (docs/limits.md).
 _ONE_MACHINE = {
-    *(
-        "bufferbloat",
-        "fattree",
-        "leaders",
-        "lte",
-        "measured",
-        "machines",
-        "phone",
-        "satellites",
-        "vehicles",
-    ),
+    *("bufferbloat", "fattree", "leaders", "lte", "machines", "measured", "phone"),
+    *("satellites", "static", "vehicles"),
 }
 EXAMPLES, WITH_FILES = (  # the second have their files beside them
     sorted(one for one in (ROOT / "examples").glob(names) if one.stem not in _ONE_MACHINE)

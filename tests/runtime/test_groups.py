@@ -121,6 +121,8 @@ def test_memory_and_processors_are_limited_where_that_can_be(plan_of: Compile, u
         f'service server img=x mem=50Mi cpu=200m exec="{WANTS}"\n'
         f'service free img=x mem=900Mi exec="{WANTS}"\n'
         "bridge s1\nlink server--s1 latency=1\nlink free--s1 latency=1\nat 2500ms quit\n"
+        'node sat cpu=500m {\n    service one img=x exec="cat /proc/self/cgroup"\n}\n'
+        "link sat.one--s1 latency=1\n"
     )
     process = user.start("run", str(plan), str(user.home / "out"), "{}")
     out, err = process.communicate(timeout=60)
@@ -134,6 +136,7 @@ def test_memory_and_processors_are_limited_where_that_can_be(plan_of: Compile, u
         assert said == f"{200 << 20}\n"
         return
     assert said == ""
+    assert "/sat.0/sat.0.one.0\n" in (user.home / "out/logs/sat.0.one.0.log").read_text()
     assert "it wanted more memory than its mem=" in out
     assert {one["target"]: one["signal"] for one in ended}["server.0"] == 9
     run_id = json.loads((user.home / "out/manifest.json").read_text())["run_id"]

@@ -23,6 +23,7 @@ from tdl.tokens.words import (
     OPERATORS,
     PATH_WORDS,
     RESERVED,
+    ROUTER,
     SIGNALS,
     STATEMENTS,
     STATISTICS,
@@ -140,6 +141,7 @@ services = st.builds(
         st.lists(st.from_regex(r"\A[a-z0-9][a-z0-9.]{0,4}[a-z0-9]\Z"), unique=True, max_size=3),
     ),
     interfaces=st.none() | st.just(ast.Name(INTERFACES, NOWHERE)),
+    router=st.none() | st.just(ast.Name(ROUTER, NOWHERE)),
 )
 
 
@@ -258,12 +260,16 @@ bridges = st.builds(
     st.just(NOWHERE),
     tag_lists,
 )
+lans = st.builds(
+    ast.Bridges, names.map(lambda name: (name,)), st.just(NOWHERE), tag_lists, lan=st.just(True)
+)
 settings = (
     st.builds(ast.Bootstrapper, images, st.just(NOWHERE))
     | st.builds(ast.Seed, st.integers(0, bounds.MAX_SEED), st.just(NOWHERE))
     | st.builds(ast.Routing, st.sampled_from(["delay", "hops", "direct"]), st.just(NOWHERE))
     | st.builds(ast.Network, st.sampled_from(NETWORKS), st.just(NOWHERE))
     | st.builds(ast.StartWhenReady, st.just(NOWHERE))
+    | st.builds(ast.AutoAddresses, st.just(NOWHERE))
     | st.builds(
         ast.QuitWhen,
         tag_lists.filter(lambda found: [name.text for name in found] != ["all"]),
@@ -628,6 +634,7 @@ statements = (
     settings
     | services
     | bridges
+    | lans
     | links()
     | paths()
     | bottlenecks

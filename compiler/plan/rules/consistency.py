@@ -63,6 +63,7 @@ def topology(found: types.Topology) -> int:
     instances = _instances(found, place)
     endpoints = interface_rules.check(found, instances, place)
     _addresses(found.nodes, endpoints, place)
+    interface_rules.check_frames(found, place)
     for node in found.nodes[endpoints:]:
         if node.service != -1:
             place.fail(f"{node.name} is not an instance and comes among bridges")
@@ -124,15 +125,18 @@ def _instances(found: types.Topology, place: Place) -> int:
 
 
 def _addresses(nodes: Sequence[types.Node], endpoints: int, place: Place) -> None:
-    """Every end point has both, a bridge those that it has."""
+    """Every end point has both, a bridge and an end of frames those that they have. The latter's
+    may occur in several networks."""
+    plain = [node for node in nodes if not node.frames]
+    is_end = [i < endpoints for i, node in enumerate(nodes) if not node.frames]
     families: tuple[tuple[type[ipaddress.IPv4Address | ipaddress.IPv6Address], list[str]], ...] = (
         (
             ipaddress.IPv4Address,
-            [node.ipv4 for i, node in enumerate(nodes) if node.ipv4 or i < endpoints],
+            [one.ipv4 for i, one in enumerate(plain) if one.ipv4 or is_end[i]],
         ),
         (
             ipaddress.IPv6Address,
-            [node.ipv6 for i, node in enumerate(nodes) if node.ipv6 or i < endpoints],
+            [one.ipv6 for i, one in enumerate(plain) if one.ipv6 or is_end[i]],
         ),
     )
     for family, texts in families:
@@ -141,8 +145,8 @@ def _addresses(nodes: Sequence[types.Node], endpoints: int, place: Place) -> Non
             try:
                 found = family(text)
                 # Releases of Python differ in how they write IPv6 with dots; % names a zone.
-                plain = found.version == 4 or not set(text) & set(".%")
-                same = plain and str(found) == text
+                is_plain = found.version == 4 or not set(text) & set(".%")
+                same = is_plain and str(found) == text
             except ValueError:
                 same = False
             if not same:

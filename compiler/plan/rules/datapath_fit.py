@@ -102,8 +102,12 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
     for service in topology.services:
         file, line = service.interfaces_at
         if line:
-            what = f"an interface for each link of {service.name} (interfaces)"
+            word = "router" if service.router else "interfaces"
+            what = f"an interface for each link of {service.name} ({word})"
             return Misfit(what, 1, 0, "", 0, "", line, file)
+    file, line = topology.frames_at
+    if line:
+        return Misfit("links that carry frames (lan)", 1, 0, "", 0, "", line, file)
     for machine in topology.machines:
         what = f"a machine with parts (node) such as {machine.name}"
         return Misfit(what, 1, 0, "", 0, "", machine.line, machine.file)

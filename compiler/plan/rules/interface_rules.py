@@ -7,9 +7,10 @@ further interfaces; PlanError where one of these is not as docs/plan.md says.
 from __future__ import annotations
 
 from collections import Counter
+from ipaddress import ip_address, ip_interface
 
 from compiler.plan.format import MAX_INSTANCES, Place
-from compiler.plan.types import Topology
+from compiler.plan.types import Node, Topology
 
 
 def check(found: Topology, instances: int, place: Place) -> int:
@@ -58,3 +59,37 @@ def _links(found: Topology, place: Place) -> None:
             last = firsts[index]
             if last < before:
                 place.fail(f"{node.name} has a link before that of the interface before it")
+
+
+def check_frames(found: Topology, place: Place) -> None:
+    """A link carries frames at both ends or at neither; an end point has one such link at most."""
+    nodes = found.nodes
+    if any(node.frames for node in nodes) != bool(found.frames_at[1]):
+        place.fail("frames_at stands where something carries frames")
+    if not any(node.frames for node in nodes):
+        return
+    degree = Counter(link.src for link in found.links)
+    for index, node in enumerate(nodes):
+        if node.frames and node.service >= 0 and degree[index] != 1:
+            place.fail(f"{node.name} carries frames, and is not the end of one link")
+        if node.frames:
+            _addresses_of_end(node, place)
+    for link in found.links:
+        if nodes[link.src].frames != nodes[link.dst].frames:
+            place.fail(f"{link.name} carries frames at one end only")
+
+
+def _addresses_of_end(node: Node, place: Place) -> None:
+    is_lan = node.service < 0
+    for text, prefix, gateway in zip(
+        (node.ipv4, node.ipv6), node.prefixes, node.gateways, strict=True
+    ):
+        if bool(text) != bool(prefix) or (is_lan and text) or (gateway and not text):
+            place.fail(f"{node.name} has an address without its prefix, or none of its own")
+        try:
+            same = not text or str(ip_interface(f"{text}/{prefix}").ip) == text
+            same = same and (not gateway or str(ip_address(gateway)) == gateway)
+        except ValueError:
+            same = False
+        if not same:
+            place.fail(f"{node.name} has no address in canonical form")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from compiler.plan.types import Node
+from compiler.plan.types import Node, frame_mac
 from runtime.backend.base import OnOverdue, PortAllocator
 from runtime.backend.instance import (
     CommandRunner,
@@ -135,9 +135,10 @@ class Maker:
                     ports[index] = await self._ports.attach(holder, index)
                 wanted = [
                     addresses.Addresses(
-                        one.ipv4, one.ipv6, self._ports.groups, one.interface, number
+                        *(one.ipv4, one.ipv6, self._ports.groups, one.interface, number),
+                        _of_frames(index, one),
                     )
-                    for number, one in enumerate(endpoints.values())
+                    for number, (index, one) in enumerate(endpoints.items())
                 ]
                 await process_limits.in_thread(
                     self._pool, addresses.configure, netlink, node.name, wanted, self._ports.more
@@ -159,6 +160,12 @@ class Maker:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
+
+
+def _of_frames(index: int, node: Node) -> addresses.FrameAddresses | None:
+    if not node.frames:
+        return None
+    return addresses.FrameAddresses(frame_mac(index), node.prefixes, node.gateways)
 
 
 async def bring(holder: Holder, furniture: bytes | None) -> None:

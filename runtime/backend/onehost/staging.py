@@ -80,6 +80,9 @@ def delays_lines(contents: Mapping[str, bytes]) -> Iterator[str]:
 def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
     """Every node and every link, the latter in the given states."""
     for index, node in enumerate(topology.nodes):
+        if node.frames:
+            yield dialect.frame_node_line(index, is_lan=node.service < 0)
+            continue
         answers = node.service < 0 and bool(node.ipv4 or node.ipv6)
         yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers)
     ends = numbers(topology.nodes)

@@ -15,7 +15,7 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_interface
+from ipaddress import IPv6Address, ip_interface
 
 from runtime.errors import RunError
 from runtime.system.network import netlink, rtnetlink
@@ -25,6 +25,7 @@ from runtime.system.network.netlink import (
     NetlinkRequest,
     Refusal,
     address,
+    default_route,
     link,
     loopback_up,
     route,
@@ -32,6 +33,23 @@ from runtime.system.network.netlink import (
 )
 
 _SIOCGIFINDEX = 0x8933
+
+
+@dataclass(frozen=True, slots=True)
+class FrameAddresses:
+    """What an interface that carries frames has of its own: the address of its device, the lengths
+    of its prefixes, and its gateways, IPv4 first."""
+
+    mac: str
+    prefixes: tuple[int, int]
+    gateways: tuple[str, str]
+
+    @property
+    def link_local(self) -> str:
+        """Of IPv6, as the device's address gives it (RFC 4291, appendix A)."""
+        mac = bytes.fromhex(self.mac.replace(":", ""))
+        own = bytes([mac[0] ^ 2]) + mac[1:3] + b"\xff\xfe" + mac[3:]
+        return str(IPv6Address(b"\xfe\x80" + bytes(6) + own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +61,7 @@ class Addresses:
     groups: bool = False  # its network carries multicast and broadcast
     interface: str = INTERFACE
     number: int = 0  # of the interface in the instance
+    frames: FrameAddresses | None = None  # of an interface that carries any frame
 
 
 # Without a default route those of IPv4 have none. IPv6 has a route to groups by itself.
@@ -60,6 +79,8 @@ def _interface_index(connection: socket.socket, name: str) -> int:
 
 
 def _requests(index: int, addresses: Addresses) -> list[NetlinkRequest]:
+    if addresses.frames is not None:
+        return list(_of_frames(index, addresses, addresses.frames))
     device, number = addresses.interface, addresses.number
     wanted = ((addresses.ipv4, IPV4_PREFIX), (addresses.ipv6, IPV6_PREFIX))
     metric = _FIRST_METRIC + number if number else 0
@@ -73,6 +94,23 @@ def _requests(index: int, addresses: Addresses) -> list[NetlinkRequest]:
         NetlinkRequest(f"bring {device} up", link(index, up=True)),
         *(_own_routes(index, addresses) if number else _groups(index, addresses)),
     ]
+
+
+def _of_frames(
+    index: int, addresses: Addresses, frames: FrameAddresses
+) -> Iterator[NetlinkRequest]:
+    """With ARP and neighbour discovery, and so a link-local address; no rules, and no routes but
+    those of its networks and the default: what a router's programs find is theirs."""
+    device, number = addresses.interface, addresses.number
+    yield NetlinkRequest(f"silence {device} (IPv6)", link(index, QUIET))
+    own = zip((addresses.ipv4, addresses.ipv6), frames.prefixes, strict=True)
+    for one, prefix in (*own, (frames.link_local, 64)):
+        if one:
+            yield NetlinkRequest(f"add {one} to {device}", address(index, one, prefix))
+    yield NetlinkRequest(f"bring {device} up", link(index, up=True))
+    for gateway in filter(None, frames.gateways):
+        what = f"add a default route by {gateway} to {device}"
+        yield NetlinkRequest(what, default_route(index, gateway, _FIRST_METRIC + number))
 
 
 def _groups(

@@ -90,6 +90,12 @@ def route(index: int, text: str, prefix: int, table: int = rtnetlink.MAIN_TABLE)
     return rtnetlink.route(_NEW, text, prefix, table, [("RTA_DST", text), ("RTA_OIF", index)])
 
 
+def default_route(index: int, gateway: str, metric: int) -> bytes:
+    """RTM_NEWROUTE: what no other route is for goes to this neighbour."""
+    found: list[tuple[str, object]] = [("RTA_OIF", index), ("RTA_PRIORITY", metric)]
+    return rtnetlink.default_route(_NEW, gateway, rtnetlink.MAIN_TABLE, found)
+
+
 def rule(source: str, table: int) -> bytes:
     """RTM_NEWRULE: what comes from this address goes by this table first."""
     return rtnetlink.rule(_NEW, source, table)

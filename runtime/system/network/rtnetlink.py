@@ -29,7 +29,7 @@ _NEIGHBOUR = struct.Struct("=B3xiHBB")
 _ROUTE = struct.Struct("=BBBBBBBBI")
 MAIN_TABLE = 254
 _NO_TABLE = 0  # RT_TABLE_UNSPEC: an attribute has it, where there is room for all numbers
-_STATIC, _ON_LINK, _UNICAST = 4, 253, 1  # RTPROT_, RT_SCOPE_, RTN_
+_STATIC, _ANYWHERE, _ON_LINK, _UNICAST = 4, 0, 253, 1  # RTPROT_, RT_SCOPE_, RTN_
 _RULE = struct.Struct("=BBBBBBBBI")
 _TO_TABLE = 1  # FR_ACT_TO_TBL
 _ATTRIBUTE = struct.Struct("=HH")
@@ -103,6 +103,8 @@ _TABLE: dict[str, tuple[int, Callable[[Any], bytes]]] = {
     "FRA_SRC": (2, _ip),
     "RTA_DST": (1, _ip),
     "RTA_OIF": (4, _u32),
+    "RTA_GATEWAY": (5, _ip),
+    "RTA_PRIORITY": (6, _u32),
     "RTA_TABLE": (15, _u32),
     "FRA_TABLE": (15, _u32),
     "NDA_DST": (1, _ip),
@@ -146,6 +148,13 @@ def route(flags: int, ip: str, prefix: int, table: int, found: Attributes) -> by
     place = (_NO_TABLE, _STATIC, _ON_LINK, _UNICAST)
     head = _ROUTE.pack(family(ip), prefix, 0, 0, *place, 0)
     found = [*found, ("RTA_TABLE", table)]
+    return message(RTM_NEWROUTE, NLM_F_ACK | flags, head + attributes(found))
+
+
+def default_route(flags: int, gateway: str, table: int, found: Attributes) -> bytes:
+    """RTM_NEWROUTE, of all that has no other, by a neighbour. Acknowledged."""
+    head = _ROUTE.pack(family(gateway), 0, 0, 0, _NO_TABLE, _STATIC, _ANYWHERE, _UNICAST, 0)
+    found = [*found, ("RTA_GATEWAY", gateway), ("RTA_TABLE", table)]
     return message(RTM_NEWROUTE, NLM_F_ACK | flags, head + attributes(found))
 
 

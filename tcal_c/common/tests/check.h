@@ -50,6 +50,7 @@ void test_impairments(void);
 void test_only(void);
 void test_hops(void);
 void test_many(void);
+void test_switching(void);
 void test_engine(void);
 void test_spread(void);
 void test_protocol(void);

@@ -29,6 +29,7 @@ struct op_node {
     struct addr addr4;
     struct addr addr6;
     bool hop;
+    uint8_t kind; /* enum node_kind */
 };
 
 struct op_link {

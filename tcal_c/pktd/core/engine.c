@@ -8,8 +8,6 @@
 #include "engine.h"
 
 #include "batch.h"
-#include "many.h"
-#include "obstruct.h"
 
 #include "pktd/core/draws/draw.h"
 
@@ -29,7 +27,7 @@ struct engine *engine_new(uint64_t pool_limit_bytes, engine_deliver *deliver, vo
     pool_init(&e->transit.pool, pool_limit_bytes);
     e->deliver = deliver;
     e->deliver_context = context;
-    e->to_many.pair[0].page = &e->to_many;
+    e->to_many.pair[0].page = e->to_many.pair[1].page = &e->to_many;
     return e;
 }
 
@@ -110,9 +108,9 @@ static void leave(struct engine *e, uint32_t port, uint64_t at_ns, const struct 
     count_left(e, l, e->deliver(e->deliver_context, port, at_ns, io, count));
 }
 
-static void deliver(struct engine *e, struct piece *piece, uint64_t at_ns) {
+void engine_deliver_at(struct engine *e, uint32_t node, const struct piece *piece, uint64_t at_ns) {
     struct frame *frame = piece->frame;
-    uint32_t port = e->node[e->paths ? frame->source : frame->dest].port;
+    uint32_t port = e->node[node].port;
     if (port == 0) {
         pair_drop(frame->pair, DROP_ROUTE, piece->count);
         return;
@@ -149,7 +147,7 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
         return;
     }
     if (node == piece->frame->dest) {
-        deliver(e, piece, at_ns);
+        engine_deliver_at(e, e->paths ? piece->frame->source : node, piece, at_ns);
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
@@ -269,6 +267,11 @@ void engine_input(struct engine *e, uint32_t port, struct frame *frame, size_t b
     counter_add(&e->count.rx_frames, 1);
     enum packet_error error = packet_parse(&frame->info, &vnet, frame_bytes(frame), bytes);
     counter_add(&e->count.rx, frame->info.segments);
+    if (e->port_node[port] && e->node[e->port_node[port] - 1].kind != NODE_PLAIN) {
+        switching_take(e, port, frame, bytes, error, at_ns);
+        pool_release(&e->transit.pool, frame);
+        return;
+    }
     if (error == PACKET_MALFORMED) {
         counter_add(&e->count.drop_malformed, 1);
         pool_release(&e->transit.pool, frame);
@@ -310,8 +313,12 @@ void engine_step(struct engine *e) {
     /* `waiting` is the first member of a link. */
     struct link *link = (struct link *)(void *)heap_top(&e->transit.heap)->node;
     struct piece *piece = link_take(&e->transit, link);
+    if (piece && piece->frame->is_whole_frame) {
+        switching_arrive(e, link, piece, piece->due_ns);
+        return;
+    }
     bool passes = piece && e->node[link->dest].hop;
-    if (piece && !(passes && expire(e, link->dest, piece, piece->due_ns))) {
+    if (piece && !(passes && engine_expire(e, link->dest, piece, piece->due_ns))) {
         engine_arrive(e, link->dest, piece, piece->due_ns);
     }
 }
@@ -333,6 +340,7 @@ static void apply_node(struct engine *e, uint32_t node, const struct op_node *op
     n->addr4 = op->addr4;
     n->addr6 = op->addr6;
     n->hop = op->hop;
+    n->kind = op->kind;
     if (n->addr4.version && !n->hop) { /* a hop answers, and is no destination */
         addr_put(&e->addrs, &n->addr4, node);
     }
@@ -372,6 +380,7 @@ static void apply_link(struct engine *e, uint32_t number, const struct op_link *
     link->source = op->source;
     link->dest = op->dest;
     link->seed = op->seed;
+    switching_add_link(e, number);
     link_change(&e->transit, link, &op->config, at_ns);
 }
 

@@ -15,11 +15,25 @@
 #define LINK_FAN 1024u
 #define HOP_LIMIT 255u
 
+/* NODE_PLAIN looks up where packets go; of the others see switching.c. */
+enum node_kind { NODE_PLAIN, NODE_END, NODE_LAN };
+
 struct node {
-    uint32_t port; /* port + 1; 0 = none */
+    uint32_t port;      /* port + 1; 0 = none */
+    uint32_t first_out; /* link + 1, of those that carry its frames; 0 = none */
+    uint8_t kind;       /* enum node_kind */
     struct addr addr4;
     struct addr addr6;
     bool hop; /* takes from the TTL of what passes, and answers where nothing is left */
+};
+
+#define STATION_LIMIT 65536u
+
+/* Where an address of Ethernet was last seen at a lan. */
+struct station {
+    uint64_t mac;
+    uint32_t link; /* link + 1, towards it; 0 = nothing stands here */
+    uint16_t lan;
 };
 
 struct link_page {
@@ -78,7 +92,8 @@ struct engine {
     struct fib fib;
     struct groups groups;
     struct spread spread;
-    struct pair_page to_many; /* its first pair is that of packets for many, which is not told */
+    struct pair_page to_many; /* its first pair is that of packets for many, the next that of frames
+                               at lans; they are not told */
     bool paths;               /* what has passed its link leaves by the port of its source */
     bool closed;              /* no path lets anything through */
     bool any_source; /* hop by hop: packets may come from addresses that their node does not have */
@@ -90,6 +105,7 @@ struct engine {
     uint32_t port_node[PORT_LIMIT]; /* node + 1; 0 = none */
     uint32_t port_end;              /* one more than the highest that was ever bound */
     struct port_counters port[PORT_LIMIT];
+    struct station station[STATION_LIMIT];
     _Atomic(struct link_page *) link_page[LINK_LIMIT / LINK_FAN + 1];
 };
 
@@ -138,6 +154,9 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
 void engine_forward(struct engine *e, uint32_t node, uint32_t link, struct piece *piece,
                     uint64_t at_ns);
 
+/* The piece leaves by the port of `node`, or is dropped there. */
+void engine_deliver_at(struct engine *e, uint32_t node, const struct piece *piece, uint64_t at_ns);
+
 /* Whether the packet is from the node's own address. */
 bool engine_is_own_source(const struct node *node, const struct packet_info *info);
 
@@ -171,5 +190,42 @@ static inline struct link *engine_link(const struct engine *e, uint32_t link) {
         atomic_load_explicit(&e->link_page[link / LINK_FAN], memory_order_acquire);
     return page ? &page->link[link % LINK_FAN] : NULL;
 }
+
+/* --- many.c: packets for a group or for all --- */
+
+/* A frame whose destination no node has entered at `port` at `at_ns`: reads what it says of groups,
+ * and sends it to those that it is for. False: it is for nobody. Takes nothing over. */
+bool many_take(struct engine *e, uint32_t port, struct frame *frame, uint64_t at_ns);
+
+/* A piece of a frame with an audience stands at `node`. Takes it over. */
+void many_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns);
+
+/* The piece, which is for many, has come over a link to `node`, a hop: as engine_expire(). */
+bool many_expire(struct engine *e, uint32_t node, struct piece *piece);
+
+/* --- obstruct.c: what a link refuses, what is too large for it, or whose TTL is used up --- */
+
+/* The piece stands at `node`, before a link that obstructs. True: it was refused or too large, and
+ * was cut into fragments, or dropped and answered; it is taken over. */
+bool obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
+              uint64_t at_ns);
+
+/* The piece has come over a link to `node`, a hop that it passes, which takes one from its TTL.
+ * True: it had no more, and was dropped and answered; it is taken over. */
+bool engine_expire(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns);
+
+/* --- switching.c: frames --- */
+
+/* A frame of `bytes` bytes entered at the port of a node of frames; `error` is what reading a
+ * packet from it gave. The caller keeps its reference. */
+void switching_take(struct engine *e, uint32_t port, struct frame *frame, size_t bytes,
+                    enum packet_error error, uint64_t at_ns);
+
+/* The piece has passed `link`. Takes it over. */
+void switching_arrive(struct engine *e, const struct link *link, struct piece *piece,
+                      uint64_t at_ns);
+
+/* The link is among those of its source, if that is a node of frames. */
+void switching_add_link(struct engine *e, uint32_t link);
 
 #endif

@@ -131,6 +131,7 @@ struct link {
     bool obstructs; /* it rejects, or has an MTU */
     bool impairs;   /* something of `impair` beside that */
     bool holds;     /* its queue holds its packets (holding.c) */
+    bool chained;   /* it is among the links of a node of frames (switching.c) */
     bool managed;   /* a discipline is asked for, whether there is memory for it or not */
     struct link_counters count;
     uint64_t reported; /* control thread: sum of the packet counters at the last report */
@@ -139,10 +140,12 @@ struct link {
     counter digest;                      /* 0 without packets */
     uint64_t digest_told;                /* control thread */
     _Atomic(struct captured *) captured; /* where its packets are recorded; NULL: nowhere */
+    _Atomic(struct captured *) offered;  /* the same, before its queue */
     uint32_t mtu;                        /* of IP packets; 0: any */
     struct impair impair;
     struct flows *flows; /* of a measured path that leaves more to several; NULL: nobody counts */
     struct flow_share *share;
+    uint32_t next_out;       /* link + 1, of its source's links of frames; 0: it is the last */
     uint32_t packets;        /* that the queue holds; 0: only bytes count */
     struct aqm *aqm;         /* NULL: no memory is needed, or there is none */
     const struct only *only; /* its further class; NULL: it has none */

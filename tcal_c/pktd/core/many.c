@@ -12,9 +12,7 @@
  *
  * Sources: RFC 1112, RFC 4291 section 2.7 (scopes), RFC 2365 (what 224.0.0.0/24 is for).
  */
-#include "many.h"
-
-#include "obstruct.h"
+#include "engine.h"
 
 #include "pktd/core/packets/membership.h"
 

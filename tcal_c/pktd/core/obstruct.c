@@ -1,8 +1,6 @@
 /* Answers and fragments are packets that no port brought in. They begin at the node where the link
  * does, with the link's own time. */
-#include "obstruct.h"
-
-#include "many.h"
+#include "engine.h"
 
 #include "pktd/core/packets/fragment.h"
 #include "pktd/core/packets/refusal.h"
@@ -167,7 +165,7 @@ static void tell_expired(struct engine *e, uint32_t node, const struct piece *pi
     }
 }
 
-bool expire(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
+bool engine_expire(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
     const struct frame *frame = piece->frame;
     if (frame->pair == &e->to_many.pair[0]) {
         return many_expire(e, node, piece);

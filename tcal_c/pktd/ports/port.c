@@ -60,8 +60,10 @@ bool port_visit(int netns, const char *path, port_inside *run, void *context,
     return good;
 }
 
+/* The stamp takes the place of the source address, which is not known of frames. */
 static bool open_kind(struct port *port, enum port_kind kind, const struct port_request *request,
-                      int netns, int program, struct port_error *error) {
+                      int netns, int stamp, struct port_error *error) {
+    int program = request->frames ? -1 : stamp;
     *port = (struct port){.fd = -1,
                           .out = -1,
                           .rps = -1,
@@ -69,6 +71,9 @@ static bool open_kind(struct port *port, enum port_kind kind, const struct port_
                           .kind = kind,
                           .number = request->number,
                           .leave = request->leave};
+    if (request->frames) {
+        memcpy(port->mac, request->mac, sizeof port->mac);
+    }
     if (kind == PORT_PACKET && !packet_open(port, request, netns, error)) {
         return false;
     }
@@ -111,6 +116,7 @@ static struct port *open_line(struct port *port, const struct port_request *requ
     *port = (struct port){.fd = -1,
                           .out = -1,
                           .rps = -1,
+                          .mac = PORT_MAC_BYTES,
                           .kind = PORT_LINE,
                           .number = request->number,
                           .delay_ns = request->delay_ns};

@@ -59,8 +59,9 @@ static int make_pair(const struct nl_channel *nl, const struct port *port,
     static const uint8_t mac[6] = PORT_MAC_BYTES;
     static const uint8_t peer_mac[6] = {0x02, 0x54, 0x53, 0x00, 0x00, 0x02};
     struct ifinfomsg ours = {.ifi_family = AF_UNSPEC};
-    struct ifinfomsg theirs = {
-        .ifi_family = AF_UNSPEC, .ifi_flags = IFF_NOARP, .ifi_change = IFF_NOARP};
+    struct ifinfomsg theirs = {.ifi_family = AF_UNSPEC,
+                               .ifi_flags = request->frames ? 0 : IFF_NOARP,
+                               .ifi_change = IFF_NOARP};
     struct nl_buffer q = {0};
     nl_begin(&q, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 1, &ours, sizeof ours);
     nl_put_text(&q, IFLA_IFNAME, port->peer);
@@ -72,7 +73,7 @@ static int make_pair(const struct nl_channel *nl, const struct port *port,
     size_t peer = nl_nest(&q, VETH_INFO_PEER);
     nl_append(&q, &theirs, sizeof theirs);
     nl_put_text(&q, IFLA_IFNAME, request->name);
-    nl_put(&q, IFLA_ADDRESS, mac, sizeof mac);
+    nl_put(&q, IFLA_ADDRESS, request->frames ? request->mac : mac, sizeof mac);
     nl_put_u32(&q, IFLA_MTU, request->mtu);
     nl_put_u32(&q, IFLA_TXQLEN, PORT_QUEUE_PACKETS);
     nl_put_u32(&q, IFLA_NET_NS_FD, (uint32_t)netns);

@@ -34,8 +34,9 @@ static int set_offloads(int fd) {
 
 static int configure(const struct port_request *request, struct nl_why *why) {
     static const uint8_t mac[6] = PORT_MAC_BYTES;
-    struct ifinfomsg info = {
-        .ifi_family = AF_UNSPEC, .ifi_flags = IFF_NOARP, .ifi_change = IFF_NOARP};
+    struct ifinfomsg info = {.ifi_family = AF_UNSPEC,
+                             .ifi_flags = request->frames ? 0 : IFF_NOARP,
+                             .ifi_change = IFF_NOARP};
     struct nl_buffer q = {0};
     struct nl_channel nl;
     int error = nl_open(&nl);
@@ -44,7 +45,7 @@ static int configure(const struct port_request *request, struct nl_why *why) {
     }
     nl_begin(&q, RTM_NEWLINK, 0, 1, &info, sizeof info);
     nl_put_text(&q, IFLA_IFNAME, request->name);
-    nl_put(&q, IFLA_ADDRESS, mac, sizeof mac);
+    nl_put(&q, IFLA_ADDRESS, request->frames ? request->mac : mac, sizeof mac);
     nl_put_u32(&q, IFLA_MTU, request->mtu);
     nl_put_u32(&q, IFLA_TXQLEN, request->queue ? request->queue : PORT_QUEUE_PACKETS);
     error = nl_ask(&nl, &q, NULL, NULL, why);

@@ -5,7 +5,14 @@
 
 #include <string.h>
 
-#define NODE_USAGE "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1]"
+#define NODE_USAGE "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1], or node NODE frames=end|lan"
+
+static bool take_node_kind(const char *value, struct op_node *op) {
+    op->kind = strcmp(value, "end") == 0   ? NODE_END
+               : strcmp(value, "lan") == 0 ? NODE_LAN
+                                           : NODE_PLAIN;
+    return op->kind != NODE_PLAIN;
+}
 
 bool do_node(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t node;
@@ -21,12 +28,18 @@ bool do_node(struct proto *p, struct words *w, struct refusal *r) {
             op.hop = *value == '1';
             continue;
         }
+        if (value && strcmp(word, "frames") == 0 && take_node_kind(value, &op)) {
+            continue;
+        }
         if (!is4 && !is6) {
             return syntax(r, NODE_USAGE);
         }
         if (is4 ? !word_ipv4(value, &op.addr4) : !word_ipv6(value, &op.addr6)) {
             return refuse(r, "range", "'%.64s' is no IPv%d address", value, is4 ? 4 : 6);
         }
+    }
+    if (op.kind && (op.hop || op.addr4.version || op.addr6.version)) {
+        return syntax(r, NODE_USAGE);
     }
     return stage_node(p->stage, node, &op, r) && done(p);
 }

@@ -178,13 +178,16 @@ bool stage_node(struct stage *s, uint32_t node, const struct op_node *op, struct
     if (!check_addr(s, node, &op->addr4, r) || !check_addr(s, node, &op->addr6, r)) {
         return false;
     }
+    if (s->node[node].declared && s->node[node].kind != op->kind) {
+        return refuse(r, "conflict", "node %u: whether it is a node of frames cannot change", node);
+    }
     struct batch *b = s->batch;
     if (!room_for_op(s) || !room_for_addrs(s) ||
         !array_room((void **)&b->node, &b->node_room, b->node_count, sizeof *b->node) ||
         !stage_remember(s, UNDO_NODE, node)) {
         return stage_no_memory(r);
     }
-    set_node(s, node, &(struct staged_node){true, op->addr4, op->addr6});
+    set_node(s, node, &(struct staged_node){true, op->kind, op->addr4, op->addr6});
     s->node_end = node + 1 > s->node_end ? node + 1 : s->node_end;
     b->node[b->node_count] = *op;
     b->op[b->op_count++] =

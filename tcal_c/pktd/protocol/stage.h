@@ -9,6 +9,7 @@
 
 struct staged_node {
     bool declared;
+    uint8_t kind; /* enum node_kind */
     struct addr addr4;
     struct addr addr6;
 };

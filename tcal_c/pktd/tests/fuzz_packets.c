@@ -31,6 +31,7 @@ static void cut(const struct packet_info *info) {
 static struct sim *by_links;
 static struct sim *impaired;
 static struct sim *by_paths;
+static struct sim *by_frames;
 
 #define PROPERTIES                                                                                 \
     "rate=1000000000 delay=1000 jitter=10 loss=100000000 queue=30000 dist=normal up=1"
@@ -39,6 +40,7 @@ static void end_worlds(void) {
     sim_free(by_links);
     sim_free(impaired);
     sim_free(by_paths);
+    sim_free(by_frames);
 }
 
 static void make_worlds(void) {
@@ -52,6 +54,19 @@ static void make_worlds(void) {
     sim_commit(impaired);
     by_paths = sim_new(8 << 20);
     sim_paths(by_paths, PROPERTIES);
+    by_frames = sim_new(8 << 20);
+    for (int i = 0; i < 2; i++) {
+        sim_do(by_frames, "open %d netns=/x if=eth0 mac=02:00:00:00:00:0%d", i, i);
+        sim_do(by_frames, "node %d frames=end", i);
+        sim_do(by_frames, "bind %d %d", i, i);
+    }
+    sim_do(by_frames, "node 2 frames=lan");
+    for (int i = 0; i < 2; i++) {
+        sim_do(by_frames, "link %d %d 2 seed=1 %s corrupt=500000000", 2 * i, i, PROPERTIES);
+        sim_do(by_frames, "link %d 2 %d seed=2 %s mtu=1000 aqm=fq_codel;target:1;interval:1;ecn:1",
+               2 * i + 1, i, PROPERTIES);
+    }
+    sim_commit(by_frames);
     atexit(end_worlds);
 }
 
@@ -77,11 +92,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(&frame.vnet, data, sizeof frame.vnet);
     frame.bytes = size - sizeof frame.vnet;
     memcpy(frame.data, data + sizeof frame.vnet, frame.bytes);
+    if (!by_links) {
+        make_worlds();
+    }
+    forward(by_frames);
     if (packet_parse(&info, &frame.vnet, frame.data, frame.bytes) == PACKET_OK) {
         cut(&info);
-        if (!by_links) {
-            make_worlds();
-        }
         forward(by_links);
         forward(impaired);
         forward(by_paths);

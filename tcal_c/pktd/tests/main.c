@@ -21,6 +21,7 @@ int main(void) {
                   {"only", test_only},
                   {"hops", test_hops},
                   {"many", test_many},
+                  {"switching", test_switching},
                   {"engine", test_engine},
                   {"spread", test_spread},
                   {"protocol", test_protocol},

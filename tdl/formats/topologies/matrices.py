@@ -37,6 +37,11 @@ Cells = Mapping[tuple[str, str], Attribute]  # from, to
 
 def translate(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | None:
     """Of one file, whose path is followed by `rtt` or `one-way`. None after a report."""
+    if len(paths) == 1:
+        span = Span(1, 1, 1, 2, paths[0])
+        hint = f'write matrix "{paths[0]}" rtt, or … one-way'
+        sink.error("TS0501", span, "a matrix does not say what its numbers are", hint)
+        return None
     file, way = paths
     data = read(file)
     if len(data) > MAX_BYTES:

@@ -64,10 +64,30 @@ def _paths(
 ) -> Iterator[PathProperties]:
     """All pairs of different instances, by start and end."""
     owners = state.topology.owners
+    found = _any_paths(plan, state, starts, ends)
     if owners:
-        found = _any_paths(plan, state, starts, ends)
-        return (one for one in found if not _is_own(owners, one.src, one.dst))
-    return _any_paths(plan, state, starts, ends)
+        found = (one for one in found if not _is_own(owners, one.src, one.dst))
+    if state.topology.frames:
+        found = _planned(state, found)
+    return found
+
+
+def _planned(state: SparseState, found: Iterable[PathProperties]) -> Iterator[PathProperties]:
+    """Without the pairs between which routers decide; says how many these are."""
+    from compiler.plan.frame_domains import FrameDomains
+
+    topology, hidden = state.topology, 0
+    ends = ((link.src, link.dst) for link in topology.links)
+    domains = FrameDomains(topology.nodes, ends)
+    for path in found:
+        if domains.by_programs(path.src, path.dst):
+            hidden += 1
+        else:
+            yield path
+    if hidden:
+        output.note(
+            f"note: {hidden:,} pairs are not listed: programs of routers between them decide"
+        )
 
 
 def _is_own(owners: Mapping[int, int], src: int, dst: int) -> bool:
@@ -219,7 +239,8 @@ def command(
     T is a duration of the language (90s, 1h30m), or 0s without --at; events at T are included. A
     row is one direction; RTT adds the way back. Rates count bits at layer 3.
 
-    Of an instance with `interfaces` there are rows for each of them.
+    Of an instance with `interfaces` there are rows for each of them. What packets meet behind a
+    router its programs decide: of pairs with one between them there are none.
 
     With `routing ecmp` there is a row for each of the equal paths, with its share of the flows;
     tstorm explain --flow says which of them a flow takes.

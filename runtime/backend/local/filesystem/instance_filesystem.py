@@ -29,6 +29,13 @@ from runtime.system import compiled_programs, userids
 from runtime.system.userids import Identity
 
 IN_IMAGE = "/run/tstorm/instance"  # where an instance of an image sees its directory
+# A router forwards, and packets may come back another way than they went.
+_FORWARDING = (
+    ("net/ipv4/ip_forward", "1"),
+    ("net/ipv6/conf/all/forwarding", "1"),
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
+)
 _PORTS = ("sysctl", "net/ipv4/ip_unprivileged_port_start", "0")
 
 
@@ -199,6 +206,8 @@ class _One:
         return nursery.furniture(operations) if operations else None
 
     def _operations(self, layers: Layers | None, user: str, *, first: bool) -> Iterator[Operation]:
+        if self.service.router:
+            yield from (("sysctl", path, value) for path, value in _FORWARDING)
         for key, value in self.service.sysctls:
             yield ("sysctl", key.replace(".", "/"), value)
         if self.who is not None:

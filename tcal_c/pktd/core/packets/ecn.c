@@ -17,11 +17,11 @@ static unsigned bits(const struct packet_info *info, const uint8_t *frame) {
 }
 
 bool ecn_capable(const struct packet_info *info, const uint8_t *frame) {
-    return bits(info, frame) != 0;
+    return info->version && bits(info, frame) != 0;
 }
 
 bool ecn_marked(const struct packet_info *info, const uint8_t *frame) {
-    return bits(info, frame) == CE;
+    return info->version && bits(info, frame) == CE;
 }
 
 void ecn_mark(const struct packet_info *info, uint8_t *frame) {

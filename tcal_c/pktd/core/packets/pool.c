@@ -73,6 +73,7 @@ struct frame *pool_frame(struct pool *pool, size_t frame_bytes) {
     }
     frame->references = 1;
     frame->audience = NULL;
+    frame->is_whole_frame = false;
     frame->size_class = (uint8_t) class;
     return frame;
 }
@@ -92,6 +93,7 @@ void frame_send_as(struct frame *frame, const struct frame *other) {
     frame->source = other->source;
     frame->dest = other->dest;
     frame->audience = other->audience;
+    frame->is_whole_frame = other->is_whole_frame;
     if (frame->audience) {
         frame->audience->references++;
     }

@@ -18,9 +18,10 @@ struct frame {
     uint16_t source; /* node */
     uint16_t dest;   /* node */
     uint8_t size_class;
-    uint64_t contents; /* the hash of its bytes, where links have digests */
-    uint64_t due_ns;   /* came over a line: when it is there */
-    size_t bytes;      /* the same: after the virtio header */
+    bool is_whole_frame; /* on links without addresses (core/switching.c) */
+    uint64_t contents;   /* the hash of its bytes, where links have digests */
+    uint64_t due_ns;     /* came over a line: when it is there */
+    size_t bytes;        /* the same: after the virtio header */
     struct packet_info info;
     _Alignas(8) uint8_t data[];
 };
