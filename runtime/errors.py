@@ -57,6 +57,10 @@ def no_instance(name: str, known: Sequence[str]) -> RunError:
     if own:
         hint = f"name one of its instances, such as {own[0]}" if own[1:] else f"write {own[0]}"
         return RunError(f"{name!r} is a service, not an instance", hint)
+    parts = [one for one in known if one.startswith(f"{name}.")]
+    if parts:
+        hint = f"name one of its parts, such as {', '.join(parts[:5])}"
+        return RunError(f"{name!r} is a machine, not an instance", hint)
     return RunError(f"the run has no instance {name!r}", f"there are: {', '.join(known[:20])}")
 
 

@@ -310,6 +310,7 @@ class LinkStatement:
     name: Name | None = None  # of `name=`, which no other link and no element has
     address_a: EndAddresses | None = None
     address_b: EndAddresses | None = None
+    several: bool = False  # one of those that a link to a part of each machine stands for
     gateway: str | None = None  # an address, or 'none'; None: it follows from the network
 
     @property

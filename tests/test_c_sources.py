@@ -34,7 +34,10 @@ KNOWS = {
     "pktd/ports": ["common", "common/netlink"],
     "pktd/io_threads": ["common", "pktd/core", "pktd/core/structures", "pktd/ports"],
     "pktd/steer": ["common", "pktd/core/structures"],
-    "pktd/protocol": ["common", "pktd/core", "pktd/core/structures/array.h", "pktd/ports"],
+    "pktd/protocol": [
+        *("common", "pktd/core", "pktd/core/structures/array.h", "pktd/ports"),
+        "pktd/record/capture_request.h",
+    ],
     "pktd/loop": [
         *("common", "pktd/core", "pktd/core/structures"),
         *("pktd/capture", "pktd/io_threads", "pktd/ports", "pktd/steer"),

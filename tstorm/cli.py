@@ -32,6 +32,7 @@ COMMANDS = {
     "skip": "Have planned events of a running experiment happen at once.",
     "record": "Write what a run became, by plan and by hand, as a TDL file.",
     "exec": "Run a command inside an instance of a running experiment.",
+    "capture": "Write the packets of a running experiment, live, for Wireshark.",
     "forward": "Make a port of a running program reachable on this machine.",
     "inspect": "Show the state of a run.",
     "top": "Show what links, pairs and programs of a run do now.",
@@ -49,7 +50,9 @@ COMMANDS = {
 # Where a command's module is, in tstorm/commands: by its name there, if no folder is said.
 _FOLDERS = {
     "experiment": ("check", "compile", "diff", "events", "explain", "fmt", "paths", "render"),
-    "live": ("do", "exec", "forward", "go", "hold", "logs", "record", "skip", "top", "ui"),
+    "live": (
+        *("capture", "do", "exec", "forward", "go", "hold", "logs", "record", "skip", "top", "ui"),
+    ),
 }
 _MODULES = {name: f"{folder}.{name}" for folder, names in _FOLDERS.items() for name in names} | {
     "import": "experiment.import_files"  # a word that cannot name its module

@@ -60,18 +60,26 @@ def is_frame_element(declared: Declared, name: str) -> bool:
 def with_frames(
     declared: Declared, planned: Topology, pairs: Sequence[range]
 ) -> tuple[Topology, tuple[FrameProblem, ...]]:
-    links = [
-        _FrameLink(number, planned.links[2 * number], statement, number - numbers.start)
-        for statement, numbers in zip(declared.links, pairs, strict=True)
-        if carries_frames(declared, statement)
-        for number in numbers
-    ]
+    links = list(_frame_links(declared, planned, pairs))
     if not links and not any(bridge.lan for bridge in declared.bridges.values()):
         return planned, ()
     assigned = _Assignment(declared, planned, links)
     nodes = tuple(assigned.node(number, node) for number, node in enumerate(planned.nodes))
     found = replace(planned, nodes=nodes, frames_at=_first(declared))
     return found, tuple(assigned.problems)
+
+
+def _frame_links(
+    declared: Declared, planned: Topology, pairs: Sequence[range]
+) -> Iterator[_FrameLink]:
+    """Each with its place among those of its statement, over all machines where it is for each."""
+    seen: dict[ast.Span, int] = {}
+    for statement, numbers in zip(declared.links, pairs, strict=True):
+        first = seen.get(statement.span, 0) if statement.several else 0
+        seen[statement.span] = first + len(numbers)
+        if carries_frames(declared, statement):
+            for at, number in enumerate(numbers, first):
+                yield _FrameLink(number, planned.links[2 * number], statement, at)
 
 
 def _first(declared: Declared) -> tuple[str, int]:

@@ -276,8 +276,9 @@ class _Machines:
                 f"write it in the block of node {first.node.name.text}, for each machine",
             )
             return []
+        each = replace(link, several=len(one) * len(other) > 1)
         return [
-            replace(link, a=a.name, b=b.name, a_index=a.index, b_index=b.index) for a, b in pairs
+            replace(each, a=a.name, b=b.name, a_index=a.index, b_index=b.index) for a, b in pairs
         ]
 
     def _is_affordable(self, link: ast.LinkStatement, count: int) -> bool:

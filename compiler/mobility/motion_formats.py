@@ -55,8 +55,7 @@ def tracks_of(data: bytes, wanted: ast.Mobility) -> Tracks:
 
 
 def _text(data: bytes) -> str:
-    if data.startswith(b"\xef\xbb\xbf"):
-        raise BadMotion(1, 1, "begins with a byte order mark", "save it as UTF-8 without one")
+    data = data.removeprefix(b"\xef\xbb\xbf")  # a byte order mark, as spreadsheets write it
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

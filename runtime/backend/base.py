@@ -177,6 +177,12 @@ class RunNetwork(Protocol):
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         """Ends a hold now. False if the network is gone."""
 
+    async def capture(
+        self, target: str, *, is_link: bool, probes: bool
+    ) -> tuple[int, Sequence[str]]:
+        """A pipe with what passes an instance or a link from now on, as pcapng, and its interfaces.
+        `probes`: with those of the run."""
+
     def waiting_for(self) -> list[str]:
         """Names of those that have not yet said that the next step has taken effect."""
 

@@ -27,6 +27,12 @@ TIMEOUT_SECONDS = 10.0
 MOST_PEERS = 64  # at a time; those beyond are hung up on
 
 Reply = tuple[Mapping[str, object], int | None]  # the answer and a descriptor to hand over
+
+
+class Given(int):
+    """A descriptor that is the peer's alone: it is closed here once it was handed over."""
+
+
 Handler = Callable[[Mapping[str, Any]], Awaitable[Reply]]
 Converse = Callable[[socket.socket], Awaitable[None]]  # with a peer of the same user; OSError
 
@@ -101,7 +107,11 @@ async def _answer_one(connection: socket.socket, handler: Handler) -> None:
     answer, descriptor = await _answer(data, handler)
     line = encode(answer)
     if descriptor is not None:
-        sent = socket.send_fds(connection, [line[:1]], [descriptor])
+        try:
+            sent = socket.send_fds(connection, [line[:1]], [descriptor])
+        finally:
+            if isinstance(descriptor, Given):
+                os.close(descriptor)
         line = line[sent:]
     await loop.sock_sendall(connection, line)
 

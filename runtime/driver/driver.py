@@ -23,7 +23,7 @@ from runtime.backend.base import (
     RunNetwork,
 )
 from runtime.driver import status
-from runtime.driver.control import ControlServer, Reply, answered_by
+from runtime.driver.control import ControlServer, Given, Reply, answered_by
 from runtime.driver.driver_config import DriverConfig
 from runtime.driver.expectedruns import ExpectedRuns
 from runtime.driver.logwatch import LogWatch
@@ -277,7 +277,18 @@ class Driver:
             return self.steering.moment(request), None
         if request["ask"] == "do":  # to its end, whatever becomes of who has asked
             return await asyncio.shield(self.steering.do(request)), None
+        if request["ask"] == "capture":
+            return await self._capture(request)
         raise RunError(f"cannot answer {request['ask']!r}")
+
+    async def _capture(self, request: Mapping[str, Any]) -> Reply:
+        network = self.backend.network
+        if network is None or not self.timeline_runner.t0_ns:
+            raise RunError("the run has not begun yet", "try again when it is at 0s")
+        target, is_link = str(request["target"]), bool(request["is_link"])
+        probes = bool(request["probes"])
+        pipe, interfaces = await network.capture(target, is_link=is_link, probes=probes)
+        return {"interfaces": list(interfaces)}, Given(pipe)
 
     # -- from start to end ----------------------------------------------------------------------
 

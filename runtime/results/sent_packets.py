@@ -37,6 +37,7 @@ MOST_FILE_BYTES = 1 << 40
 _ETHERNET = 14
 _TCP_FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"), (8, "PSH"), (16, "ACK"))
 PROBE = "probe"
+_OF_PROBES = (b"TPPE", b"EPPT")  # as the data of ICMP begin, 0x54505045 in either order of bytes
 _NOT_SEEN = "not seen after"
 
 
@@ -175,6 +176,8 @@ def _words(protocol: int, inner: bytes) -> str:
             return f"UDP {ports}"
         flags = inner[13] if len(inner) > 13 else 0
         return " ".join([f"TCP {ports}", *(word for bit, word in _TCP_FLAGS if flags & bit)])
+    if protocol == 253 or (protocol in (1, 58) and inner[8:12] in _OF_PROBES):
+        return PROBE
     if protocol in (1, 58) and inner:
         echo = (
             {8: "ping", 0: "ping's answer"}
@@ -182,7 +185,7 @@ def _words(protocol: int, inner: bytes) -> str:
             else {128: "ping", 129: "ping's answer"}
         )
         return echo.get(inner[0], f"ICMP type {inner[0]}")
-    return PROBE if protocol == 253 else f"protocol {protocol}"
+    return f"protocol {protocol}"
 
 
 def _same_moment(records: Sequence[_Record]) -> Iterator[list[_Record]]:

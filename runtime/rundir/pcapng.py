@@ -1,6 +1,7 @@
-"""Reads the files of packets that pktd writes: pcapng with the blocks and options of docs/pktd.md.
+"""Reads the files of packets that pktd and `PacketWriter` write: pcapng with the blocks and options
+of docs/pktd.md.
 
-The files are foreign data. Nothing but what pktd writes is accepted: other block types, options,
+The files are foreign data. Nothing but what these write is accepted: other block types, options,
 link types or resolutions are errors with the place in the file. A last block that a crash has cut
 is left out.
 """
@@ -8,7 +9,7 @@ is left out.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -16,13 +17,13 @@ from runtime.errors import RunError
 from runtime.json_schema import REMEDY
 
 MAX_BLOCK_BYTES = 1 << 18  # a packet has at most 64 KiB, and a few options
-MAX_INTERFACES = 2
+MAX_INTERFACES = 16
 
 _SECTION, _INTERFACE, _PACKET, _STATISTICS = 0x0A0D0D0A, 1, 6, 5
 _MAGIC = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _ETHERNET, _NANOSECONDS = 1, b"\x09"
 _END, _COMMENT, _PROGRAM, _NAME, _RESOLUTION, _DROPCOUNT = 0, 1, 4, 2, 9, 4
-_RECEIVED, _DROPPED = 4, 5
+_RECEIVED, _DROPPED, _ACCEPTED = 4, 5, 6
 _NAMES = {_SECTION: "section", _INTERFACE: "interface", _PACKET: "packet", _STATISTICS: "end"}
 
 
@@ -37,13 +38,21 @@ class Packet:
     missing: int  # packets of the interface before it that are not in the file
 
 
+Ended = Callable[[str, int], None]  # an interface: how many of its packets are missing in all
+
+
+def _unheard(interface: str, missing: int) -> None:
+    del interface, missing
+
+
 class _FaultError(Exception):
     """What is wrong with a block."""
 
 
 class _Reader:
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, ended: Ended) -> None:
         self._file = file
+        self._tell_end = ended
         self.place = 0  # of the block that is read
         self._order = "<"
         self._interfaces: list[str] = []
@@ -66,21 +75,19 @@ class _Reader:
             raise _FaultError("there is nothing in it")
 
     def _block(self, *, first: bool) -> tuple[int, bytes] | None:
-        head = self._file.read(8)
-        if first and len(head) == 8:
-            magic = self._file.read(4)
-            if head[:4] != b"\n\r\r\n" or magic not in _MAGIC:
+        head = self._file.read(12)  # the least that a block has
+        if first and len(head) >= 8:
+            if head[:4] != b"\n\r\r\n" or head[8:] not in _MAGIC:
                 raise _FaultError("it is no pcapng file")
-            self._order = _MAGIC[magic]
-            self._file.seek(-4, 1)
+            self._order = _MAGIC[head[8:]]
         if len(head) < 8:
             return None
-        kind, length = self._unpack("II", head)
+        kind, length = self._unpack("II", head[:8])
         if kind not in _NAMES:
             raise _FaultError(f"a block has the unknown type {kind:#x}")
         if not 12 <= length <= MAX_BLOCK_BYTES or length % 4:
             raise _FaultError(f"a block has the length {length}")
-        rest = self._file.read(length - 8)
+        rest = head[8:] + self._file.read(length - 12)
         if len(rest) < length - 8:
             return None
         if self._unpack("I", rest[-4:]) != (length,):
@@ -154,8 +161,10 @@ class _Reader:
 
     def _end(self, body: bytes) -> None:
         (number, _, _), rest = self._fields("III", body)
-        self._interface(number)
-        self._options(rest, {_RECEIVED: 8, _DROPPED: 8})
+        name = self._interface(number)
+        options = self._options(rest, {_RECEIVED: 8, _DROPPED: 8, _ACCEPTED: 8})
+        missing = options.get(_DROPPED)
+        self._tell_end(name, self._unpack("Q", missing)[0] if missing else 0)
         self._ended.add(number)
 
 
@@ -166,9 +175,9 @@ def _text(data: bytes) -> str:
         raise _FaultError("a text is not ASCII") from error
 
 
-def read_packets(file: BinaryIO, place: str) -> Iterator[Packet]:
-    """Packets in the order of the file. RunError begins with `place`."""
-    reader = _Reader(file)
+def read_packets(file: BinaryIO, place: str, ended: Ended = _unheard) -> Iterator[Packet]:
+    """Packets in the order of the file, which may be a pipe. RunError begins with `place`."""
+    reader = _Reader(file, ended)
     try:
         yield from reader.packets()
     except _FaultError as fault:

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "pktd/ports/closer.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,14 +307,17 @@ static void host_epoch(void *context, uint64_t epoch_ns, uint64_t unix_ns) {
     atomic_store(&c->epoch_unix_ns, unix_ns);
 }
 
-static bool host_capture(void *context, const char *file, const char *const *names, uint32_t count,
-                         struct captured **to, struct refusal *r) {
+static bool host_capture(void *context, struct capture_request *request, struct refusal *r) {
     struct loop *loop = ((struct host *)context)->loop;
     if (!loop->has_captures) {
         return refuse(r, "conflict", "pktd was started without --captures");
     }
-    int error = captures_open(&loop->captures, file, names, count, to);
-    return error == 0 || refuse(r, "system", "create %.255s: %s", file, strerror(-error));
+    int error = captures_open(&loop->captures, request);
+    if (error == -EBUSY) {
+        return refuse(r, "conflict", "link %u is captured already", request->link[request->taken]);
+    }
+    return error == 0 || refuse(r, "system", "%s %.255s: %s", request->is_pipe ? "open" : "create",
+                                request->file, strerror(-error));
 }
 
 static void host_captures(void *context, struct text *out) {
@@ -325,7 +329,7 @@ static void host_captures(void *context, struct text *out) {
     int error = atomic_load(&c->error);
     text_add(out, "written=%llu lost=%llu unwritten=%llu errno=%d",
              (unsigned long long)atomic_load(&c->written),
-             (unsigned long long)atomic_load(&c->ring.lost),
+             (unsigned long long)(loop->has_captures ? captures_lost(c) : 0),
              (unsigned long long)atomic_load(&c->unwritten), error);
 }
 

@@ -196,6 +196,7 @@ class StaticActions(AddressActions):
                 neck_down=None,
                 trace_up=trace_up,
                 trace_down=None if directed else trace_down,
+                several=False,
                 address_a=address_a,
                 address_b=address_b,
                 gateway=self.gateway(found.get("gateway")),

@@ -39,6 +39,7 @@ class Value:
     entries: dict[str, tuple[Span, Value]] | None = None
     tag: str = ""
     plain: bool = False  # a scalar without quotes
+    literal: bool = False  # a scalar whose lines are those of the file, below its own (`|`)
 
     @property
     def kind(self) -> str:
@@ -161,7 +162,7 @@ class _Reader:
         plain = event.style is None
         tag = _tag(event)
         text = None if plain and event.value in _NULLS else event.value
-        return Value(self._span(event), text, tag=tag, plain=plain)
+        return Value(self._span(event), text, tag=tag, plain=plain, literal=event.style == "|")
 
     def _map(self, done: _Open) -> Value:
         entries: dict[str, tuple[Span, Value]] = {}

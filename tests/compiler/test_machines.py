@@ -185,3 +185,20 @@ def test_events_of_a_machine_are_its_parts_at_one_moment() -> None:
     cut = [f"sat.0.app.{at}->air" for at in range(2)] + [f"air->sat.0.app.{at}" for at in range(2)]
     assert sorted(at[2]) == sorted(("link_down", one) for one in cut)
     assert sorted(at[4]) == sorted(("link_up", one) for one in cut)
+
+
+def test_lans_in_machines_have_the_same_addresses() -> None:
+    """Outside of them each end has its own."""
+    found = compile_source(
+        "node sat replicas=2 {\n    service gnab router\n"
+        "    service iphy replicas=2\n    lan inner\n"
+        "    link gnab--inner address=192.168.0.1/24\n"
+        "    link iphy--inner address=192.168.0.11/24+\n}\n"
+        "lan air\nlink sat.gnab--air address=10.0.0.11/24+\n"
+    )
+    addresses = {one.name: one.ipv4 for one in found.plan.topology.nodes}
+    for machine in range(2):
+        assert addresses[f"sat.{machine}.gnab.0"] == "192.168.0.1"
+        assert addresses[f"sat.{machine}.gnab.0.eth1"] == f"10.0.0.{11 + machine}"
+        for at in range(2):
+            assert addresses[f"sat.{machine}.iphy.{at}"] == f"192.168.0.{11 + at}"

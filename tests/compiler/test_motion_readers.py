@@ -117,7 +117,6 @@ def test_records_are_sorted_with_a_warning() -> None:
         (visibility({**PAIR[0], "visibilityGraph": [{"nodeID": 1, "LoS": []}]}), "without nodeID"),
         ('{"MobilecomScnDef": {"MobileNodeDef": [' + "[" * 100_000, "nested deeper"),
         (visibility(*PAIR) + "x", "goes on after its end"),
-        ("\ufeff" + visibility(*PAIR), "byte order mark"),
     ],
 )
 def test_what_no_visibility_graph_has(text: str, why: str) -> None:
@@ -206,6 +205,14 @@ def test_csv_is_linear_between_its_rows() -> None:
     found = sample(tracks("csv", "node,time,x,y\na,0,0,0\na,2,1.5,-1\nb,1s,9,9\n"), 10**9)
     assert found.places[0] == [(0, 0, 0), (750, -500, 0), (1500, -1000, 0)]
     assert found.places[1] == [(9000, 9000, 0)] * 3
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file() -> None:
+    assert tracks("csv", "\ufefftime,node,x,y\n0,a,0,0\n").names == ["a"]
+    assert (
+        tracks("visibility", "\ufeff" + visibility(*PAIR)).names
+        == tracks("visibility", visibility(*PAIR)).names
+    )
 
 
 @pytest.mark.parametrize(

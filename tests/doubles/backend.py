@@ -176,6 +176,12 @@ class FakeNetwork:
     def follow(self, plan: Plan) -> None:
         """It takes every step as it comes."""
 
+    async def capture(
+        self, target: str, *, is_link: bool, probes: bool
+    ) -> tuple[int, Sequence[str]]:
+        del is_link, probes
+        raise RunError(f"nothing passes {target}")
+
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         self.cuts.append(node)
         return True

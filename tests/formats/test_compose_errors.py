@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.sources import SourceFolder
+from tdl import ast
 from tdl.codes.compose_codes import COMPOSE_CODES
 from tdl.diagnostics import Sink
 from tdl.formats.yaml_tree import MAX_BYTES, Value, read
@@ -35,6 +36,37 @@ def test_each_guilty_line_gets_its_message_and_no_other_line_any(path: Path) -> 
         assert match is not None, f"line {line}: no {code} with {fragment!r} among {there}"
         reported.remove(match)
     assert reported == []
+
+
+def said_of(folder: Path, text: str) -> list[tuple[str, str, int]]:
+    (folder / "docker-compose.yml").write_text(text)
+    found = parse_partial('include "docker-compose.yml"\n', SourceFolder(folder)).diagnostics
+    return [(one.code, one.span.file, one.span.line) for one in found]
+
+
+def test_a_file_without_services_is_told_in_the_file(tmp_path: Path) -> None:
+    for text in ("name: x\nservices: {}\n", "name: x\nservices:\n"):
+        assert said_of(tmp_path, text) == [("TS0501", "docker-compose.yml", 2)]
+
+
+def test_ranges_of_ports_are_carried_as_far_as_there_is_room(tmp_path: Path) -> None:
+    base = "services:\n  a:\n    image: x\n    expose: "
+    assert said_of(tmp_path, base + '["80-82", "90"]\n') == []
+    partial = parse_partial('include "docker-compose.yml"\n', SourceFolder(tmp_path))
+    (service,) = [one for one in partial.file.statements if isinstance(one, ast.ServiceStatement)]
+    assert service.ports == (80, 81, 82, 90)
+    file = "docker-compose.yml"
+    assert said_of(tmp_path, base + '["1000-1999"]\n') == [("TS0971", file, 4)]
+    for wrong in ("82-80", "0-3", "1-", "70000"):
+        assert said_of(tmp_path, base + f'["{wrong}"]\n')[0] == ("TS0501", file, 4)
+
+
+def test_an_alias_that_is_another_service_is_told(tmp_path: Path) -> None:
+    text = (
+        "services:\n  a:\n    image: x\n    container_name: a\n    hostname: b\n  b: {image: x}\n"
+    )
+    assert ("TS0971", "docker-compose.yml", 5) in said_of(tmp_path, text)
+    assert not [one for one in said_of(tmp_path, text) if one[2] == 4]
 
 
 def test_every_code_of_compose_files_is_shown_by_a_test() -> None:

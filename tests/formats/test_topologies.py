@@ -125,6 +125,12 @@ LINKS = f"""{{"Linksimulation": {{
         ("a.yaml", "hosts: {}\nnetwork: {graph: {type: graphml}}\n", "TS0501", 2, 25),
         ("a.yaml", "hosts:\n  a:\n    network_node_id: 7\n"
                    "network: {graph: {type: 1_gbit_switch}}\n", "TS0501", 3, 22),
+        ("a.yaml", 'hosts: {}\nnetwork:\n  graph:\n    type: gml\n'
+                   '    inline: "graph [ node [ id 0 ]\\nedge [ source 0 target 1 ] ]"\n',
+         "TS0501", 5, 13),
+        ("a.yaml", "hosts: {}\nnetwork:\n  graph:\n    type: gml\n    inline: |\n"
+                   "      graph [ node [ id 0 ]\n      edge [ source 0 target 1 ] ]\n",
+         "TS0501", 7, 1),
         ("a.gml", "graph [\n  node [ id 0 ]\n  edge [ source 0 target 1 ]\n]", "TS0501", 3, 3),
         ("a.gml", "graph [\n  node [ id 0 ]\n", "TS0508", 1, 1),
         ("a.gml", "graph [ node [ id 0 ] node [ id 1 ]\n"

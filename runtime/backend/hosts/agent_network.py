@@ -253,6 +253,15 @@ class AgentNetwork:
     def follow(self, _plan: Plan) -> None:
         raise RunError("agents take no longer plan while they run")
 
+    async def capture(
+        self, target: str, *, is_link: bool, probes: bool
+    ) -> tuple[int, Sequence[str]]:
+        del is_link, probes
+        raise RunError(
+            f"the run goes on over hosts, of which none sees all packets at {target}",
+            "run it on this machine alone; in an instance: tstorm exec RUN INSTANCE -- tcpdump",
+        )
+
     async def cut(self, node: int, _links: frozenset[int]) -> bool:
         self._told.cut(node)
         try:

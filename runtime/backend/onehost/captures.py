@@ -1,20 +1,32 @@
-"""Files of packets, one a link of the plan, that pktd writes (docs/pktd.md, The record of packets).
+"""Packets that pktd writes (docs/pktd.md, The record of packets): into files, one a link of the
+plan, and into a pipe, for who looks on.
 
-A file is named by what it records, as far as that is safe: a plan may be anybody's.
+A file is named by what it records, as far as that is safe: a plan may be anybody's. A pipe has a
+name only until both ends are open.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
-from compiler.plan.types import Link, Topology
-from runtime.errors import unwritten
+from compiler.plan.types import Link, Node, Topology
+from runtime.datapath.pktd import Engine
+from runtime.errors import RunError, no_instance, unwritten
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PACKETS
 
 SUFFIX = ".pcapng"
 MAX_NAME = 200
+MOST_PLACES = 16  # of one capture
+OFFERED = "/offered"  # ends an interface's name: before the queue
+LIVE_BYTES = 16 << 20  # room in the engine for packets that are on their way to pipes
+_PIPE_BYTES = 1 << 20  # room in a pipe, as far as the kernel grants it
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -57,6 +69,110 @@ def counts(values: Mapping[str, str]) -> dict[str, int]:
     return {key: int(value) for key, value in values.items() if value.isdecimal()}
 
 
-def arguments(packets: HeldDirectory) -> Sequence[str]:
-    """For pktd's command line; the descriptor is inherited."""
-    return ("--captures", str(packets.descriptor))
+def arguments(folder: HeldDirectory, *, live: bool) -> Sequence[str]:
+    """For pktd's command line; the descriptor is inherited. `live`: only for pipes."""
+    room = ("--capture-bytes", str(LIVE_BYTES)) if live else ()
+    return ("--captures", str(folder.descriptor), *room)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePlace:
+    """A direction of a link, before its queue or behind the link."""
+
+    link: int
+    name: str
+    offered: bool
+
+    @property
+    def interface(self) -> str:
+        """What it is called in a capture."""
+        return self.name + OFFERED if self.offered else self.name
+
+    @property
+    def file(self) -> int:
+        """Which of `file_names` has it, in a run that keeps packets."""
+        return self.link // 2
+
+
+def at_instance(topology: Topology, instance: str) -> list[CapturePlace]:
+    """What an instance sends, as it comes to its links, and what leaves links to it. RunError."""
+    known = {one.name: number for number, one in enumerate(topology.nodes) if one.is_instance}
+    if instance not in known:
+        raise no_instance(instance, list(known))
+    node = known[instance]
+    own = {node, *(n for n, one in enumerate(topology.nodes) if one.owner == node)}
+    found = [
+        CapturePlace(number, _interface(link), offered=link.src in own)
+        for number, link in enumerate(topology.links)
+        if own & {link.src, link.dst}
+    ]
+    return _few(found, instance)
+
+
+def at(topology: Topology, target: str, *, is_link: bool) -> list[CapturePlace]:
+    """RunError."""
+    return at_link(topology, target) if is_link else at_instance(topology, target)
+
+
+def at_link(topology: Topology, link: str) -> list[CapturePlace]:
+    """Both directions of a--b, or the one of a->b, each before and behind it. RunError."""
+    both = "--" in link
+    called, _, ends = link.rpartition(":")
+    first, _, second = ends.partition("--" if both else "->")
+    nodes = topology.nodes
+    found = []
+    for number, one in enumerate(topology.links):
+        src, dst = nodes[one.src], nodes[one.dst]
+        name = one.name.rpartition(":")[0]
+        forward = _is_end(src, first) and _is_end(dst, second)
+        back = both and _is_end(dst, first) and _is_end(src, second)
+        if (forward or back) and called in ("", name):
+            text = _interface(one)
+            found += [
+                CapturePlace(number, text, offered=True),
+                CapturePlace(number, text, offered=False),
+            ]
+    if not found:
+        names = [one.name.replace("->", "--") for one in topology.links[::2]]
+        raise RunError(f"the run has no link {link!r}", f"there are: {', '.join(names[:20])}")
+    return _few(found, link)
+
+
+def _is_end(node: Node, word: str) -> bool:
+    """A service stands for all its instances."""
+    return word in (node.name, node.name.rpartition(".")[0])
+
+
+def _few(places: list[CapturePlace], what: str) -> list[CapturePlace]:
+    if len(places) > MOST_PLACES:
+        raise RunError(
+            f"{what!r} is {len(places)} places, and a capture has at most {MOST_PLACES}",
+            "name one link, such as --link " + places[0].name.replace("->", "--"),
+        )
+    return places
+
+
+async def open_pipe(
+    engine: Engine, folder: HeldDirectory, places: Sequence[CapturePlace], *, probes: bool
+) -> int:
+    """Has pktd write there what passes, until its reader goes. Returns that end. RunError."""
+    name = f"capture-{secrets.token_hex(8)}"
+    words = (f"{'offered:' * one.offered}{one.link}={one.interface}" for one in places)
+    try:
+        os.mkfifo(name, 0o600, dir_fd=folder.descriptor)
+        try:
+            how = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+            reader = os.open(name, how, dir_fd=folder.descriptor)
+            with suppress(OSError):  # more than the user may have: it keeps what it has
+                fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            try:
+                await engine.call(f"capture {name} pipe=1 probes={probes:d} {' '.join(words)}")
+            except BaseException:
+                os.close(reader)
+                raise
+        finally:
+            os.unlink(name, dir_fd=folder.descriptor)
+    except OSError as error:
+        raise unwritten(error) from error
+    os.set_blocking(reader, True)
+    return reader

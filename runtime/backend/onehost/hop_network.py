@@ -36,20 +36,32 @@ START_MARGIN_NS = 100_000_000  # from the last staged line to T0
 async def start(context: RunContext, argv: Sequence[str]) -> HopNetwork:
     """With a pktd of its own. RunError."""
     command, inherited = list(argv), []
-    if context.options.packets:
-        packets = captures.make(HeldDirectory.hold(context.directory))
-        command += captures.arguments(packets)
-        inherited.append(packets.descriptor)
+    folder = _capture_folder(context)
+    if folder is not None:
+        command += captures.arguments(folder, live=not context.options.packets)
+        inherited.append(folder.descriptor)
     try:
-        return HopNetwork(context, await pktd.start(command, context.log, inherited=inherited))
+        process = await pktd.start(command, context.log, inherited=inherited)
+        return HopNetwork(context, process, folder)
     except EngineError as error:
         raise RunError(error.message, f"its last words are in {context.log_name}") from error
+
+
+def _capture_folder(context: RunContext) -> HeldDirectory | None:
+    """Where the engine finds files and pipes for packets. RunError."""
+    run = HeldDirectory.hold(context.directory)
+    if context.options.packets:
+        return captures.make(run)
+    return None if context.options.time == VIRTUAL else run
 
 
 class HopNetwork:
     """See backend/base.py."""
 
-    def __init__(self, context: RunContext, process: EngineProcess) -> None:
+    def __init__(
+        self, context: RunContext, process: EngineProcess, folder: HeldDirectory | None
+    ) -> None:
+        self._folder = folder
         self._plan = plan = context.plan
         self._schedule = context.schedule
         self._options = context.options
@@ -148,6 +160,26 @@ class HopNetwork:
 
     def follow(self, plan: Plan) -> None:
         self._plan = plan
+
+    async def capture(
+        self, target: str, *, is_link: bool, probes: bool
+    ) -> tuple[int, Sequence[str]]:
+        if self._folder is None or self._options.time == VIRTUAL:
+            raise RunError(
+                "the run has virtual time, in which nobody waits for who looks on from outside",
+                "replay it with --packets: the same packets come again, and are kept for capture",
+            )
+        if self._captures:
+            raise RunError(
+                "the run has --packets: its packets are in files already",
+                f"read {self._folder.path}, also while it goes on",
+            )
+        places = captures.at(self._plan.topology, target, is_link=is_link)
+        try:
+            pipe = await captures.open_pipe(self.engine, self._folder, places, probes=probes)
+        except EngineError as error:
+            raise RunError(f"cannot capture at {target}: {error.message}") from error
+        return pipe, [place.interface for place in places]
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         lines = [f"set {link} up=0" for link in sorted(links)]

@@ -3,6 +3,10 @@
  *
  * A file has whole blocks only: one that could not be written is cut off again, and nothing is
  * added to that file later. What is missing is counted, in the file where it can be.
+ *
+ * A pipe is written to without waiting. What its reader leaves in it stays in a buffer, and what
+ * finds no room there is lost. When the reader has gone its links have no destination any more; the
+ * record of the pipe stays, since entries that point to it may still be in the ring.
  */
 #include "capture.h"
 
@@ -11,13 +15,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES (128u << 10)
+#define PIPE_BUFFER_BYTES (4u << 20)
 #define TICK_MS 1000
+#define PIPE_TICK_MS 10
+#define LAST_MS 500  /* for a pipe's reader to take its end */
 #define FRAME_AT 28u /* of a packet's block */
 #define PROGRAM "pktd " VERSION
 
@@ -26,13 +34,14 @@ struct capture_file {
     struct capture_file *next_dirty;
     int fd;
     int error; /* it takes nothing more */
+    bool is_pipe;
     uint8_t *buffer;
     size_t used;
     uint64_t packets; /* in the buffer, of each interface */
     off_t length;     /* of whole blocks in the file */
     uint32_t count;
     bool is_dirty;
-    struct capture_interface interface[CAPTURE_LINKS];
+    struct capture_interface interface[CAPTURE_PLACES];
 };
 
 static void add(_Atomic uint64_t *counter, uint64_t n) {
@@ -42,6 +51,13 @@ static void add(_Atomic uint64_t *counter, uint64_t n) {
 static void fail(struct captures *c, struct capture_file *file, int error) {
     int none = 0;
     file->error = error;
+    if (file->is_pipe) { /* its links are free for another; nothing of it is anybody's loss */
+        for (uint32_t i = 0; i < file->count; i++) {
+            struct captured *own = &file->interface[i].captured;
+            atomic_compare_exchange_strong(file->interface[i].place, &own, NULL);
+        }
+        return;
+    }
     atomic_compare_exchange_strong(&c->error, &none, error);
 }
 
@@ -63,8 +79,29 @@ static int append(struct capture_file *file, const uint8_t *bytes, size_t count)
     return 0;
 }
 
+/* As much as goes in without waiting. */
+static void write_pipe(struct captures *c, struct capture_file *file) {
+    size_t done = 0;
+    while (done < file->used && !file->error) {
+        ssize_t n = write(file->fd, file->buffer + done, file->used - done);
+        if (n >= 0) {
+            done += (size_t)n;
+        } else if (errno == EAGAIN) {
+            break;
+        } else if (errno != EINTR) {
+            fail(c, file, errno);
+        }
+    }
+    file->used = file->error ? 0 : file->used - done;
+    memmove(file->buffer, file->buffer + done, file->used);
+}
+
 static void write_buffer(struct captures *c, struct capture_file *file) {
     if (file->used == 0) {
+        return;
+    }
+    if (file->is_pipe) {
+        write_pipe(c, file);
         return;
     }
     int error = append(file, file->buffer, file->used);
@@ -87,19 +124,45 @@ static void write_dirty(struct captures *c) {
     }
 }
 
-/* Room for a block with a packet of this length; NULL when the file takes nothing more. */
+/* Pipes of which the reader has gone, and what the others left in them; whether there are any. */
+static bool tend_pipes(struct captures *c) {
+    bool any = false;
+    for (struct capture_file *file = atomic_load(&c->files); file; file = file->next) {
+        struct pollfd end = {file->fd, POLLOUT, 0};
+        if (!file->is_pipe || file->error) {
+            continue;
+        }
+        if (poll(&end, 1, 0) > 0 && end.revents & POLLERR) {
+            fail(c, file, EPIPE);
+        } else {
+            write_buffer(c, file);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static size_t buffer_bytes(const struct capture_file *file) {
+    return file->is_pipe ? PIPE_BUFFER_BYTES : BUFFER_BYTES;
+}
+
+/* Room for a block with a packet of this length; NULL when the file takes nothing more, or not
+ * now. */
 static uint8_t *room(struct captures *c, struct capture_file *file, size_t bytes) {
     if (!file->buffer && !file->error) {
-        file->buffer = malloc(BUFFER_BYTES);
+        file->buffer = malloc(buffer_bytes(file));
         if (!file->buffer) {
             fail(c, file, ENOMEM);
         }
     }
-    if (file->used + bytes + PCAPNG_BLOCK_LIMIT > BUFFER_BYTES) {
+    if (file->used + bytes + PCAPNG_BLOCK_LIMIT > buffer_bytes(file)) {
         write_buffer(c, file);
     }
-    if (file->error) {
+    if (file->error || file->used + bytes + PCAPNG_BLOCK_LIMIT > buffer_bytes(file)) {
         return NULL;
+    }
+    if (file->is_pipe) {
+        return file->buffer + file->used; /* written at every tick */
     }
     if (!file->is_dirty) {
         file->is_dirty = true;
@@ -154,7 +217,7 @@ static void save(struct captures *c, const struct ring_entry *entry, uint64_t at
     size_t bytes = io[0].iov_len + io[1].iov_len;
     uint8_t *block = room(c, file, bytes);
     if (!block) {
-        add(&c->unwritten, 1);
+        add(file->is_pipe ? &to->captured.lost : &c->unwritten, 1);
         return;
     }
     uint64_t lost = atomic_load_explicit(&to->captured.lost, memory_order_relaxed);
@@ -226,6 +289,7 @@ static void *run(void *context) {
         bool stop = atomic_load(&c->stop);
         bool asked = atomic_exchange(&c->asked, false);
         drain(c);
+        bool pipes = tend_pipes(c);
         if (stop || asked || c->ticks) {
             write_dirty(c);
         }
@@ -235,7 +299,8 @@ static void *run(void *context) {
         if (stop) {
             return NULL;
         }
-        ring_sleep(&c->ring, c->ticks ? TICK_MS : -1);
+        int tick = pipes ? PIPE_TICK_MS : TICK_MS;
+        ring_sleep(&c->ring, c->ticks && atomic_load(&c->files) ? tick : -1);
     }
 }
 
@@ -264,7 +329,11 @@ static void close_file(struct captures *c, struct capture_file *file) {
                                             atomic_load(&interface->captured.lost));
         }
     }
+    struct pollfd end = {file->fd, POLLOUT, 0};
     write_buffer(c, file);
+    while (file->used && poll(&end, 1, LAST_MS) > 0) {
+        write_buffer(c, file);
+    }
     close(file->fd);
     free(file->buffer);
     free(file);
@@ -274,9 +343,8 @@ void captures_stop(struct captures *c) {
     atomic_store(&c->stop, true);
     ring_wake(&c->ring);
     pthread_join(c->thread, NULL);
-    while (c->files) {
-        struct capture_file *file = c->files;
-        c->files = file->next;
+    for (struct capture_file *file; (file = atomic_load(&c->files));) {
+        atomic_store(&c->files, file->next);
         close_file(c, file);
     }
     close(c->done);
@@ -285,41 +353,91 @@ void captures_stop(struct captures *c) {
 }
 
 /* The head of the file: written at once, so that what is wrong is known at once. */
-static int write_head(struct capture_file *file, const char *const *names) {
-    uint8_t head[(CAPTURE_LINKS + 1) * PCAPNG_BLOCK_LIMIT];
+static int write_head(struct capture_file *file, const struct capture_request *request) {
+    uint8_t head[(CAPTURE_PLACES + 1) * PCAPNG_BLOCK_LIMIT];
     size_t bytes = pcapng_section(head, PROGRAM);
-    for (uint32_t i = 0; i < file->count; i++) {
-        bytes += pcapng_interface(head + bytes, names[i]);
+    for (uint32_t i = 0; i < request->count; i++) {
+        bytes += pcapng_interface(head + bytes, request->name[i]);
     }
-    return append(file, head, bytes);
+    if (!file->is_pipe) {
+        return append(file, head, bytes);
+    }
+    ssize_t n = write(file->fd, head, bytes); /* an empty pipe has room for it */
+    return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
 }
 
-int captures_open(struct captures *c, const char *name, const char *const *names, uint32_t count,
-                  struct captured **to) {
-    struct capture_file *file = calloc(1, sizeof *file);
-    if (!file) {
-        return -ENOMEM;
-    }
-    file->fd =
-        openat(c->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    file->count = count;
-    int error = file->fd < 0 ? -errno : write_head(file, names);
-    if (error) {
-        if (file->fd >= 0) {
-            close(file->fd);
-            unlinkat(c->directory, name, 0);
+static int open_file(const struct captures *c, const struct capture_request *request) {
+    int make = request->is_pipe ? O_NONBLOCK : O_CREAT | O_EXCL;
+    int fd = openat(c->directory, request->file, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | make, 0644);
+    return fd < 0 ? -errno : fd;
+}
+
+static int check_free(struct capture_request *request) {
+    for (uint32_t i = 0; i < request->count; i++) {
+        if (atomic_load(request->place[i])) {
+            request->taken = i;
+            return -EBUSY;
         }
+    }
+    return 0;
+}
+
+/* Opens what the file's record is of. */
+static int begin_file(const struct captures *c, struct capture_file *file,
+                      const struct capture_request *request) {
+    file->fd = open_file(c, request);
+    if (file->fd < 0) {
+        return file->fd;
+    }
+    int error = write_head(file, request);
+    if (error) {
+        close(file->fd);
+        if (!request->is_pipe) {
+            unlinkat(c->directory, request->file, 0);
+        }
+    }
+    return error;
+}
+
+int captures_open(struct captures *c, struct capture_request *request) {
+    if (request->is_pipe) {
+        captures_flush(c); /* a reader that has gone frees its links */
+    }
+    int error = check_free(request);
+    error = error ? error : ring_make_room(&c->ring);
+    struct capture_file *file = error ? NULL : calloc(1, sizeof *file);
+    if (!file) {
+        return error ? error : -ENOMEM;
+    }
+    file->count = request->count;
+    file->is_pipe = request->is_pipe;
+    error = begin_file(c, file, request);
+    if (error) {
         free(file);
         return error;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        file->interface[i].file = file;
-        file->interface[i].number = i;
-        to[i] = &file->interface[i].captured;
+    for (uint32_t i = 0; i < file->count; i++) {
+        struct capture_interface *interface = &file->interface[i];
+        interface->captured.programs = request->programs;
+        interface->file = file;
+        interface->place = request->place[i];
+        interface->number = i;
+        atomic_store_explicit(interface->place, &interface->captured, memory_order_release);
     }
-    file->next = c->files;
-    c->files = file;
+    file->next = atomic_load(&c->files);
+    atomic_store(&c->files, file);
+    ring_wake(&c->ring); /* it may sleep without an end */
     return 0;
+}
+
+uint64_t captures_lost(struct captures *c) {
+    uint64_t lost = 0;
+    for (struct capture_file *file = atomic_load(&c->files); file; file = file->next) {
+        for (uint32_t i = 0; i < file->count && !file->is_pipe; i++) {
+            lost += atomic_load(&file->interface[i].captured.lost);
+        }
+    }
+    return lost;
 }
 
 void captures_flush(struct captures *c) {

@@ -186,18 +186,21 @@ static void capture(const struct transit *t, struct captured *to, const struct p
     ring_put(t->ring, &entry, io, 2);
 }
 
+static void capture_at(const struct transit *t, _Atomic(struct captured *) *place,
+                       const struct piece *part, enum fate fate, uint64_t at_ns) {
+    struct captured *to = atomic_load_explicit(place, memory_order_acquire);
+    if (to && !(to->programs && part->frame->info.probe)) {
+        capture(t, to, part, fate, at_ns);
+    }
+}
+
 /* The part of a frame had this fate at `at_ns`. */
 static void record(const struct transit *t, struct link *link, const struct piece *part,
                    enum fate fate, uint64_t at_ns) {
     if (t->digests != DIGESTS_OFF) {
         add_to_digest(t, link, part, fate, at_ns);
     }
-    if (t->ring) {
-        struct captured *to = atomic_load_explicit(&link->captured, memory_order_acquire);
-        if (to) {
-            capture(t, to, part, fate, at_ns);
-        }
-    }
+    capture_at(t, &link->captured, part, fate, at_ns);
 }
 
 void link_lose(const struct transit *t, struct link *link, const struct piece *origin,
@@ -469,7 +472,9 @@ static uint64_t next_number(const struct link *link, bool probe) {
     return probe ? probes : counter_get(&link->count.pkts) - probes;
 }
 
-static void count_offered(struct link *link, const struct piece *piece, uint64_t bytes) {
+static void count_offered(const struct transit *t, struct link *link, const struct piece *piece,
+                          uint64_t bytes, uint64_t at_ns) {
+    capture_at(t, &link->offered, piece, FATE_LEFT, at_ns);
     if (piece->frame->info.probe) {
         counter_add(&link->count.probes, piece->count);
     }
@@ -491,14 +496,15 @@ bool link_exceeded(const struct link *link, const struct piece *piece) {
 }
 
 void link_refuse(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
-    count_offered(link, piece, packet_bytes(&piece->frame->info, piece->first, piece->count));
+    uint64_t bytes = packet_bytes(&piece->frame->info, piece->first, piece->count);
+    count_offered(t, link, piece, bytes, at_ns);
     drop_piece(t, link, piece, at_ns);
 }
 
 void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
     uint64_t nth = next_number(link, piece->frame->info.probe);
     uint64_t bytes = packet_bytes(&piece->frame->info, piece->first, piece->count);
-    count_offered(link, piece, bytes);
+    count_offered(t, link, piece, bytes, at_ns);
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
     } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs && !link->trace &&

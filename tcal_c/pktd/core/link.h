@@ -140,6 +140,7 @@ struct link {
     counter digest;                      /* 0 without packets */
     uint64_t digest_told;                /* control thread */
     _Atomic(struct captured *) captured; /* where its packets are recorded; NULL: nowhere */
+    _Atomic(struct captured *) offered;  /* the same, before its queue */
     uint32_t mtu;                        /* of IP packets; 0: any */
     struct impair impair;
     struct flows *flows; /* of a measured path that leaves more to several; NULL: nobody counts */

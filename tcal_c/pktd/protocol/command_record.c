@@ -2,10 +2,13 @@
  * files of packets. */
 #include "commands.h"
 
+#include "pktd/record/capture_request.h"
+
 #include <string.h>
 
 #define EPOCH_USAGE "epoch NS [unix=NS]"
-#define CAPTURE_USAGE "capture FILE LINK=NAME [LINK=NAME]"
+#define CAPTURE_USAGE "capture FILE [pipe=1] [probes=0|1] [offered:]LINK=NAME…"
+#define OFFERED "offered:"
 #define NAME_LIMIT 255u
 
 bool do_await(struct proto *p, struct words *w, struct refusal *r) {
@@ -44,53 +47,61 @@ static bool take_file(const char *file, struct refusal *r) {
     return good || refuse(r, "range", "'%.64s' is not the plain name of a file", file);
 }
 
-/* LINK=NAME. */
-static bool take_interface(struct proto *p, char *word, struct link **link, const char **name,
+/* Whether it was one of the words that say how, not what. */
+static bool take_manner(const char *word, struct capture_request *request) {
+    bool known = strcmp(word, "pipe=1") == 0 || strcmp(word, "probes=0") == 0 ||
+                 strcmp(word, "probes=1") == 0;
+    request->is_pipe |= strcmp(word, "pipe=1") == 0;
+    request->programs |= strcmp(word, "probes=0") == 0;
+    return known;
+}
+
+/* LINK=NAME, behind `offered:` if it is to be before the queue. */
+static bool take_interface(struct proto *p, char *word, struct capture_request *request,
                            struct refusal *r) {
-    char *value = word_value(word);
+    bool offered = strncmp(word, OFFERED, sizeof OFFERED - 1) == 0;
+    char *which = offered ? word + sizeof OFFERED - 1 : word;
+    char *value = word_value(which);
     uint64_t number;
     if (!value || !*value || strlen(value) > NAME_LIMIT) {
         return syntax(r, CAPTURE_USAGE);
     }
-    if (!word_number(word, LINK_LIMIT - 1, &number)) {
-        return refuse(r, "range", "link '%.32s' is not a number below %u", word, LINK_LIMIT);
+    if (!word_number(which, LINK_LIMIT - 1, &number)) {
+        return refuse(r, "range", "link '%.32s' is not a number below %u", which, LINK_LIMIT);
     }
     if (number >= p->stage->link_end || !p->stage->link[number].declared) {
         return refuse(r, "unknown", "link %llu is not declared", (unsigned long long)number);
     }
-    *link = engine_link(p->engine, (uint32_t)number);
-    *name = value;
-    return !atomic_load(&(*link)->captured) ||
-           refuse(r, "conflict", "link %llu is captured already", (unsigned long long)number);
+    struct link *link = engine_link(p->engine, (uint32_t)number);
+    uint32_t n = request->count++;
+    request->link[n] = (uint32_t)number;
+    request->name[n] = value;
+    request->place[n] = offered ? &link->offered : &link->captured;
+    for (uint32_t i = 0; i < n; i++) {
+        if (request->place[i] == request->place[n]) {
+            return refuse(r, "conflict", "two interfaces are of the same link");
+        }
+    }
+    return true;
 }
 
 bool do_capture(struct proto *p, struct words *w, struct refusal *r) {
-    const char *file = words_next(w);
-    struct link *link[2];
-    const char *name[2];
-    struct captured *to[2];
-    uint32_t count = 0;
-    for (char *word; file && (word = words_next(w)); count++) {
-        if (count == 2) {
-            return syntax(r, CAPTURE_USAGE);
+    struct capture_request request = {.file = words_next(w)};
+    for (char *word; request.file && (word = words_next(w));) {
+        if (request.count == 0 && take_manner(word, &request)) {
+            continue;
         }
-        if (!take_interface(p, word, &link[count], &name[count], r)) {
+        if (request.count == CAPTURE_PLACES) {
+            return refuse(r, "range", "a capture has at most %u interfaces", CAPTURE_PLACES);
+        }
+        if (!take_interface(p, word, &request, r)) {
             return false;
         }
     }
-    if (count == 0) {
+    if (request.count == 0) {
         return syntax(r, CAPTURE_USAGE);
     }
-    if (count == 2 && link[0] == link[1]) {
-        return refuse(r, "conflict", "both interfaces are of the same link");
-    }
-    if (!take_file(file, r) || !p->host->capture(p->host->context, file, name, count, to, r)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        atomic_store_explicit(&link[i]->captured, to[i], memory_order_release);
-    }
-    return done(p);
+    return take_file(request.file, r) && p->host->capture(p->host->context, &request, r) && done(p);
 }
 
 bool do_captures(struct proto *p, struct words *w, struct refusal *r) {

@@ -5,6 +5,7 @@
 #include "pktd/ports/port.h"
 #include "stage.h"
 #include "common/session.h"
+#include "pktd/record/capture_request.h"
 
 /* What the protocol needs of the world; tests and fuzzers bring their own. */
 struct proto_host {
@@ -29,8 +30,7 @@ struct proto_host {
     /* What day and time `epoch_ns` was. */
     void (*epoch)(void *context, uint64_t epoch_ns, uint64_t unix_ns);
     /* Makes a file for packets of the named interfaces; `to` gets where they go. */
-    bool (*capture)(void *context, const char *file, const char *const *names, uint32_t count,
-                    struct captured **to, struct refusal *r);
+    bool (*capture)(void *context, struct capture_request *request, struct refusal *r);
     void (*captures)(void *context, struct text *out); /* writes all; KEY=VALUE… of them */
 };
 

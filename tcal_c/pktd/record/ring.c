@@ -23,15 +23,26 @@ int ring_init(struct ring *ring, uint64_t bytes, bool waits) {
         size *= 2;
     }
     *ring = (struct ring){.size = size, .waits = waits, .wake = -1, .room = -1};
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ring->memory = memory == MAP_FAILED ? NULL : memory;
     ring->wake = eventfd(0, EFD_CLOEXEC);
     ring->room = eventfd(0, EFD_CLOEXEC);
-    if (!ring->memory || ring->wake < 0 || ring->room < 0) {
+    if (ring->wake < 0 || ring->room < 0) {
         int error = -errno;
         ring_destroy(ring);
         return error;
     }
+    return 0;
+}
+
+int ring_make_room(struct ring *ring) {
+    if (ring->memory) {
+        return 0;
+    }
+    void *memory =
+        mmap(NULL, ring->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return -errno;
+    }
+    ring->memory = memory;
     return 0;
 }
 

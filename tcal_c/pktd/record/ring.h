@@ -12,7 +12,8 @@
 
 /* Where packets of one link direction go. */
 struct captured {
-    _Atomic uint64_t lost; /* segments for which there was no room; data thread */
+    _Atomic uint64_t lost; /* segments for which there was no room */
+    bool programs;         /* only packets of programs: no probes */
 };
 
 /* What is known of a piece beside its bytes, which follow in the ring. */
@@ -44,6 +45,10 @@ struct ring {
 
 /* `bytes` is rounded up to a power of two, a MiB at least. 0 or -errno. */
 int ring_init(struct ring *ring, uint64_t bytes, bool waits);
+
+/* Takes its memory, unless it has it: before anything is put in. 0 or -errno. */
+int ring_make_room(struct ring *ring);
+
 void ring_destroy(struct ring *ring);
 
 /* Puts one piece in, or counts it as lost. `io` is the Ethernet frame in up to two parts. */

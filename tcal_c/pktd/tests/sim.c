@@ -104,14 +104,16 @@ static void epoch(void *context, uint64_t epoch_ns, uint64_t unix_ns) {
     atomic_store(&sim->captures.epoch_unix_ns, unix_ns);
 }
 
-static bool capture(void *context, const char *file, const char *const *names, uint32_t count,
-                    struct captured **to, struct refusal *r) {
+static bool capture(void *context, struct capture_request *request, struct refusal *r) {
     struct sim *sim = context;
     if (!sim->has_captures) {
         return refuse(r, "conflict", "no captures");
     }
-    int error = captures_open(&sim->captures, file, names, count, to);
-    return error == 0 || refuse(r, "system", "create %.200s: %s", file, strerror(-error));
+    int error = captures_open(&sim->captures, request);
+    if (error == -EBUSY) {
+        return refuse(r, "conflict", "link %u is captured already", request->link[request->taken]);
+    }
+    return error == 0 || refuse(r, "system", "create %.200s: %s", request->file, strerror(-error));
 }
 
 static void captures(void *context, struct text *out) {
@@ -121,7 +123,7 @@ static void captures(void *context, struct text *out) {
     }
     text_add(out, "written=%llu lost=%llu unwritten=%llu errno=%d",
              (unsigned long long)atomic_load(&sim->captures.written),
-             (unsigned long long)atomic_load(&sim->captures.ring.lost),
+             (unsigned long long)(sim->has_captures ? captures_lost(&sim->captures) : 0),
              (unsigned long long)atomic_load(&sim->captures.unwritten),
              atomic_load(&sim->captures.error));
 }

@@ -142,11 +142,12 @@ class Project:
     def services(self) -> dict[str, tuple[Span, Value]]:
         """By name, with what they extend in them."""
         known = self.root.get("services") if self.root else None
-        if known is None or known.entries is None:
+        if known is None or not known.entries:
             span = Span(1, 1, 1, 2, "") if self.root is None else self.root.span
             if self.root is not None:
-                message = "there are no services in this file" if known is None else ""
-                message = message or f"services is a map, not {known.kind if known else ''}"
+                message = "there are no services in this file"
+                if known is not None and known.entries is None:
+                    message = f"services is a map, not {known.kind}"
                 self._sink.error("TS0501", known.span if known else span, message)
             return {}
         found: dict[str, tuple[Span, Value]] = {}

@@ -25,6 +25,7 @@ from tdl.suggest import did_you_mean
 from tdl.tokens.words import SERVICE_PROPERTIES, TEXT_PROPERTIES
 
 SECOND = 10**9
+MOST_PORTS = 256  # of a range
 _CHECK = (30 * SECOND, 30 * SECOND, 3, 0)  # interval, timeout, retries, start_period of Docker
 _SOCKETS = ("docker.sock", "podman.sock", "containerd.sock", "crio.sock")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
@@ -234,9 +235,14 @@ class ServiceReader:
             if value is None or value.items is None:
                 continue
             for one in value.items:
-                port = self._reading.port(one)
-                if port is not None and port[1] == "tcp":
-                    found.setdefault(str(port[0]), one.span)
+                said = self._reading.ports(one)
+                if said is None or said[1] != "tcp":
+                    continue
+                if len(said[0]) > MOST_PORTS:
+                    why = f"the first {MOST_PORTS} ports are; nothing else depends on port="
+                    self._lost(one.span, f"the whole range of {len(said[0]):,} ports", why)
+                for port in said[0][:MOST_PORTS]:
+                    found.setdefault(str(port), one.span)
             if key == "ports" and value.items:
                 self._not_published(self._fields["ports"][0], next(iter(found), ""))
         self._list("port", found.items())
@@ -244,7 +250,7 @@ class ServiceReader:
     def _not_published(self, span: Span, port: str) -> None:
         how = "they are reached inside of the experiment"
         if port:
-            how = f"while it runs: tstorm forward RUN {self._name}.0:{port}"
+            how = f"tstorm run --publish {self._name}.0:{port}, or while it runs tstorm forward"
         self._sink.warning("TS0972", span, "ports are not published on this machine", how)
 
     def _resources(self) -> None:

@@ -50,7 +50,8 @@ def translate(
     if project.root is None:
         return None
     found = _Composition(project, sink).translation()
-    return found if project.root.get("services") else None
+    services = project.root.get("services")
+    return found if services and services.entries else None
 
 
 class _Composition:
@@ -226,7 +227,11 @@ class _Composition:
                     self._alias(target, name, one.span)
 
     def _alias(self, service: str, name: str, span: Span) -> None:
-        if name == service or name in self._services:
+        if name == service:
+            return  # it has it already
+        if name in self._services:
+            why = f"{name} is the service of that name, and no other"
+            self._lost(span, f"the name {name} of {service}", why)
             return
         if not _ALIAS.fullmatch(name):
             self._sink.error("TS0507", span, f"'{name[:80]}' is no name of a host")

@@ -155,17 +155,21 @@ class Reading:
         kind = "bind" if parts[0][0] in "./~" else "volume"
         return Mounted(kind, parts[0], parts[1], "ro" in modes, span)
 
-    def port(self, value: Value) -> tuple[int, str] | None:
-        """The port of a container, and its protocol; of a range the first."""
+    def ports(self, value: Value) -> tuple[range, str] | None:
+        """The ports of a container, one or a range, and their protocol."""
         if value.entries is not None:
             target, protocol = value.get("target"), value.get("protocol")
             said = f"{self.word(target) or ''}/{self.word(protocol) or 'tcp'}"
         else:
             said = (value.text or "").rpartition(":")[2]
         number, _, protocol_name = said.partition("/")
-        first = number.partition("-")[0]
-        if not first.isdecimal() or not 1 <= int(first[:6]) <= 65_535:
+        begin, is_range, end = number.partition("-")
+        bounds = [
+            int(one[:6]) if one.isdecimal() else 0
+            for one in ((begin, end) if is_range else (begin,))
+        ]
+        if not 1 <= bounds[0] <= bounds[-1] <= 65_535:
             message = f"'{said[:40]}' is no port"
             self.sink.error("TS0501", value.span, message, 'such as "8080:80"')
             return None
-        return int(first), protocol_name or "tcp"
+        return range(bounds[0], bounds[-1] + 1), protocol_name or "tcp"

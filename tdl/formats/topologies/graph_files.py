@@ -7,7 +7,7 @@ read; M. Himsolt's report on GML.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tdl.ast import Span
@@ -115,19 +115,22 @@ class _Entry:
     value: Attribute | list[_Entry]
 
 
-def read_gml(data: bytes, file: str, sink: Sink, before: int = 0) -> GraphFile | None:
-    """None after a report. `before`: how many lines of the file are before these."""
+def read_gml(
+    data: bytes, file: str, sink: Sink, before: int = 0, place: Span | None = None
+) -> GraphFile | None:
+    """None after a report. `before`: how many lines of the file are before these; `place`: where
+    all of it is, if its lines are not the file's."""
     if len(data) > MAX_BYTES:
         message = f"the file has more than {MAX_BYTES >> 20} MiB"
         sink.error("TS0506", Span(1, 1, 1, 2, file), message)
         return None
-    entries = _entries(data.decode("utf-8", "replace"), file, before, sink)
+    entries = _entries(_tokens(data.decode("utf-8", "replace"), file, before, place), sink)
     if entries is None:
         return None
     found = [one for one in entries if one.key.text == "graph" and isinstance(one.value, list)]
     if len(found) != 1 or not isinstance(found[0].value, list):
         message = f"a GML file has one graph [ … ], this one {len(found)}"
-        sink.error("TS0501", Span(1, 1, 1, 2, file), message)
+        sink.error("TS0501", place or Span(1, 1, 1, 2, file), message)
         return None
     inner = found[0].value
     words = _words(inner, sink)
@@ -161,12 +164,12 @@ def _words(entries: list[_Entry], sink: Sink) -> Attributes:
     return found
 
 
-def _entries(text: str, file: str, before: int, sink: Sink) -> list[_Entry] | None:
+def _entries(tokens: Iterable[tuple[Attribute, str]], sink: Sink) -> list[_Entry] | None:
     """Keys and values, with a stack of our own; None after a report."""
     stack: list[list[_Entry]] = [[]]
     keys: list[Attribute] = []
     key: Attribute | None = None
-    for word, kind in _tokens(text, file, before):
+    for word, kind in tokens:
         if kind == "mark" and word.text == "[" and key is not None and len(stack) <= MAX_NESTING:
             keys.append(key)
             stack.append([])
@@ -188,22 +191,22 @@ def _entries(text: str, file: str, before: int, sink: Sink) -> list[_Entry] | No
     return stack[0]
 
 
-def _tokens(text: str, file: str, before: int) -> Iterator[tuple[Attribute, str]]:
+def _tokens(
+    text: str, file: str, before: int, place: Span | None
+) -> Iterator[tuple[Attribute, str]]:
     line, start, at = before + 1, 0, 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:  # a string without an end
-            yield (
-                Attribute(text[at], Span(line, at - start + 1, line, at - start + 2, file)),
-                "mark",
-            )
+            span = Span(line, at - start + 1, line, at - start + 2, file)
+            yield Attribute(text[at], place or span), "mark"
             return
         kind = match.lastgroup or ""
         if kind != "space":
             span = Span(
                 line, at - start + 1, line, at - start + 1 + len(match[0].split("\n")[0]), file
             )
-            yield Attribute(match[kind], span), kind
+            yield Attribute(match[kind], place or span), kind
         newlines = match[0].count("\n")
         if newlines:
             line += newlines

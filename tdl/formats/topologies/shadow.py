@@ -79,7 +79,8 @@ class _Experiment:
             return None
         inline, file = said.get("inline"), said.get("file")
         if inline is not None and inline.text:
-            return read_gml(inline.text.encode(), path, self._sink, inline.span.line)
+            whole = None if inline.literal else inline.span
+            return read_gml(inline.text.encode(), path, self._sink, inline.span.line, whole)
         name = file.get("path") if file else None
         packed = file.get("compression") if file else None
         if name is None or not name.text:

@@ -54,7 +54,7 @@ def test_what_a_crash_has_cut_is_left_out() -> None:
         (b"no such file", "it is no pcapng file"),
         (head("<", NAMES)[:8] + bytes(4), "it is no pcapng file"),
         (head("<", NAMES) * 2, "a file begins with its one section header"),
-        (head("<", ["x", "y", "z"]), "there are more than 2 interfaces"),
+        (head("<", [str(n) for n in range(17)]), "there are more than 16 interfaces"),
         (head("<", ["ä"]), "a text is not ASCII"),
         (head("<", NAMES) + block("<", 3, bytes(4)), "a block has the unknown type 0x3"),
         (head("<", NAMES) + struct.pack("<II", 6, 0), "a block has the length 0"),

@@ -1,0 +1,146 @@
+"""Packets of a run as pcapng, for `tstorm capture`: live from the engine of one that goes on, or
+from what a finished one has kept (`--packets`).
+
+Packets come from the run through a pipe that never makes it wait; what this process does not take
+in time is missing, and counted. They are filtered here.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from runtime.backend.onehost import captures
+from runtime.driver.control import ask
+from runtime.errors import RunError
+from runtime.launch import registry, run_status
+from runtime.rundir.pcapng import Packet, read_packets
+from runtime.rundir.pcapng_writer import PacketWriter
+from runtime.rundir.rundir import plan_in
+from runtime.rundir.runfiles import PACKETS
+from tstorm.live.packet_filter import Wanted
+
+_PROGRAM = "tstorm capture"
+_PROBES = 253  # the IP protocol of probes (docs/probes.md)
+_MOST_BYTES = 1 << 50  # of a file, which is read packet by packet
+_IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
+
+Ended = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureTarget:
+    """What is to be captured."""
+
+    target: str  # an instance or a link
+    is_link: bool
+    probes: bool
+    wanted: Wanted | None  # None: all
+
+    def takes(self, packet: Packet) -> bool:
+        """Whether it is to be in the file."""
+        if packet.comment and not self.is_link:
+            return False  # it never came to the instance
+        if not self.probes and _is_probe(packet.data):
+            return False
+        return self.wanted is None or self.wanted(packet.data)
+
+
+@dataclass(frozen=True, slots=True)
+class PacketSource:
+    """Interfaces, and packets in the order of time; `packets` is told who hears of an end."""
+
+    interfaces: Sequence[str]
+    packets: Callable[[Ended], Iterator[Packet]]
+    close: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """How many packets are in the file, and how many were lost before the filter."""
+
+    written: int
+    missing: int
+
+
+def opened(run: str, asked: CaptureTarget) -> PacketSource:
+    """Of a run that goes on or has kept its packets. RunError, PlanError, OSError."""
+    try:
+        record = registry.find(run)
+    except RunError:
+        if not Path(run).is_dir():
+            raise
+        return _kept(run, asked)
+    request = {
+        "ask": "capture",
+        "target": asked.target,
+        "is_link": asked.is_link,
+        "probes": asked.probes,
+    }
+    answer, pipe = ask(Path(record.socket), request)
+    assert pipe is not None
+    file = os.fdopen(pipe, "rb")
+    place = "packets from the run"
+    return PacketSource(
+        [str(name) for name in answer["interfaces"]],
+        lambda ended: read_packets(file, place, ended),
+        file.close,
+    )
+
+
+def _kept(run: str, asked: CaptureTarget) -> PacketSource:
+    directory = run_status.directory_of(run)
+    if not directory.has(PACKETS):
+        raise RunError(
+            "the run has ended, and it has kept no packets",
+            f"tstorm replay {run} --packets keeps them",
+        )
+    topology = plan_in(directory).topology
+    places = captures.at(topology, asked.target, is_link=asked.is_link)
+    own = {place.name for place in places}
+    names, folder, stack = captures.file_names(topology), directory.enter(PACKETS), ExitStack()
+    files = [names[number] for number in sorted({place.file for place in places})]
+    opened_files = [
+        (name, stack.enter_context(folder.reading(name, _MOST_BYTES))) for name in files
+    ]
+
+    def packets(ended: Ended) -> Iterator[Packet]:
+        def told(interface: str, missing: int) -> None:
+            if interface in own:
+                ended(interface, missing)
+
+        streams = [read_packets(file, name, told) for name, file in opened_files]
+        for packet in heapq.merge(*streams, key=lambda one: one.at_ns):
+            if packet.interface in own:
+                yield packet
+
+    return PacketSource(sorted(own), packets, stack.close)
+
+
+def write(source: PacketSource, asked: CaptureTarget, file: BinaryIO) -> Captured:
+    """Until the run has ended, the reader of the file has gone or Ctrl-C. RunError, OSError."""
+    try:
+        writer = PacketWriter(file, source.interfaces, _PROGRAM)
+        try:
+            for packet in source.packets(writer.ended):
+                if asked.takes(packet):
+                    writer.add(packet)
+                else:
+                    writer.skip(packet)
+        except KeyboardInterrupt:
+            pass
+        writer.close()
+        return Captured(writer.written, writer.missing)
+    finally:
+        source.close()
+
+
+def _is_probe(frame: bytes) -> bool:
+    kind = frame[12:14]
+    place = 23 if kind == _IPV4 else 20 if kind == _IPV6 else len(frame)
+    return frame[place : place + 1] == bytes([_PROBES])
