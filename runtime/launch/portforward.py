@@ -226,6 +226,24 @@ def listening(port: int | None, wanted: int) -> socket.socket:
     return listener
 
 
+def inherited(descriptor: int) -> socket.socket:
+    """A listener that who has started this process has opened. RunError."""
+    try:
+        return socket.socket(fileno=descriptor)
+    except OSError as error:
+        raise RunError(f"descriptor {descriptor}: {error.strerror}") from error
+
+
+def forward_from(listener: socket.socket, run: str, target: tuple[str, int], say: Say) -> None:
+    """As `forward`, for a listener that is there already."""
+
+    async def whole() -> None:
+        with listener:
+            await Forwarder(run, *target, say).carry_out(listener)
+
+    asyncio.run(whole())
+
+
 def forward(run: str, instance: str, port: int, local: int | None, opened: Say, say: Say) -> None:
     """Until the run has ended or Ctrl-C. `opened` is told the address here. RunError."""
 

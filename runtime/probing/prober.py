@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.reader import Plan
-from compiler.plan.types import owner_of
+from compiler.plan.types import frame_mac, owner_of
 from runtime.datapath import pktd
 from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
 from runtime.errors import RunError
@@ -71,7 +71,8 @@ class Prober:
         self._process: EngineProcess | None = None
         self._chosen = Chosen()
         self._header_bytes = 40 if plan.topology.network == "ipv6" else 20
-        # Instances of which pairs are probed: the nodes of these end points, and their addresses.
+        # Instances of which pairs are probed: the nodes of these end points, and their addresses
+        # (with their devices, where these carry frames).
         self._ends: dict[str, dict[int, str]] = {}
         self._lives: dict[str, asyncio.Future[None]] = {}  # that were opened
         self._running: asyncio.Task[None] | None = None
@@ -92,7 +93,8 @@ class Prober:
         for node in sorted({node for way in ways for node in (way.src, way.dst)}):
             owner = topology.nodes[owner_of(topology.nodes, node)].name
             own = addressed(topology, topology.nodes[node])
-            self._ends.setdefault(owner, {})[node] = own.ipv4 or own.ipv6
+            device = f" if={own.interface} mac={frame_mac(node)}" if own.frames else ""
+            self._ends.setdefault(owner, {})[node] = f"{own.ipv4 or own.ipv6}{device}"
         if not ways:
             return
         argv = [str(compiled_programs.find(PROGRAM)), "active"]

@@ -2,6 +2,7 @@
 #include "words.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 char *words_next(struct words *w) {
@@ -111,4 +112,18 @@ char *word_value(char *word) {
     }
     *equals = '\0';
     return equals + 1;
+}
+
+bool word_mac(const char *word, uint8_t *mac) {
+    unsigned byte[6];
+    int end = 0;
+    if (sscanf(word, "%2x:%2x:%2x:%2x:%2x:%2x%n", &byte[0], &byte[1], &byte[2], &byte[3], &byte[4],
+               &byte[5], &end) != 6 ||
+        word[end] || byte[0] & 1) {
+        return false;
+    }
+    for (int i = 0; i < 6; i++) {
+        mac[i] = (uint8_t)byte[i];
+    }
+    return true;
 }

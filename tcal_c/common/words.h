@@ -26,6 +26,9 @@ bool word_number(const char *word, uint64_t limit, uint64_t *value);
 bool word_range(const char *word, uint64_t limit, uint32_t *first, uint32_t *last);
 
 bool word_ipv4(const char *word, struct addr *addr);
+
+/* The address of a device, six bytes in hexadecimal with colons; not a group's. */
+bool word_mac(const char *word, uint8_t *mac);
 bool word_ipv6(const char *word, struct addr *addr);
 
 /* ADDR/BITS of either family. `strayed` tells that only bits beyond the length are wrong; then the

@@ -78,8 +78,8 @@ COMPOSE_CODES = (
     Code(
         "TS0972",
         "ports are not published",
-        "An instance's ports are reached inside of the experiment. `tstorm forward` makes one "
-        "reachable on this machine while the experiment runs.",
+        "An instance's ports are reached inside of the experiment. `tstorm run --publish` and "
+        "`tstorm forward` make them reachable on this machine while the experiment runs.",
         "",
     ),
 )

@@ -145,3 +145,39 @@ def test_another_user_of_this_machine_gets_nothing(place: Path) -> None:
         process.terminate()
         _, said = process.communicate(timeout=DEADLINE_SECONDS)
         assert "a connection of another user was refused" in said
+
+
+def test_published_ports_answer_while_the_run_lasts(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "server.py").chmod(0o755)
+    (tmp_path / "e.tdl").write_text(TDL)
+    words = ("run", "e.tdl", "--out", "r", "--publish", "web.1:80", "--publish")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
+        port, free = taken.getsockname()[1], other.getsockname()[1]
+        said = tstorm(tmp_path, *words, f"own.0:80={port}", code=1).stderr
+        assert f"cannot listen at 127.0.0.1:{port}: Address already in use" in said
+    assert (
+        "has no instance 'web.7'"
+        in tstorm(tmp_path, *words[:4], "--publish", "web.7:80", code=1).stderr
+    )
+    assert not (tmp_path / "r").exists(), "both are found before anything runs"
+    for wrong in ("web.0", "web.0:80=", "web.0:80=x", "web.0:0=1"):
+        assert (
+            "is not INSTANCE:PORT=LOCAL"
+            in tstorm(tmp_path, "run", "e.tdl", "--publish", wrong, code=2).stderr
+        )
+    virtual = tstorm(tmp_path, "run", "e.tdl", "--time", "virtual", "--publish", "own.0:80", code=2)
+    assert "--publish is for real time" in virtual.stderr
+    with begun(tmp_path, *words, f"own.0:80={free}") as run:
+        assert run.stderr is not None
+        first = run.stderr.readline()
+        assert first.startswith("127.0.0.1:") and " is web.1:80" in first
+        wait_until(lambda: ask(free) == "own.0 got 5", "the program listens")
+        assert ask(int(first.split()[0].rpartition(":")[2])).startswith("web.1 got 5")
+        tstorm(tmp_path, "destroy", "r")
+        run.communicate(timeout=DEADLINE_SECONDS)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", free), 1)

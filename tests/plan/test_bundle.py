@@ -10,6 +10,7 @@ import random
 import sys
 import tarfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,7 @@ print(hashlib.sha256(b"".join(pack(files).values())).hexdigest())
 """
 
 
+@cache
 def packed_by(python: str, **surroundings: str) -> str:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **surroundings}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -128,7 +128,14 @@ READERS = (
 )
 
 
-@pytest.mark.parametrize("what", ["missing", "a folder", "unreadable", "closed folder", "binary"])
+# What root may read, too, is no other thing to an ordinary user.
+UNREADABLE = [
+    *(("self", what) for what in ("missing", "a folder", "unreadable", "closed folder", "binary")),
+    *(("ordinary", what) for what in ("unreadable", "closed folder")),
+]
+
+
+@pytest.mark.parametrize(("user", "what"), UNREADABLE, indirect=["user"])
 def test_what_cannot_be_read_is_named(user: User, what: str) -> None:
     if what in ("unreadable", "closed folder") and user.name == "self" and os.geteuid() == 0:
         pytest.skip("root may read everything")

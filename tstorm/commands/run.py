@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +13,7 @@ from tstorm.campaign.points import SeedsType
 from tstorm.exit_codes import OK, CommandError
 from tstorm.options import option_types
 from tstorm.options.cluster import only_in_cluster
+from tstorm.options.port_targets import PublishedPort
 from tstorm.options.run_options import running
 from tstorm.options.shared import beside, budget, params, seed, source
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compiler.plan.reader import Plan
+    from runtime.driver.progress import Progress
     from runtime.options import RunOptions
+    from tstorm.live.publishing import Published, Publisher
     from tstorm.ui.beside_run import PageBeside
 
 
@@ -52,6 +55,15 @@ if TYPE_CHECKING:
     help="When the run has ended, also write it as JUnit XML, as 'tstorm report --format junit'.",
 )
 @click.option(
+    "--publish",
+    "published_ports",
+    metavar="INSTANCE:PORT[=LOCAL]",
+    type=PublishedPort(),
+    multiple=True,
+    help="A TCP port of a program, at port LOCAL of 127.0.0.1 while it runs, past the emulated "
+    "network, as 'tstorm forward'. Can be repeated.",
+)
+@click.option(
     "--ui",
     "with_page",
     is_flag=True,
@@ -72,6 +84,7 @@ def command(
     seeds: range | None,
     jobs: int | None,
     junit: str | None,
+    published_ports: tuple[Published, ...],
     with_page: bool,
     ui_port: int | None,
     budget_bps: int | None,
@@ -105,6 +118,7 @@ def command(
       tstorm run bank.tdl --time virtual --seeds 1..100 --fail-on-exit
       tstorm run bank.tdl --seeds 1..20 --out runs/bank   # killed? the same again goes on
       tstorm run bank.tdl --seeds 1..5 --param rtt=5ms,50ms   # each seed with each value
+      tstorm run shop.tdl --publish web.0:80=8080   # http://127.0.0.1:8080/
       tstorm run quickstart.tdl --ui            # and watch and steer it in a browser
       tstorm run quickstart.plan --backend k8s --nodes pool=lab
     """
@@ -123,8 +137,7 @@ def command(
         options = options_of(asked)
         if ui_port is not None and not with_page:
             raise click.UsageError("--ui-port is for --ui.")
-        if with_page:
-            _check_page(options, seeds)
+        _check_beside(options, seeds, page=with_page, ports=bool(published_ports))
         if seeds is not None:
             if junit is not None:
                 raise click.UsageError("--junit is for one run, not for --seeds.")
@@ -155,14 +168,22 @@ def command(
         if not options.on_this_machine:
             show_in_cluster(found.plan, source, refuse=True)
         places = places_of(source, out, found.name)
-        with _page(ui_port or 0) if with_page else nullcontext() as page:
-            seen = None if page is None else page.seen
+        page = _page(ui_port or 0) if with_page else None
+        with _beside(found.plan, published_ports, page) as seen:
             result = carry_out(found, options, places, cluster, quiet=quiet, seen=seen)
     report(result, form, quiet=quiet)
     if junit is not None:
         _write_junit(result.directory, junit)
     if result.exit_code != OK:
         raise CommandError(code=result.exit_code)
+
+
+def _check_beside(options: RunOptions, seeds: range | None, *, page: bool, ports: bool) -> None:
+    """As `_check_page` and `_check_published`, for what is asked for."""
+    if page:
+        _check_page(options, seeds)
+    if ports:
+        _check_published(options, seeds)
 
 
 def _check_page(options: RunOptions, seeds: range | None) -> None:
@@ -172,6 +193,49 @@ def _check_page(options: RunOptions, seeds: range | None) -> None:
     if seeds is not None or not options.on_this_machine:
         raise click.UsageError("--ui is for one run on this machine.")
     check_installed()
+
+
+def _check_published(options: RunOptions, seeds: range | None) -> None:
+    """Usage errors."""
+    from runtime.options import VIRTUAL
+
+    if seeds is not None or not options.on_this_machine:
+        raise click.UsageError("--publish is for one run on this machine.")
+    if options.time == VIRTUAL:
+        message = (
+            "--publish is for real time: in virtual time nobody waits for who asks from outside."
+        )
+        raise click.UsageError(message)
+
+
+@contextmanager
+def _published(plan: Plan, ports: tuple[Published, ...]) -> Iterator[Publisher]:
+    from tstorm.live.publishing import published
+
+    with published(plan.topology, ports) as publisher:
+        for address in publisher.addresses:
+            output.note(f"{address}, past the emulated network")
+        yield publisher
+
+
+@contextmanager
+def _beside(
+    plan: Plan, ports: tuple[Published, ...], page: PageBeside | None
+) -> Iterator[Callable[[Progress], Progress] | None]:
+    """What goes on beside the run, and sees its progress. RunError."""
+    with ExitStack() as stack:
+        seers = []
+        if ports:
+            seers.append(stack.enter_context(_published(plan, ports)).seen)
+        if page is not None:
+            seers.append(stack.enter_context(page).seen)
+
+        def seen(record: Progress) -> Progress:
+            for see in seers:
+                record = see(record)
+            return record
+
+        yield seen if seers else None
 
 
 def _page(port: int) -> PageBeside:

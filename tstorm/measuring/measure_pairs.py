@@ -94,7 +94,8 @@ async def _shared(
     runs = []
     for place, way in enumerate((test.one, test.other)):
         (source, ours), (dest, theirs) = named[way[0]], named[way[1]]
-        source = replace(source, port=source.port + (place and same_source))
+        if same_source and place:
+            source = replace(source, port=source.port + 1)
         seconds = max(one.took_s for one in state.repeated(*way, test.flows))
         many = state.rate_bps(*way, test.flows) > iperf_flows.SMALL_BLOCK_BPS
         block = iperf_flows.LARGE_BLOCK if many else iperf_flows.SMALL_BLOCK

@@ -1,7 +1,6 @@
 /* Devices: those that pktd makes, and those of others that it attaches to. */
 #include "commands.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <arpa/inet.h>
@@ -30,21 +29,6 @@ static bool take_name(char *name, const char *value, struct refusal *r) {
                       value);
     }
     memcpy(name, value, length + 1);
-    return true;
-}
-
-/* Six bytes, in hexadecimal, of which the first is not a group's. */
-static bool take_mac(uint8_t *mac, const char *value) {
-    unsigned byte[6];
-    int end = 0;
-    if (sscanf(value, "%2x:%2x:%2x:%2x:%2x:%2x%n", &byte[0], &byte[1], &byte[2], &byte[3], &byte[4],
-               &byte[5], &end) != 6 ||
-        value[end] || byte[0] & 1) {
-        return false;
-    }
-    for (int i = 0; i < 6; i++) {
-        mac[i] = (uint8_t)byte[i];
-    }
     return true;
 }
 
@@ -78,7 +62,7 @@ static bool open_option(struct port_request *q, const char *key, char *value, co
     }
     if (strcmp(key, "mac") == 0) {
         q->frames = true;
-        return take_mac(q->mac, value) ||
+        return word_mac(value, q->mac) ||
                refuse(r, "range", "mac '%.32s' is no address of a device", value);
     }
     if (strcmp(key, "remove") == 0 && (!strcmp(value, "close") || !strcmp(value, "netns"))) {

@@ -7,7 +7,7 @@
 
 enum { STEPPED_NS = 1000000 };
 
-static const char OPEN_USAGE[] = "open END netns=PATH addr=ADDRESS";
+static const char OPEN_USAGE[] = "open END netns=PATH addr=ADDRESS [if=NAME mac=MAC]";
 static const char PAIR_USAGE[] = "pair PAIR FROM TO wait=NS [bytes=N]";
 static const char AT_USAGE[] = "at NS PAIR";
 static const char REPORT_USAGE[] = "report NS";
@@ -62,7 +62,8 @@ static void send_probe(struct proto *p, uint32_t pair) {
     struct flight *flight = flight_of(p, p->next);
     encode(p, p->next, p->packet);
     *flight = (struct flight){.sent_ns = io->clock(io->context), .pair = pair, .fate = UNDER_WAY};
-    if (io->send(io->context, way->from, &p->end[way->to].addr, p->packet, way->bytes)) {
+    if (io->send(io->context, way->from, &p->end[way->from], &p->end[way->to], p->packet,
+                 way->bytes)) {
         p->refused++;
         return; /* the number is used again */
     }
@@ -110,28 +111,41 @@ static bool take_time(struct words *w, uint64_t *at_ns, const char *usage, struc
     return true;
 }
 
+/* The rest of an `open`: a device and its address, or nothing. */
+static bool take_device(struct words *w, struct end *end) {
+    char *word = words_next(w);
+    if (!word) {
+        return true;
+    }
+    end->device = word_value(word);
+    const char *mac = end->device && strcmp(word, "if") == 0 ? take_value(w, "mac") : NULL;
+    end->has_mac = mac && word_mac(mac, end->mac);
+    return end->has_mac && !words_next(w);
+}
+
 static bool do_open(struct proto *p, struct words *w, struct refusal *r) {
     uint32_t number;
-    struct addr addr;
+    struct end end = {.open = true};
     if (!take_index(w, "end", ENDS, &number, OPEN_USAGE, r)) {
         return false;
     }
     const char *netns = take_value(w, "netns");
     const char *text = netns ? take_value(w, "addr") : NULL;
-    if (!text || !take_end(w, OPEN_USAGE, r)) {
+    if (!text || !take_device(w, &end)) {
         return syntax(r, OPEN_USAGE);
     }
-    if (!word_ipv4(text, &addr) && !word_ipv6(text, &addr)) {
+    if (!word_ipv4(text, &end.addr) && !word_ipv6(text, &end.addr)) {
         return refuse(r, "range", "'%.48s' is no address", text);
     }
     if (p->end[number].open) {
         return refuse(r, "conflict", "end %u is open already", number);
     }
-    int error = p->io->open(p->io->context, number, netns, &addr);
+    int error = p->io->open(p->io->context, number, netns, &end);
+    end.device = NULL;
     if (error) {
         return refuse(r, "system", "opening a raw socket in %.200s: %s", netns, strerror(-error));
     }
-    p->end[number] = (struct end){.open = true, .addr = addr};
+    p->end[number] = end;
     return done(p);
 }
 

@@ -22,6 +22,10 @@ enum {
 struct end {
     bool open;
     struct addr addr;
+    const char *device; /* that probes leave by without the kernel's look at routes and neighbours;
+                           NULL: none. Only while the end is opened */
+    bool has_mac;       /* it has a device, whose address is this */
+    uint8_t mac[6];
 };
 
 struct pair {
@@ -54,9 +58,9 @@ struct wall {
 struct active_io {
     void *context;
     uint64_t (*clock)(void *context);
-    int (*open)(void *context, uint32_t end, const char *netns, const struct addr *addr);
-    int (*send)(void *context, uint32_t end, const struct addr *to, const uint8_t *bytes,
-                size_t size);
+    int (*open)(void *context, uint32_t number, const char *netns, const struct end *end);
+    int (*send)(void *context, uint32_t number, const struct end *from, const struct end *to,
+                const uint8_t *bytes, size_t size);
     void (*close)(void *context, uint32_t end);
 };
 

@@ -15,6 +15,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,11 +36,18 @@ enum {
     READINGS = 3
 };
 
+/* A packet socket for probes that go by a device; of other ends fd is 0. */
+struct outlet {
+    int fd;
+    int index;
+};
+
 struct sockets {
     struct proto proto; /* first: `woken` is given it */
     struct active_io io;
     int epoll;
-    int *fd; /* by end */
+    int *fd;               /* by end */
+    struct outlet *outlet; /* the same */
     struct wall wall;
 };
 
@@ -98,7 +109,17 @@ static int raw_socket(const struct addr *addr) {
     return fd;
 }
 
-static int socket_in(const char *netns, const struct addr *addr) {
+/* It sends and receives nothing. -errno where it cannot be made. */
+static int open_outlet(const char *device, struct outlet *outlet) {
+    int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -errno;
+    }
+    *outlet = (struct outlet){fd, (int)if_nametoindex(device)};
+    return 0;
+}
+
+static int socket_in(const char *netns, const struct end *end, struct outlet *outlet) {
     int there = open(netns, O_RDONLY | O_CLOEXEC);
     if (there < 0) {
         return -errno;
@@ -108,24 +129,33 @@ static int socket_in(const char *netns, const struct addr *addr) {
     if (home < 0) {
         return home;
     }
-    int fd = raw_socket(addr);
+    int error = end->device ? open_outlet(end->device, outlet) : 0;
+    int fd = error ? error : raw_socket(&end->addr);
     netns_return(home);
     return fd;
 }
 
-static int open_end(void *context, uint32_t end, const char *netns, const struct addr *addr) {
-    struct sockets *s = context;
-    int fd = socket_in(netns, addr);
-    if (fd < 0) {
-        return fd;
+static void close_outlet(struct outlet *outlet) {
+    if (outlet->fd) {
+        close(outlet->fd);
+        outlet->fd = 0;
     }
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = end};
-    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event)) {
-        int error = -errno;
-        close(fd);
+}
+
+static int open_end(void *context, uint32_t number, const char *netns, const struct end *end) {
+    struct sockets *s = context;
+    struct outlet *outlet = &s->outlet[number];
+    int fd = socket_in(netns, end, outlet);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
+    int error = fd < 0 ? fd : epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+    if (error) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        close_outlet(outlet);
         return error;
     }
-    s->fd[end] = fd;
+    s->fd[number] = fd;
     return 0;
 }
 
@@ -133,14 +163,69 @@ static void close_end(void *context, uint32_t end) {
     struct sockets *s = context;
     close(s->fd[end]);
     s->fd[end] = -1;
+    close_outlet(&s->outlet[end]);
 }
 
-static int send_from(void *context, uint32_t end, const struct addr *to, const uint8_t *bytes,
-                     size_t size) {
+/* The IP header as a raw socket would have it. */
+static size_t make_header(const struct addr *from, const struct addr *to, size_t size,
+                          uint8_t *head) {
+    enum { FOUR = 20, SIX = 40, HOPS = 64 };
+    memset(head, 0, SIX);
+    if (from->version == 6) {
+        head[0] = 0x60;
+        head[4] = (uint8_t)(size >> 8);
+        head[5] = (uint8_t)size;
+        head[6] = PROBE_PROTOCOL;
+        head[7] = HOPS;
+        memcpy(head + 8, from->bytes, 16);
+        memcpy(head + 24, to->bytes, 16);
+        return SIX;
+    }
+    head[0] = 0x45;
+    head[2] = (uint8_t)((size + FOUR) >> 8);
+    head[3] = (uint8_t)(size + FOUR);
+    head[6] = 0x40; /* not to be cut */
+    head[8] = HOPS;
+    head[9] = PROBE_PROTOCOL;
+    memcpy(head + 12, from->bytes, 4);
+    memcpy(head + 16, to->bytes, 4);
+    uint32_t sum = 0;
+    for (int i = 0; i < FOUR; i += 2) {
+        sum += (uint32_t)head[i] << 8 | head[i + 1];
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~(sum + (sum >> 16));
+    head[10] = (uint8_t)(sum >> 8);
+    head[11] = (uint8_t)sum;
+    return FOUR;
+}
+
+/* To the neighbour's device: the link is probed, not what the kernel knows of neighbours. */
+static int send_by(const struct outlet *outlet, const struct end *from, const struct end *to,
+                   const uint8_t *bytes, size_t size) {
+    uint8_t head[40];
+    struct sockaddr_ll peer = {.sll_family = AF_PACKET,
+                               .sll_protocol =
+                                   htons(from->addr.version == 6 ? ETH_P_IPV6 : ETH_P_IP),
+                               .sll_ifindex = outlet->index,
+                               .sll_halen = sizeof to->mac};
+    memcpy(peer.sll_addr, to->mac, sizeof to->mac);
+    struct iovec io[2] = {{head, make_header(&from->addr, &to->addr, size, head)},
+                          {(void *)(uintptr_t)bytes, size}};
+    struct msghdr message = {
+        .msg_name = &peer, .msg_namelen = sizeof peer, .msg_iov = io, .msg_iovlen = 2};
+    return sendmsg(outlet->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_from(void *context, uint32_t number, const struct end *from, const struct end *to,
+                     const uint8_t *bytes, size_t size) {
     struct sockets *s = context;
+    if (from->has_mac && to->has_mac) {
+        return send_by(&s->outlet[number], from, to, bytes, size);
+    }
     union address peer;
-    socklen_t length = to_socket_address(to, &peer);
-    ssize_t sent = sendto(s->fd[end], bytes, size, MSG_NOSIGNAL, &peer.any, length);
+    socklen_t length = to_socket_address(&to->addr, &peer);
+    ssize_t sent = sendto(s->fd[number], bytes, size, MSG_NOSIGNAL, &peer.any, length);
     return sent < 0 ? -errno : 0;
 }
 
@@ -224,7 +309,9 @@ static bool prepare(struct sockets *s) {
     s->io = (struct active_io){s, read_clock, open_end, send_from, close_end};
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     s->fd = calloc(ENDS, sizeof *s->fd);
-    if (s->epoll < 0 || !s->fd || getrandom(&cookie, sizeof cookie, 0) != sizeof cookie) {
+    s->outlet = calloc(ENDS, sizeof *s->outlet);
+    if (s->epoll < 0 || !s->fd || !s->outlet ||
+        getrandom(&cookie, sizeof cookie, 0) != sizeof cookie) {
         perror("tprobe: getting ready for probes");
         return false;
     }
@@ -258,5 +345,6 @@ int cmd_active(int argc, char **argv) {
     }
     active_free(&s.proto);
     free(s.fd);
+    free(s.outlet);
     return result ? 1 : 0;
 }

@@ -8,23 +8,24 @@ static uint64_t fake_clock(void *context) {
     return ((struct fake *)context)->now_ns;
 }
 
-static int fake_open(void *context, uint32_t end, const char *netns, const struct addr *addr) {
+static int fake_open(void *context, uint32_t number, const char *netns, const struct end *end) {
     struct fake *f = context;
-    (void)end, (void)netns, (void)addr;
+    (void)number, (void)netns, (void)end;
     f->opened += !f->refuse_open;
     return f->refuse_open;
 }
 
-static int fake_send(void *context, uint32_t end, const struct addr *to, const uint8_t *bytes,
-                     size_t size) {
+static int fake_send(void *context, uint32_t number, const struct end *from, const struct end *to,
+                     const uint8_t *bytes, size_t size) {
     struct fake *f = context;
+    CHECK(from->open && to->open);
     CHECK(size >= PROBE_BYTES);
     if (f->refuse_send) {
         return f->refuse_send;
     }
     uint32_t slot = f->sent++ % FAKE_SENDS;
-    f->sends[slot].end = end;
-    f->sends[slot].to = *to;
+    f->sends[slot].end = number;
+    f->sends[slot].to = to->addr;
     f->sends[slot].size = size;
     memcpy(f->sends[slot].bytes, bytes, PROBE_BYTES);
     return 0;

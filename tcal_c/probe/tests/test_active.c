@@ -21,28 +21,43 @@ static struct fake *two_ends(void) {
     return f;
 }
 
+/* Where frames pass, probes go to the other one's device. */
+static void ends_may_have_devices(void) {
+    struct fake *f = two_ends();
+    static const uint8_t mac[6] = {2, 0x54, 0x53, 1, 0, 7};
+    CHECK_TEXT(fake_ask(f, "open 3 netns=/x addr=" ONE " if=eth1 mac=02:54:53:01:00:07"), "ok");
+    CHECK(f->proto.end[3].has_mac && memcmp(f->proto.end[3].mac, mac, sizeof mac) == 0);
+    CHECK(!f->proto.end[1].has_mac);
+    fake_free(f);
+}
+
 static void commands_are_strict(void) {
-    static const char *const wrong[] = {"open",
-                                        "open 3",
-                                        "open 3 netns=/x",
-                                        "open 3 netns= addr=" ONE,
-                                        "open 3 addr=" ONE,
-                                        "open 3 netns=/x addr=" ONE " x",
-                                        "open 3 net=/x addr=" ONE,
-                                        "close",
-                                        "close 1 2",
-                                        "pair",
-                                        "pair 3 1 2",
-                                        "pair 3 1 2 5",
-                                        "pair 3 1 2 wait=",
-                                        "pair 3 1 2 wait=1 2",
-                                        "pair 3 1 2 wait=1 bytes=",
-                                        "pair 3 1 2 wait=1 bytes=9 9",
-                                        "at",
-                                        "at 5",
-                                        "at 5 0 0",
-                                        "report",
-                                        "report 1 2"};
+    static const char *const wrong[] = {
+        "open",
+        "open 3",
+        "open 3 netns=/x",
+        "open 3 netns= addr=" ONE,
+        "open 3 addr=" ONE,
+        "open 3 netns=/x addr=" ONE " x",
+        "open 3 net=/x addr=" ONE,
+        "open 3 netns=/x addr=" ONE " if=eth0",
+        "open 3 netns=/x addr=" ONE " if=eth0 mac=02:00",
+        "open 3 netns=/x addr=" ONE " if=eth0 mac=02:00:00:00:00:01 x",
+        "open 3 netns=/x addr=" ONE " mac=02:00:00:00:00:01 if=eth0",
+        "close",
+        "close 1 2",
+        "pair",
+        "pair 3 1 2",
+        "pair 3 1 2 5",
+        "pair 3 1 2 wait=",
+        "pair 3 1 2 wait=1 2",
+        "pair 3 1 2 wait=1 bytes=",
+        "pair 3 1 2 wait=1 bytes=9 9",
+        "at",
+        "at 5",
+        "at 5 0 0",
+        "report",
+        "report 1 2"};
     static const char *const out[] = {"open 65535 netns=/x addr=" ONE,
                                       "open -1 netns=/x addr=" ONE,
                                       "open 3 netns=/x addr=10.0",
@@ -239,6 +254,7 @@ static void a_stepped_wall_clock_is_doubted_for_a_while(void) {
 }
 
 void test_active(void) {
+    ends_may_have_devices();
     commands_are_strict();
     probes_are_timed();
     large_ones_are_told_apart_by_their_size();

@@ -250,7 +250,7 @@ class ServiceReader:
     def _not_published(self, span: Span, port: str) -> None:
         how = "they are reached inside of the experiment"
         if port:
-            how = f"while it runs: tstorm forward RUN {self._name}.0:{port}"
+            how = f"tstorm run --publish {self._name}.0:{port}, or while it runs tstorm forward"
         self._sink.warning("TS0972", span, "ports are not published on this machine", how)
 
     def _resources(self) -> None:

@@ -18,6 +18,9 @@ from tests.runtime.support import DEADLINE_SECONDS, Compile, User, processes_wit
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
+# What agents say and do to packets is the same for both users; that nothing of an ordinary user's
+# is left, however a run ends, is shown by the tests without this.
+ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
 
 PLAN = """
 service server img=x replicas=4 exec="sh -c 'sleep 61 & sleep 62'"
@@ -158,6 +161,7 @@ def test_a_killed_agent_is_replaced_and_traffic_goes_on(plan_of: Compile, user: 
     nothing_left(user)
 
 
+@ONE
 def test_what_an_agent_missed_is_told_as_late(plan_of: Compile, user: User) -> None:
     """All agents are killed before a step is staged: it takes effect when they are back."""
     plan = plan_of(
@@ -184,6 +188,7 @@ def test_what_an_agent_missed_is_told_as_late(plan_of: Compile, user: User) -> N
     assert result_of(process)["outcome"] == "interrupted"
 
 
+@ONE
 def test_a_host_that_closes_drops_everything_until_its_agent_is_back(
     plan_of: Compile, user: User
 ) -> None:
@@ -247,7 +252,7 @@ def test_a_signal_ends_a_run_over_hosts_cleanly(plan_of: Compile, user: User) ->
     nothing_left(user)
 
 
-@pytest.mark.parametrize("user", ["self"], indirect=True)  # it is patient, and needs no rights
+@ONE  # it is patient, and needs no rights
 def test_a_clock_budget_that_cannot_be_kept_stops_the_start(plan_of: Compile, user: User) -> None:
     result = user.run(plan_of(PLAN), hosts=2, clock_budget_ns=1)
     assert result["outcome"] == "failed"
@@ -256,6 +261,7 @@ def test_a_clock_budget_that_cannot_be_kept_stops_the_start(plan_of: Compile, us
     nothing_left(user)
 
 
+@ONE
 def test_faults_can_be_injected_and_are_recorded(plan_of: Compile, user: User) -> None:
     """A clock that is 2 s ahead is measured and changes nothing; metadata is lost on purpose."""
     plan = plan_of(

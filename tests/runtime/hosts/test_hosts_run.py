@@ -19,6 +19,9 @@ from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
+# What packets and events do over hosts is the same for both users; that an ordinary user's hosts
+# carry programs and their packets is shown by the tests without this.
+ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
 
 STAR = """
 bridge s1
@@ -80,6 +83,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as source:
 """
 
 
+@ONE
 @pytest.mark.long
 def test_every_datagram_is_received_or_counted_where_it_was_lost(
     plan_of: Compile, user: User, workspace: Path
@@ -208,6 +212,7 @@ def test_a_program_that_leaves_can_say_goodbye_to_other_hosts(plan_of: Compile, 
     assert cuts()[0]["applied_ns"] >= 1_900_000_000
 
 
+@ONE
 def test_a_rate_holds_between_hosts_and_within_one(plan_of: Compile, user: User) -> None:
     """TCP gets what the collapsed path has, less its headers."""
     iperf = shutil.which("iperf3")
@@ -258,6 +263,7 @@ def test_redis_answers_from_another_host(plan_of: Compile, user: User) -> None:
     assert said[-3:] == ["PONG", "OK", "blue"], said
 
 
+@ONE
 def test_a_start_in_the_middle_and_a_pace(plan_of: Compile, user: User) -> None:
     plan = plan_of(
         "service server replicas=2\n"
@@ -282,6 +288,7 @@ def test_a_start_in_the_middle_and_a_pace(plan_of: Compile, user: User) -> None:
     assert min(times(user, "client.0")) >= 80.0
 
 
+@ONE
 def test_a_replay_over_hosts_has_the_same_events(plan_of: Compile, user: User) -> None:
     plan = plan_of(
         'service server img=x replicas=4 exec="sleep 60"\nbridge s1\nlink server--s1 latency=1\n'
@@ -297,7 +304,7 @@ def test_a_replay_over_hosts_has_the_same_events(plan_of: Compile, user: User) -
     assert differ(one, load(user.home / "three")) == []
 
 
-@pytest.mark.parametrize("user", ["self"], indirect=True)  # the tests above are run as both
+@ONE
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs_over_four_hosts(example: Path, workspace: Path, user: User) -> None:
     plan = workspace / "example.plan"

@@ -5,33 +5,16 @@ from __future__ import annotations
 import click
 
 from tstorm import output
+from tstorm.options.port_targets import MOST_PORT, PortTarget
 from tstorm.options.shared import run_argument
-
-MOST = 65535
-
-
-class _Target(click.ParamType[tuple[str, int]]):
-    name = "INSTANCE:PORT"
-
-    def convert(
-        self,
-        value: str | tuple[str, int],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> tuple[str, int]:
-        if isinstance(value, tuple):
-            return value
-        instance, _, port = value.rpartition(":")
-        if not instance or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= MOST:
-            self.fail(f"{value!r:.60} is not INSTANCE:PORT, such as web.0:80", param, ctx)
-        return instance, int(port)
 
 
 @click.command()
 @run_argument(required=True)
-@click.argument("target", metavar="INSTANCE:PORT", type=_Target())
-@click.argument("local", metavar="[LOCAL]", required=False, type=click.IntRange(1, MOST))
-def command(run: str, target: tuple[str, int], local: int | None) -> None:
+@click.argument("target", metavar="INSTANCE:PORT", type=PortTarget())
+@click.argument("local", metavar="[LOCAL]", required=False, type=click.IntRange(1, MOST_PORT))
+@click.option("--listener", hidden=True, type=click.IntRange(3))
+def command(run: str, target: tuple[str, int], local: int | None, listener: int | None) -> None:
     """Make a TCP port of a program in the running experiment RUN reachable on this machine.
 
     RUN is a run's name or directory. Whoever connects to port LOCAL of 127.0.0.1 is connected to
@@ -61,5 +44,8 @@ def command(run: str, target: tuple[str, int], local: int | None) -> None:
                 f"{address} is {instance}:{port}, past the emulated network; Ctrl-C ends it"
             )
 
+        if listener is not None:  # of `tstorm run --publish`, which has said where it is
+            portforward.forward_from(portforward.inherited(listener), run, target, output.note)
+            return
         portforward.forward(run, instance, port, local, opened, output.note)
         output.note("the run has ended")
