@@ -12,6 +12,7 @@ from itertools import islice
 
 from compiler.analysis.history import History, Outcome, RouteWalk
 from compiler.analysis.obstacles import Obstacle, obstacles
+from compiler.plan.frame_domains import FrameDomains
 from compiler.plan.parts import delay_tables, necks
 from compiler.plan.parts.traces import Followed, FollowedTraces, of_plan
 from compiler.plan.paths import path_properties
@@ -54,6 +55,7 @@ class Direction:
     dst: str
     hops: tuple[Hop, ...]
     obstacles: tuple[Obstacle, ...]
+    by_programs: bool = False  # only routers lead from one to the other
     equal: int = 1  # so many paths flows are shared out over, up to MOST_EQUAL
 
     @property
@@ -129,8 +131,12 @@ def _direction(
             equal = sum(1 for _ in islice(history.equal_routes(src, dst, epoch), MOST_EQUAL))
         hops = tuple(_hops(history, walk, epoch, span, known))
     else:
+        links = history.topology.links
+        domains = FrameDomains(nodes, ((link.src, link.dst) for link in links))
+        if domains.by_programs(src, dst):
+            return Direction(nodes[src].name, nodes[dst].name, (), (), by_programs=True)
         found = obstacles(history, src, dst, epoch)
-    return Direction(nodes[src].name, nodes[dst].name, hops, found, equal)
+    return Direction(nodes[src].name, nodes[dst].name, hops, found, equal=equal)
 
 
 def _hops(

@@ -18,6 +18,7 @@ from compiler.expect.subjects import Subjects
 from compiler.phrases import moment
 from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.format import MAX_INT
+from compiler.plan.frame_domains import FrameDomains
 from compiler.plan.parts import expectations as plan
 from compiler.plan.parts.expectations import PlannedExpectation
 from compiler.plan.parts.figures import PlannedFigure
@@ -61,10 +62,32 @@ def expect(model: Model, timeline: Timeline, sink: Sink) -> tuple[PlannedExpecta
     left = MAX_PAIRS
     for statement in statements:
         one = _one(statement, known, left)
-        if one is not None:
+        if one is not None and _is_told(statement, one, known):
             found.append(one)
             left -= len(one.pairs)
     return tuple(found)
+
+
+def _is_told(statement: ast.Expect, one: PlannedExpectation, known: _Known) -> bool:
+    """Whether a run knows of its pairs: it does not where programs of routers decide, and counts
+    what passes a lan by link. Reports TS0609."""
+    planned = known.model.planned
+    if not planned.frames_at[1]:
+        return True
+    domains = FrameDomains(planned.nodes, ((link.src, link.dst) for link in planned.links))
+    direct = {(link.src, link.dst) for link in planned.links}
+    for src, dst in one.pairs:
+        why = ""
+        if domains.by_programs(src, dst):
+            why = "routers are between them, whose programs decide: no probe takes their way"
+        elif one.kind == plan.THROUGHPUT and planned.nodes[src].frames:
+            why = "" if (src, dst) in direct else "what passes a lan is counted by link"
+        if why:
+            message = f"of {known.name(src)} and {known.name(dst)} a run tells no {one.kind}: {why}"
+            hint = "let a program measure, and expect what it says: `expect log`, `figure`"
+            known.sink.error("TS0609", statement.span, message, hint)
+            return False
+    return True
 
 
 def _one(statement: ast.Expect, known: _Known, left: int) -> PlannedExpectation | None:

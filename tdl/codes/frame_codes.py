@@ -69,6 +69,15 @@ FRAME_CODES = (
         "another one's.",
         "service r router\nservice c\nlink c--r address=10.0.0.2/30--10.0.0.1/30 gateway=10.1.1.1",
     ),
+    Code(
+        "TS0609",
+        "expectation of what a run does not know",
+        "Where routers are between two instances their programs decide, and nothing probes that "
+        "way; what passes a lan is counted by link and not by pair. A program of the experiment "
+        "measures it, and `expect log` or `figure` says what it should find.",
+        "service r router\nservice a\nservice b\naddresses auto\nlink a--r\nlink b--r\n"
+        "expect rtt max a b < 30ms",
+    ),
 )
 FRAME_WARNINGS = (
     Code(

@@ -164,6 +164,8 @@ def test_a_plus_between_two_ends_takes_the_next_network() -> None:
         ("service r router\naddresses odd\nservice a\nlink a--r", ("TS0607", 2)),
         ("service r router\nservice a\nlink a--r address=10.0.0.1/30 gateway=10.0.0.9",
          ("TS0608", 3)),
+        (TEXT + "expect rtt max a b < 30ms", ("TS0609", 10)),
+        (TEXT + "expect throughput b.0 b.1 > 1Mb", ("TS0609", 10)),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_an_error_of_its_line(text: str, found: tuple[str, int]) -> None:

@@ -76,6 +76,9 @@ def _direction(direction: Direction, statements: Statements, whose: str) -> None
             more = " or more" if direction.equal == MOST_EQUAL else ""
             output.line(f"one of {direction.equal:,}{more} equal paths: that of {whose}")
         return
+    if direction.by_programs:
+        output.line(f"{names}: programs of the routers between them decide")
+        return
     output.line(f"{names}: unreachable")
     if not direction.obstacles:
         output.line("  no links lead from one to the other, up or not")
