@@ -187,11 +187,17 @@ class ServiceStatement:
     options: tuple[tuple[Name, str], ...] = ()
     interfaces: Name | None = None  # the word, where each link is an interface of its own
     router: Name | None = None  # the word, where instances forward by themselves
+    gateway: Name | None = None  # the word, where they forward to the outside as well
 
     @property
     def own_interfaces(self) -> Name | None:
         """The word by which each link is an interface of its own."""
-        return self.interfaces or self.router
+        return self.interfaces or self.forwards
+
+    @property
+    def forwards(self) -> Name | None:
+        """The word by which instances forward by themselves."""
+        return self.router or self.gateway
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,8 @@ def _service(
         expect=statement.expect or "",
         keep=statement.keep is not False,
         interfaces_at=own.span.place if (own := statement.own_interfaces) else ("", 0),
-        router=statement.router is not None,
+        router=statement.forwards is not None,
+        gateway=statement.gateway is not None,
     )
 
 

@@ -21,6 +21,7 @@ from tdl.tokens.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
     HOPS,
+    GATEWAY,
     INTERFACES,
     LINK_ALIASES,
     LINK_PROPERTIES,
@@ -145,6 +146,7 @@ class StaticActions(AddressActions):
                 options=(*self._options(found, (*options, "network")), *self.other_words(found)),
                 interfaces=_flag_of(found, INTERFACES),
                 router=_flag_of(found, ROUTER),
+                gateway=_flag_of(found, GATEWAY),
                 **self.running(found),
             ),
         )

@@ -81,8 +81,8 @@ ACTIONS = {
     "quit": "SOLO",
 }
 
-INTERFACES, ROUTER = "interfaces", "router"
-OF_SERVICES = (INTERFACES, ROUTER)  # flags behind the name of a service, elsewhere names
+INTERFACES, ROUTER, GATEWAY = "interfaces", "router", "gateway"
+OF_SERVICES = (INTERFACES, ROUTER, GATEWAY)  # flags behind the name of a service, elsewhere names
 _ALWAYS_FLAGS = ("symmetric", "supervisor", "share", "reuse")
 FLAGS = (*_ALWAYS_FLAGS, *OF_SERVICES)
 

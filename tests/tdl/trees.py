@@ -17,6 +17,7 @@ from tdl.tokens.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
     EXPECTATIONS,
+    GATEWAY,
     INTERFACES,
     MOTION_FORMATS,
     NETWORKS,
@@ -142,6 +143,7 @@ services = st.builds(
     ),
     interfaces=st.none() | st.just(ast.Name(INTERFACES, NOWHERE)),
     router=st.none() | st.just(ast.Name(ROUTER, NOWHERE)),
+    gateway=st.none() | st.just(ast.Name(GATEWAY, NOWHERE)),
 )
 
 
