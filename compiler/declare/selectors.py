@@ -162,13 +162,13 @@ class Resolver:
     def _named_link(self, element: ast.Element) -> Selection | None:
         """Both directions, as its statement is written."""
         name = element.name.text
-        position = self.declared.called[name]
+        positions = self.declared.called[name]
         if element.index is not None:
-            link = link_name(self.declared.links[position])
+            link = link_name(self.declared.links[positions[0]])
             message = f"{name!r} is a link and has no instances"
             self.sink.error("TS0203", element.span, message, f"write `{name}`, or `{link}`")
             return None
-        pairs = self.layout.pairs[position]
+        pairs = [pair for position in positions for pair in self.layout.pairs[position]]
         what = f"{name!r}" if len(pairs) == 1 else f"links of {name!r}"
         links = tuple((2 * pair, 2 * pair + 1) for pair in pairs)
         return Selection(what, links=links, named=True, single=len(pairs) == 1)
@@ -290,7 +290,7 @@ class Resolver:
         """There and back, of every link between these nodes, in the order of declaration."""
         found: list[tuple[int, int]] = []
         for position in self.declared.pairs[selector.a.name.text, selector.b.name.text]:
-            if selector.name and self.declared.called[selector.name.text] != position:
+            if selector.name and position not in self.declared.called[selector.name.text]:
                 continue
             link = self.declared.links[position]
             rows = self._nodes_of(link.a.text, link.a_index)
