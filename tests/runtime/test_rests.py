@@ -108,7 +108,7 @@ def test_whoever_dies_in_his_turn_holds_nobody_up(clock: FakeClock, shared: int)
 
 SPIN = """
 import json, sys, time
-from runtime.system import rt_throttle
+from runtime.system.realtime import rt_throttle
 rt_throttle.is_preferred = lambda: sys.argv[1] == "preferred"
 async def main():
     rt_throttle.RESTS.begin()

@@ -37,7 +37,7 @@ class Circumstances:
 
 QUIET = Circumstances("quiet")
 BUSY = Circumstances("busy", busy=True)
-_FOREIGN = {"HOME": "/nowhere", "EDITOR": "x" * 3000, "PYTHONHASHSEED": "5", "USER": "me"}
+_FOREIGN = {"EDITOR": "x" * 3000, "PYTHONHASHSEED": "5", "USER": "me"}
 _FOLDER = "a folder/with a longer name than that of the checkout"
 ELSEWHERE = Circumstances("elsewhere", environment=_FOREIGN, folder=_FOLDER)
 UNLIKE = Circumstances("unlike", busy=True, environment=_FOREIGN, folder=_FOLDER)
@@ -69,6 +69,8 @@ def carry_out(
     command += ["--quiet", "--out", str(out), *experiment.options, *options]
     kernel = {"TSTORM_KERNEL": str(kernel_cache.path_for_run())}  # from another home, too
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **kernel, **how.environment}
+    if how.folder:
+        environment["HOME"] = str(place / "another home")
     with _others_at_work(how.busy):
         began = time.perf_counter()
         done = subprocess.run(

@@ -46,7 +46,7 @@ TEXT = (
 SUPERVISOR = """
 import asyncio, os, sys
 from pathlib import Path
-from compiler.plan import delivery
+from compiler.plan.storage import delivery
 from runtime.agent.pod.supervisor_settings import HERE, Settings
 from runtime.agent.pod.supervisor import Supervisor
 place, digest, address, alone = sys.argv[1:]
