@@ -140,16 +140,21 @@ class Resolver:
                 f"write `{name}`",
             )
             return None
-        if name in self.declared.necks and element.index is None:
-            return self._bottleneck(name)
+        if name in self.declared.necks:
+            return self._bottleneck(element)
         if name in self.declared.tags and element.index is None:
             # The public dialect and partition groups name tags without `tags=`.
             return self._tags(ast.Tagged((element.name,), element.span))
         self._unknown(element)
         return None
 
-    def _bottleneck(self, name: str) -> Selection:
+    def _bottleneck(self, element: ast.Element) -> Selection | None:
         """Both directions of its paths, whose terms are one thing."""
+        name = element.name.text
+        if element.index is not None:
+            message = f"{name!r} is a bottleneck and has no instances"
+            self.sink.error("TS0203", element.span, message, f"write `{name}`")
+            return None
         links = self.layout.topology.links
         found = tuple(
             (there, there + 1)
