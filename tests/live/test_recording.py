@@ -157,7 +157,7 @@ def test_what_is_skipped_together_with_the_end_is_there(tmp_path: Path) -> None:
 
 PLACED = {
     "machines": "node sat {\n    service app\n}\nbridge s\nservice a\nlink sat.app--s\nlink a--s\n",
-    "routers": "service r router\nservice a\nlink a--r latency=1ms address=10.0.0.1/24--10.0.0.2/24\n",
+    "routers": "service r router\nservice a\nlink a--r address=10.0.0.1/24--10.0.0.2/24\n",
     "interfaces": "service a interfaces\nbridge s\nservice b\nlink a--s\nlink b--s\n",
     "hops": "hops answer\nservice a\nbridge s\nservice b\nlink a--s\nlink b--s\n",
 }
