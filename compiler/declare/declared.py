@@ -15,7 +15,7 @@ from compiler.declare import start_order
 from compiler.declare.bottlenecks import DeclaredBottleneck, through
 from compiler.declare.common import shares
 from compiler.declare.ends import check_ends
-from compiler.phrases import end_name, link_name, moment
+from compiler.phrases import declared_as, end_name, link_name, moment
 from compiler.phrases import number as count
 from tdl import ast, quantities
 from tdl.diagnostics import Sink
@@ -274,7 +274,7 @@ def _known_end(found: Declared, name: ast.Name, index: int | None, sink: Sink) -
     replicas = found.services[name.text].replicas
     if replicas is not None and index >= replicas:
         message = f"there is no {label!r}: {name.text!r} has {count(replicas, 'instance')}"
-        hint = f"declare `service {name.text} replicas={index + 1}`"
+        hint = f"declare `service {declared_as(name.text)} replicas={index + 1}`"
         sink.error("TS0203", span, message, hint)
         return False
     return True

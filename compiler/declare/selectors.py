@@ -17,7 +17,7 @@ from itertools import islice
 
 from compiler.declare.declared import Declared
 from compiler.declare.topology import Layout
-from compiler.phrases import end_name, link_name
+from compiler.phrases import declared_as, end_name, link_name
 from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.formatter import format_selector
@@ -190,7 +190,7 @@ class Resolver:
             element.span,
             f"{name!r} has {count} instance{'s' if count > 1 else ''}, "
             f"{name}.0{f' to {name}.{count - 1}' if count > 1 else ''}",
-            f"declare `service {name} replicas={element.index + 1}`",
+            f"declare `service {declared_as(name)} replicas={element.index + 1}`",
         )
         return None
 
