@@ -209,17 +209,20 @@ class _Machines:
 
     def _outer(self, service: ast.ServiceStatement) -> ast.ServiceStatement:
         """One beside machines, which may start after parts of them."""
-        options = []
-        for word, text in service.options:
-            if word.text == "after":
-                said = (one.partition(":") for one in text.split(";"))
-                text = ";".join(
-                    full + colon + rest
-                    for name, colon, rest in said
-                    for full in self._waited_for(name, word.span)
-                )
-            options.append((word, text))
-        return replace(service, options=tuple(options))
+        options = tuple(
+            (word, self._after(text, word.span) if word.text == "after" else text)
+            for word, text in service.options
+        )
+        return replace(service, options=options)
+
+    def _after(self, text: str, span: ast.Span) -> str:
+        said = (one.partition(":") for one in text.split(";"))
+        found = [
+            full + colon + rest
+            for name, colon, rest in said
+            for full in self._waited_for(name, span)
+        ]
+        return ";".join(dict.fromkeys(found))
 
     def _waited_for(self, name: str, span: ast.Span) -> list[str]:
         """The services that a name in `after=` stands for."""
