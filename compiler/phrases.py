@@ -54,6 +54,11 @@ def end_name(name: ast.Name, index: int | None) -> str:
     return name.text if index is None else f"{name.text}.{index}"
 
 
+def declared_as(service: str) -> str:
+    """What its statement calls a service: a part of a machine has its short name in the block."""
+    return service.rpartition(".")[2]
+
+
 def link_name(link: ast.LinkStatement) -> str:
     """A declared link as events can name it: `server--s1`, `server.3--s1`, `fast:server--s1`."""
     called = "" if link.name is None else f"{link.name.text}:"

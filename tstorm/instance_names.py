@@ -38,6 +38,16 @@ def one_instance(services: Sequence[Service], nodes: Sequence[Node], name: str, 
     raise unknown(name, known, option)
 
 
+def stands_for(name: str, instance: str) -> bool:
+    """Whether it is the instance, its service, or of one in a machine (`sat.3.app.1`) the machine,
+    all machines of the node, or the part of each."""
+    service, _, index = instance.rpartition(".")
+    node, _, inside = service.partition(".")
+    machine, _, part = inside.partition(".")
+    of_nodes = (node, f"{node}.{machine}", f"{node}.{part}", f"{node}.{part}.{index}")
+    return name in (instance, service, *(of_nodes if part else ()))
+
+
 def unknown(name: str, known: Iterable[str], option: str) -> click.BadParameter:
     """That `name` is neither a service nor an instance, and which of `known` may be meant."""
     from tdl.suggest import did_you_mean

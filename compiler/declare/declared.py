@@ -15,7 +15,7 @@ from compiler.declare import start_order
 from compiler.declare.bottlenecks import DeclaredBottleneck, through
 from compiler.declare.common import shares
 from compiler.declare.ends import check_ends
-from compiler.phrases import end_name, link_name, moment
+from compiler.phrases import declared_as, end_name, link_name, moment
 from compiler.phrases import number as count
 from tdl import ast, quantities
 from tdl.diagnostics import Sink
@@ -38,7 +38,7 @@ class Declared:
     necks: dict[str, DeclaredBottleneck] = field(default_factory=dict)  # bottlenecks
     links: list[ast.LinkStatement] = field(default_factory=list)
     pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # both ways -> links
-    called: dict[str, int] = field(default_factory=dict)  # by name= -> its link
+    called: dict[str, list[int]] = field(default_factory=dict)  # by name= -> links of a statement
     broken: set[tuple[str, str]] = field(default_factory=set)  # both orientations
     doubtful: set[str] = field(default_factory=set)  # declared twice: which one is meant?
     tags: dict[str, None] = field(default_factory=dict)
@@ -163,7 +163,7 @@ def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:
     elif name.text in found.necks:
         kind, span = "bottleneck", found.necks[name.text].statement.span
     elif name.text in found.called:
-        kind, span = "link", found.links[found.called[name.text]].span
+        kind, span = "link", found.links[found.called[name.text][0]].span
     else:
         return True
     if found.knows(name.text):
@@ -185,7 +185,7 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
     ]
     if all(known) and link.directed and _other_half(found, link):
         return
-    is_new = link.name is None or _is_new(found, link.name, sink)
+    is_new = link.name is None or _goes_on(found, link) or _is_new(found, link.name, sink)
     first = _linked_already(found, link) if all(known) else None
     if first is not None:
         other = found.links[first]
@@ -209,10 +209,17 @@ def _link(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
         if link.directed:
             found.halves[_ends(link)] = len(found.links)
         if link.name is not None and is_new:
-            found.called[link.name.text] = len(found.links)
+            found.called.setdefault(link.name.text, []).append(len(found.links))
         found.links.append(link)
         return
     found.broken.update(((a, b), (b, a)))
+
+
+def _goes_on(found: Declared, link: ast.LinkStatement) -> bool:
+    """Whether the name is that of its own statement, which stands for a link of each machine."""
+    assert link.name is not None
+    first = found.called.get(link.name.text)
+    return link.several and first is not None and found.links[first[0]].span == link.span
 
 
 def _check_path(found: Declared, link: ast.LinkStatement, sink: Sink) -> None:
@@ -267,7 +274,7 @@ def _known_end(found: Declared, name: ast.Name, index: int | None, sink: Sink) -
     replicas = found.services[name.text].replicas
     if replicas is not None and index >= replicas:
         message = f"there is no {label!r}: {name.text!r} has {count(replicas, 'instance')}"
-        hint = f"declare `service {name.text} replicas={index + 1}`"
+        hint = f"declare `service {declared_as(name.text)} replicas={index + 1}`"
         sink.error("TS0203", span, message, hint)
         return False
     return True
@@ -370,9 +377,9 @@ def _collect_tags(found: Declared, sink: Sink) -> None:
         _add_tags(found, link.tags, sink)
     for bridge in found.bridges.values():
         _add_tags(found, bridge.tags, sink)
-    for name, position in found.called.items():
+    for name, positions in found.called.items():
         if name in found.tags:
-            own = found.links[position].name
+            own = found.links[positions[0]].name
             assert own is not None
             message = f"{name!r} is the name of a link, and a tag"
             sink.error("TS0101", own.span, message, "give the link another name")

@@ -18,6 +18,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address, ip_address, ip_interface
 from typing import TYPE_CHECKING, NamedTuple
 
+from compiler.phrases import declared_as
 from compiler.plan.types import Link, Node, Topology
 from tdl import ast
 from tdl.building.address_actions import NO_GATEWAY
@@ -138,7 +139,8 @@ class _Assignment:
             told.add(service)
             name = self._services[service].name
             message = f"{name.text!r} has several links, some of which carry frames"
-            hint = f"each must be an interface of its own: write `service {name.text} interfaces`"
+            hint = "each must be an interface of its own: write "
+            hint += f"`service {declared_as(name.text)} interfaces`"
             self._problem("TS0604", name.span, message, hint)
 
     # -- addresses ------------------------------------------------------------------------------

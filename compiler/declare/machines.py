@@ -64,6 +64,8 @@ def _outside(statements: Iterable[ast.Statement]) -> dict[str, ast.Span]:
         elif isinstance(one, ast.Bridges):
             for name in one.names:
                 found.setdefault(name.text, name.span)
+        elif isinstance(one, ast.LinkStatement) and one.name is not None:
+            found.setdefault(one.name.text, one.name.span)
     return found
 
 
@@ -72,7 +74,7 @@ def _is_usable(node: ast.NodeStatement, names: dict[str, ast.Span], sink: Sink) 
     before = len(sink.found)
     name = node.name
     if name.text in names:
-        message = f"{name.text!r} is declared twice; the first is on "
+        message = f"{name.text!r} is declared twice; the other is on "
         message += ast.said(names[name.text].place)
         sink.error("TS0101", name.span, message, "give one of them another name")
     names.setdefault(name.text, name.span)
@@ -99,6 +101,12 @@ def _part_names(node: ast.NodeStatement) -> Iterator[ast.Name]:
             yield one.name
         elif isinstance(one, ast.Bridges):
             yield from one.names
+
+
+def _link_names(node: ast.NodeStatement) -> Iterator[str]:
+    for one in node.body:
+        if isinstance(one, ast.LinkStatement) and one.name is not None:
+            yield one.name.text
 
 
 class _Named(NamedTuple):
@@ -137,6 +145,7 @@ class _Machines:
         self._sink = sink
         self._links: dict[str, list[ast.LinkSelector]] = {}  # by an end
         self._parts = {name: parts_of(node) for name, node in nodes.items()}
+        self._called = {name: frozenset(_link_names(node)) for name, node in nodes.items()}
 
     # --- parts ---
 
@@ -199,8 +208,9 @@ class _Machines:
 
     # --- names ---
 
-    def _find(self, element: ast.Element) -> _Named | None:
-        """None where it names no machine, or nothing after a report."""
+    def _find(self, element: ast.Element, *, links: bool = False) -> _Named | None:
+        """None where it names no machine, or nothing after a report. With `links` it may name one
+        in the block, too."""
         text = element.name.text
         match = _NAME.fullmatch(text)
         node = self._nodes.get(match[1]) if match else None
@@ -217,22 +227,29 @@ class _Machines:
             self._sink.error("TS0626", element.span, message, hint)
             return None
         parts = self._parts[node.name.text]
-        if part and part not in parts:
+        called = self._called[node.name.text] if links else frozenset()
+        if part and part not in parts and part not in called:
             message = f"machine {node.name.text!r} has no part {part!r}"
             shown = f"its parts: {', '.join([*parts][:_SHOWN])}"
-            hint = did_you_mean(part, list(parts)) or shown
+            hint = did_you_mean(part, [*parts, *sorted(called)]) or shown
             self._sink.error("TS0620", element.span, message, hint)
             return None
         return _Named(node, range(node.replicas) if at is None else range(at, at + 1), part)
 
     def _check_outside(self, element: ast.Element) -> None:
-        """A part by the name that it has in its block only."""
+        """A part, or a link, by the name that it has in its block only."""
         text = element.name.text
-        owner = next((name for name, parts in self._parts.items() if text in parts), None)
-        if owner is None or text in self._outside:
+        found = (
+            (name, kind)
+            for kind, names in (("part", self._parts), ("link", self._called))
+            for name in names
+            if text in names[name]
+        )
+        owner, kind = next(found, ("", ""))
+        if not owner or text in self._outside:
             return
         rest = "" if element.index is None else f".{element.index}"
-        message = f"{text!r} is a part of machine {owner!r}, and has its name there only"
+        message = f"{text!r} is a {kind} of machine {owner!r}, and has its name there only"
         hint = f"write {owner}.{text}{rest} for all of them, {owner}.0.{text}{rest} for one"
         self._sink.error("TS0627", element.span, message, hint)
 
@@ -356,7 +373,7 @@ class _Machines:
             return self._link(selector)
         if not isinstance(selector, ast.Element):
             return selector
-        found = self._find(selector)
+        found = self._find(selector, links=True)
         if found is None:
             return selector
         elements = found.elements(selector)
@@ -371,17 +388,31 @@ class _Machines:
 
     def _link(self, selector: ast.LinkSelector) -> ast.LinkSelector | ast.Members:
         ends = [self._elements(end) for end in (selector.a, selector.b)]
-        if len(ends[0]) == len(ends[1]) == 1:
-            return replace(selector, a=ends[0][0], b=ends[1][0])
+        names = self._names(selector)
+        if len(ends[0]) == len(ends[1]) == len(names) == 1:
+            return replace(selector, a=ends[0][0], b=ends[1][0], name=next(iter(names.values())))
         wanted = {end.name.text: end for end in ends[1]}
         found = {
-            (a.name.text, link.b.name.text): replace(selector, a=a, b=wanted[link.b.name.text])
+            (a.name.text, link.b.name.text, called): replace(
+                selector, a=a, b=wanted[link.b.name.text], name=names[called]
+            )
             for a in ends[0]
             for link in self._links.get(a.name.text, ())
-            if link.b.name.text in wanted
+            for called in [link.name.text if link.name and selector.name else ""]
+            if link.b.name.text in wanted and called in names
         }
         if not found:
             one, other = (end_name(end.name, end.index) for end in (selector.a, selector.b))
-            message = f"there is no link between {one!r} and {other!r}"
+            which = f" {selector.name.text!r}" if selector.name else ""
+            message = f"there is no link{which} between {one!r} and {other!r}"
             self._sink.error("TS0202", selector.span, message)
         return ast.Members(selector, tuple(found.values()), selector.span)
+
+    def _names(self, selector: ast.LinkSelector) -> dict[str, ast.Name | None]:
+        """What links that it may mean are called; '' where it does not say."""
+        if selector.name is None:
+            return {"": None}
+        element = ast.Element(selector.name, selector.name.span)
+        found = self._find(element, links=True)
+        names = [selector.name] if found is None else [one.name for one in found.elements(element)]
+        return {name.text: name for name in names}

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
+from compiler.phrases import declared_as
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS, MAX_NODES
 from compiler.plan.parts.action_texts import number_of
 from compiler.plan.routes.core import MAX_CELLS
@@ -138,7 +139,7 @@ def check_linked(declared: Declared, counts: Mapping[str, int], sink: Sink) -> N
             message = (
                 f"'{name}.0' has no link: there is no other instance that it could be linked to"
             )
-            hint = f"declare `service {name} replicas=2`, or link it to something else"
+            hint = f"declare `service {declared_as(name)} replicas=2`, or link it to something else"
             sink.error("TS0123", declared.services[name].name.span, message, hint)
         if None in others or not others or name in broken:
             continue

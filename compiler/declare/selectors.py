@@ -17,7 +17,7 @@ from itertools import islice
 
 from compiler.declare.declared import Declared
 from compiler.declare.topology import Layout
-from compiler.phrases import end_name, link_name
+from compiler.phrases import declared_as, end_name, link_name
 from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.formatter import format_selector
@@ -140,16 +140,21 @@ class Resolver:
                 f"write `{name}`",
             )
             return None
-        if name in self.declared.necks and element.index is None:
-            return self._bottleneck(name)
+        if name in self.declared.necks:
+            return self._bottleneck(element)
         if name in self.declared.tags and element.index is None:
             # The public dialect and partition groups name tags without `tags=`.
             return self._tags(ast.Tagged((element.name,), element.span))
         self._unknown(element)
         return None
 
-    def _bottleneck(self, name: str) -> Selection:
+    def _bottleneck(self, element: ast.Element) -> Selection | None:
         """Both directions of its paths, whose terms are one thing."""
+        name = element.name.text
+        if element.index is not None:
+            message = f"{name!r} is a bottleneck and has no instances"
+            self.sink.error("TS0203", element.span, message, f"write `{name}`")
+            return None
         links = self.layout.topology.links
         found = tuple(
             (there, there + 1)
@@ -162,13 +167,13 @@ class Resolver:
     def _named_link(self, element: ast.Element) -> Selection | None:
         """Both directions, as its statement is written."""
         name = element.name.text
-        position = self.declared.called[name]
+        positions = self.declared.called[name]
         if element.index is not None:
-            link = link_name(self.declared.links[position])
+            link = link_name(self.declared.links[positions[0]])
             message = f"{name!r} is a link and has no instances"
             self.sink.error("TS0203", element.span, message, f"write `{name}`, or `{link}`")
             return None
-        pairs = self.layout.pairs[position]
+        pairs = [pair for position in positions for pair in self.layout.pairs[position]]
         what = f"{name!r}" if len(pairs) == 1 else f"links of {name!r}"
         links = tuple((2 * pair, 2 * pair + 1) for pair in pairs)
         return Selection(what, links=links, named=True, single=len(pairs) == 1)
@@ -185,7 +190,7 @@ class Resolver:
             element.span,
             f"{name!r} has {count} instance{'s' if count > 1 else ''}, "
             f"{name}.0{f' to {name}.{count - 1}' if count > 1 else ''}",
-            f"declare `service {name} replicas={element.index + 1}`",
+            f"declare `service {declared_as(name)} replicas={element.index + 1}`",
         )
         return None
 
@@ -290,7 +295,7 @@ class Resolver:
         """There and back, of every link between these nodes, in the order of declaration."""
         found: list[tuple[int, int]] = []
         for position in self.declared.pairs[selector.a.name.text, selector.b.name.text]:
-            if selector.name and self.declared.called[selector.name.text] != position:
+            if selector.name and position not in self.declared.called[selector.name.text]:
                 continue
             link = self.declared.links[position]
             rows = self._nodes_of(link.a.text, link.a_index)

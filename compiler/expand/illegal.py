@@ -16,7 +16,7 @@ from compiler.expand.world import (
     UP_PAUSED,
     World,
 )
-from compiler.phrases import moment, number
+from compiler.phrases import declared_as, moment, number
 from tdl import ast
 
 _STATES = {
@@ -103,7 +103,7 @@ def too_many(walk: Walk, step: StatementStep, service: int, count: int) -> None:
         "TS0303",
         f"{joined} of {declared} {name!r} instances are joined at {moment(world.now)}; "
         f"{count - joined} more are asked for",
-        f"declare `service {name} replicas={count}`",
+        f"declare `service {declared_as(name)} replicas={count}`",
         certain=count - joined > declared and _is_sure(walk, service),
     )
 
@@ -124,7 +124,7 @@ def undeclared_instance(walk: Walk, step: StatementStep) -> bool:
             now = moment(world.now)
             message = f"there are only {world.declared[service]} {name!r} instances at {now}"
             needed = len(world.instances[service])
-            hint = f"declare `service {name} replicas={needed}`"
+            hint = f"declare `service {declared_as(name)} replicas={needed}`"
             walk.error(step, "TS0307", message, hint)
             return True
     return False

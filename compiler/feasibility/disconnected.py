@@ -224,7 +224,8 @@ class _Report:
             hint = f"{line} brings {last.name!r} back only after the end of the run{more}"
             return statement.span, hint
         selector = format_selector(statement.selector)
-        again = f"at T {selector} join".replace("  ", " ")
+        word = "reconnect" if isinstance(statement.action, ast.Disconnect) else "join"
+        again = f"at T {selector} {word}".replace("  ", " ")
         hint = f"{line} takes {last.name!r} away for good: add `{again}`{more}"
         return statement.span, hint
 

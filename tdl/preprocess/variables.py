@@ -198,7 +198,9 @@ def _words(word: str, before: list[Token]) -> tuple[tuple[str, str], ...] | None
     if first == "EXPECT" or (first == "FIGURE" and len(before) > 1):  # behind a figure's name
         return expected_words(word, before)
     if word.endswith(":"):  # in front of a link that is called so
-        return (("LABEL", word),) if words(word[:-1]) == (("NAME", word[:-1]),) else None
+        found = words(word[:-1])
+        is_name = found in ((("NAME", word[:-1]),), (("INSTANCE", word[:-1]),))
+        return (("LABEL", word),) if is_name else None
     return words(word)
 
 

@@ -30,7 +30,7 @@ _LABEL = rf":(?=[^\s:;\#=]+?{SPACE}(?:--|—|–|->))"  # of a link: fast:a--s1
 _MIXED = rf"(?P<MIXED>\+?(?:{_PART})*(?:{_VARIABLE}|{_RANGE})(?:{_PART}|{_RANGE})*(?:{_LABEL})?)"
 _WORDS = rf"""
     (?P<NAME>{_NAME})
-    (?:(?P<KEY>{SPACE}[+-]?=)|(?P<INSTANCE>{_DOTTED})|(?P<LABEL>{_LABEL}))?
+    (?:(?P<KEY>{SPACE}[+-]?=)|(?P<LABEL>(?:{_DOTTED})?{_LABEL})|(?P<INSTANCE>{_DOTTED}))?
   | (?P<DASH>--|—|–)
   | (?P<ARROW>->)
   | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)

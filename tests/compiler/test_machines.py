@@ -152,6 +152,41 @@ def test_names_stand_for_several() -> None:
     assert found.reactions[0].nodes == (0, 1, 2, 3, 4, 5)
 
 
+def _downs(words: str) -> set[str]:
+    """The links that are down after an event of these words, as they are printed."""
+    found = compile_source(f"{NODE}link sat.app--sat.app name=mesh\nat 1s {words}\nat 2s quit\n")
+    return {one.target for one in found.events if one.kind == "link_down"}
+
+
+def test_links_of_machines_have_names() -> None:
+    """In the block one for each machine, behind it one for all that the statement stands for."""
+    bus = [
+        {
+            f"sat.{at}.bus:{a}->{b}"
+            for k in range(2)
+            for a, b in ((f"sat.{at}.app.{k}", inner), (inner, f"sat.{at}.app.{k}"))
+        }
+        for at, inner in enumerate(("sat.0.inner", "sat.1.inner"))
+    ]
+    assert _downs("sat.1.bus leave") == bus[1]
+    assert _downs("sat.bus leave") == _downs("sat.bus:sat.app--sat.inner leave") == bus[0] | bus[1]
+    assert _downs("sat.1.bus:sat.1.app--sat.1.inner leave") == bus[1]
+    for name in bus[1]:  # as events print it
+        assert _downs(f"{name} leave") == {name}
+    assert len(_downs("mesh leave")) == 8
+    assert len(_downs("mesh:sat.0.app.1--sat.1.app leave")) == 4
+    assert format_text(f"at 1s {min(bus[0])}  leave\n") == f"at 1s {min(bus[0])} leave\n"
+
+
+def test_a_variable_may_stand_in_the_name_of_a_link() -> None:
+    found = compile_source(
+        NODE
+        + "for i in 0..1 { at ${i+1}s sat.$i.bus:sat.$i.app.0->sat.$i.inner leave }\nat 3s quit\n"
+    )
+    down = [one.target for one in found.events if one.kind == "link_down"]
+    assert down == [f"sat.{at}.bus:sat.{at}.app.0->sat.{at}.inner" for at in range(2)]
+
+
 def test_fmt_prints_a_node_and_its_block() -> None:
     text = "node  sat replicas=2   cpu=2 {\nservice a\n bridge b\nlink a--b\n}\n"
     wanted = "node sat replicas=2 cpu=2 {\n    service a\n    bridge b\n    link a--b\n}\n"

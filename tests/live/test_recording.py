@@ -153,3 +153,19 @@ def test_what_is_skipped_together_with_the_end_is_there(tmp_path: Path) -> None:
     plan = extension.skip(compile_source(PLANNED).plan, 1, 100 * S, S).plan
     assert plan.end_ns == S
     assert recording.text_of(plan, tmp_path).endswith("at 1s quit\n")
+
+
+PLACED = {
+    "machines": "node sat {\n    service app\n}\nbridge s\nservice a\nlink sat.app--s\nlink a--s\n",
+    "routers": "service r router\nservice a\nlink a--r address=10.0.0.1/24--10.0.0.2/24\n",
+    "interfaces": "service a interfaces\nbridge s\nservice b\nlink a--s\nlink b--s\n",
+    "hops": "hops answer\nservice a\nbridge s\nservice b\nlink a--s\nlink b--s\n",
+}
+
+
+@pytest.mark.parametrize("kind", PLACED)
+def test_lines_in_front_make_no_other_network(kind: str, tmp_path: Path) -> None:
+    """The seed, which the text does not say, comes before what has its line in the plan."""
+    plan = compile_source(PLACED[kind] + "at 9s quit\n", seed=7).plan
+    text = recording.text_of(extend(plan, 1, "a crash 1", S).plan, tmp_path)
+    assert "seed 7\n" in text

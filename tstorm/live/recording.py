@@ -20,7 +20,7 @@ from compiler.pipeline import compile_source
 from compiler.plan.parts import action_texts
 from compiler.plan.properties import BY_FIELD, COMPOSED
 from compiler.plan.reader import Plan
-from compiler.plan.types import Event
+from compiler.plan.types import Event, Topology
 from compiler.sources import RecordedFiles, SourceFolder
 from runtime.errors import RunError
 from tdl.diagnostics import Sink, TdlError
@@ -106,7 +106,7 @@ def difference(plan: Plan, text: str, folder: Path) -> str:
         return f"{_WRONG_LINE} {one.span.line}: {one.message}"
     if made.topology.reactions:
         return "a `when` stands in a file that it includes"
-    if made.topology != replace(plan.topology, reactions=()):
+    if _network(made.topology) != _network(plan.topology):
         return "the network is another"
     if made.seed != plan.seed:
         return "the seed is another"
@@ -119,6 +119,25 @@ def difference(plan: Plan, text: str, folder: Path) -> str:
     if known != found:
         return "events of one moment come in another order"
     return "" if made.end_ns == plan.end_ns else "it ends at another time"
+
+
+def _network(found: Topology) -> Topology:
+    """Without reactions, and without the lines that say it: a text may have some more in front."""
+    return replace(
+        found,
+        reactions=(),
+        services=tuple(
+            replace(one, interfaces_at=_said(one.interfaces_at)) for one in found.services
+        ),
+        machines=tuple(replace(one, file="", line=0) for one in found.machines),
+        hops_at=_said(found.hops_at),
+        frames_at=_said(found.frames_at),
+    )
+
+
+def _said(place: tuple[str, int]) -> tuple[str, int]:
+    """Whether anything does."""
+    return "", min(place[1], 1)
 
 
 def _essence(event: Event) -> tuple[int, str, str, str]:

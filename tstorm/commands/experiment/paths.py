@@ -36,7 +36,7 @@ def _named(topology: Outline, name: str | None, option: str) -> list[int]:
     return [*found, *(node for node, owner in topology.owners.items() if owner in found)]
 
 
-def _instances(members: Mapping[str, range], name: str | None, option: str) -> range:
+def _instances(members: Mapping[str, range], name: str | None, option: str) -> Sequence[int]:
     if name is None:
         return range(sum(map(len, members.values())))
     if name in members:
@@ -45,8 +45,12 @@ def _instances(members: Mapping[str, range], name: str | None, option: str) -> r
     instances = members.get(service, range(0))
     if number.isdecimal() and number == str(int(number)) and int(number) < len(instances):
         return instances[int(number) : int(number) + 1]
-    from tstorm.instance_names import unknown
+    from tstorm.instance_names import stands_for, unknown
 
+    labels = {node: f"{one}.{i}" for one, mine in members.items() for i, node in enumerate(mine)}
+    several = [node for node, label in labels.items() if stands_for(name, label)]
+    if several:
+        return several
     known = [*members, *(f"{one}.{i}" for one, mine in members.items() for i in range(len(mine)))]
     raise unknown(name, known, option)
 

@@ -41,8 +41,8 @@ def command(
 ) -> None:
     """Show logs and events of RUN in one list, by time.
 
-    RUN is a run's directory, or the name of one that goes on. INSTANCE is one such as server.0, or
-    a service, which means all its instances; without any, all are shown.
+    RUN is a run's directory, or the name of one that goes on. INSTANCE is one such as server.0,
+    or a service or machine, which means all its instances; without any, all are shown.
 
     Programs write their logs by themselves, so what is known of a line is an interval in which it
     was written, of mostly 0.1 s: '~45.1 s' is its beginning. '<45.1 s' is the end of one that may
@@ -106,12 +106,13 @@ def _follow(directory: RunDirectory, merger: Merger, chosen: list[str], form: st
 
 
 def _chosen(merger: Merger, asked: Sequence[str]) -> list[str]:
+    from tstorm.instance_names import stands_for
+
     known = merger.instances()
     if not asked:
         return known
-    found = [name for name in known if name in asked or name.rpartition(".")[0] in asked]
-    services = {name.rpartition(".")[0] for name in known}
-    missing = [name for name in asked if name not in known and name not in services]
+    found = [name for name in known if any(stands_for(one, name) for one in asked)]
+    missing = [one for one in asked if not any(stands_for(one, name) for name in known)]
     if missing:
         there = ", ".join(known[:20]) or "none"
         raise CommandError(f"error: no log of {missing[0]!r}\nhint: there are: {there}")
