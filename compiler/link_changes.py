@@ -165,8 +165,18 @@ class LinkChanges:
         self._users: dict[int, int] | None = None  # how many pairs each link carries
 
     def links(self, changes: Sequence[LinkChange]) -> list[tuple[Link, ...]]:
-        """Of each change, both directions where it says so. ChangeError."""
-        return [self._links(one, number) for number, one in enumerate(changes)]
+        """Of each change, both directions where it says so. ChangeError, also where two of them
+        are about one link at one moment: both cannot be told to be in force."""
+        found = [self._links(one, number) for number, one in enumerate(changes)]
+        taken: set[tuple[str, int | None]] = set()
+        for number, (change, own) in enumerate(zip(changes, found, strict=True)):
+            for link in own:
+                key = (link.name, change.at_ns)
+                if key in taken:
+                    message = f"{link.name} is changed twice at one moment"
+                    raise ChangeError(NO_CHANGE, message, "state it in one object", number)
+                taken.add(key)
+        return found
 
     def _links(self, change: LinkChange, number: int) -> tuple[Link, ...]:
         src, dst = (self._end(word, number) for word in (change.src, change.dst))

@@ -15,10 +15,11 @@ from compiler import extension
 from compiler.link_changes import MOST_LINE
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
+from runtime.launch import registry
 from tdl.diagnostics import TdlError
 from tstorm.commands.live.do import _decoded
 from tstorm.exit_codes import CommandError
-from tstorm.live import link_lines, steer
+from tstorm.live import steer
 from tstorm.live.link_lines import LinkLines
 
 S = 1_000_000_000
@@ -39,9 +40,8 @@ def taken(run: str, said: str, make: Callable[[Plan, int], str]) -> steer.Done:
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkLines:
-    monkeypatch.setattr(
-        link_lines.registry, "find", lambda run: SimpleNamespace(directory=str(tmp_path))
-    )
+    found = SimpleNamespace(directory=str(tmp_path))
+    monkeypatch.setattr(registry, "find", lambda run: found)
     monkeypatch.setattr(steer, "do_made", taken)
     return LinkLines("run")
 
