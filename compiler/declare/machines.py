@@ -202,9 +202,34 @@ class _Machines:
         parts, found = self._parts[node.name.text], []
         for one in text.split(";"):
             name, colon, rest = one.partition(":")
-            full = f"{node.name.text}.{at}.{name}" if name in parts else name
-            found.append(full + colon + rest)
-        return ";".join(found)
+            inside = f"{node.name.text}.{at}.{name}" if name in parts else ""
+            full = [inside] if inside else self._waited_for(name, word.span)
+            found += [one + colon + rest for one in full]
+        return ";".join(dict.fromkeys(found))
+
+    def _outer(self, service: ast.ServiceStatement) -> ast.ServiceStatement:
+        """One beside machines, which may start after parts of them."""
+        options = tuple(
+            (word, self._after(text, word.span) if word.text == "after" else text)
+            for word, text in service.options
+        )
+        return replace(service, options=options)
+
+    def _after(self, text: str, span: ast.Span) -> str:
+        said = (one.partition(":") for one in text.split(";"))
+        found = [
+            full + colon + rest
+            for name, colon, rest in said
+            for full in self._waited_for(name, span)
+        ]
+        return ";".join(dict.fromkeys(found))
+
+    def _waited_for(self, name: str, span: ast.Span) -> list[str]:
+        """The services that a name in `after=` stands for."""
+        node, dot, index = name.partition(".")
+        at = int(index) if dot and index.isdecimal() and node in self._nodes else None
+        element = ast.Element(ast.Name(name if at is None else node, span), span, at)
+        return [one.name.text for one in self._running(element)]
 
     # --- names ---
 
@@ -333,6 +358,8 @@ class _Machines:
         match statement:
             case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When():
                 return [self._tree(statement)]
+            case ast.ServiceStatement():
+                return [self._outer(statement)]
             case ast.QuitWhen():
                 names = (ast.Element(name, name.span) for name in statement.services)
                 found = [one.name for name in names for one in self._running(name)]

@@ -88,7 +88,7 @@ def _look_at_event(judge: Judge, record: Record, others: int) -> None:
         judge.see("process_change", subject, record["lag_ns"], due, others)
     elif "network_ns" not in record:
         judge.see("network_change", subject, record["lag_ns"], due)
-    if "started_ns" in record:
+    if record.get("started_ns", -1) >= 0:  # what starts before time 0 is awaited there
         judge.see("program_start", target, record["started_ns"] - due, due, others)
 
 

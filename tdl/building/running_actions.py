@@ -24,7 +24,8 @@ _SYSCTL = re.compile(
 )
 MAX_USER = 2**32 - 2  # the last number stands for none
 # What a service starts after: another one is ready, its program is started, or has ended with 0.
-_AFTER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*(?::start|:exit)?", re.ASCII)
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
+_AFTER = re.compile(rf"{_NAME}(?:\.[0-9]{{1,9}})?(?:\.{_NAME})?(?::start|:exit)?", re.ASCII)
 _ALIAS = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?", re.ASCII)
 _TEXTS = ("WORD", "STRING")
 _PROTOCOLS = re.compile(r"(?:tcp|udp|http|https|exec|cmd):\S*", re.ASCII)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -185,6 +186,29 @@ def test_a_variable_may_stand_in_the_name_of_a_link() -> None:
     )
     down = [one.target for one in found.events if one.kind == "link_down"]
     assert down == [f"sat.{at}.bus:sat.{at}.app.0->sat.{at}.inner" for at in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ("sat", "sat.0.app;sat.0.ctl;sat.1.app;sat.1.ctl"),
+        ("sat.1", "sat.1.app;sat.1.ctl"),
+        ("sat.app:start", "sat.0.app:start;sat.1.app:start"),
+        ("sat.1.ctl:exit;sat.0.app", "sat.1.ctl:exit;sat.0.app"),
+    ],
+)
+def test_services_start_after_parts(said: str, wanted: str) -> None:
+    text = NODE.replace("service host", f"service host after={said}")
+    services = {one.name: one for one in compile_source(text).topology.services}
+    assert dict(services["host"].options)["after"] == wanted
+    inside = "start when ready\nnode car {\n    service x after=SAID\n}\nlink car.x--air\n"
+    services = {
+        one.name: one
+        for one in compile_source(
+            NODE.replace("start when ready\n", "") + inside.replace("SAID", said)
+        ).topology.services
+    }
+    assert dict(services["car.0.x"].options)["after"] == wanted
 
 
 def test_fmt_prints_a_node_and_its_block() -> None:

@@ -23,7 +23,7 @@ def command(line: str) -> Command:
 
 def test_what_is_typed_first_is_what_finds_the_command() -> None:
     assert EXPORT == ". .venv/bin/activate"
-    assert len(MEANWHILE) == 3
+    assert len(MEANWHILE) == 4
     assert len(LINES) > 15
 
 

@@ -163,6 +163,12 @@ def test_many_at_one_instant_may_take_their_time() -> None:
     assert judged(*crowd[:90])["reasons"][0]["count"] == 90
 
 
+def test_what_starts_before_time_0_is_not_early() -> None:
+    """With `start when ready` it is awaited before time 0, however long it takes to be ready."""
+    assert judged(done("join", 0, 0, started_ns=-9 * SECOND))["state"] == "unknown"
+    assert whats(judged(done("join", 0, 0, started_ns=9 * SECOND))) == ["program_start"]
+
+
 def test_stalls_are_told_by_who_stood_still_and_since_when() -> None:
     def stall(who: str, until_ns: int, stalled_ns: int) -> dict[str, Any]:
         return {"kind": "stall", "target": who, "applied_ns": until_ns, "stalled_ns": stalled_ns}
