@@ -38,9 +38,10 @@ NO_CHANGE, NO_END, NO_LINK = "TS0322", "TS0323", "TS0324"
 
 
 class ChangeError(Exception):
-    """What is wrong with a line; `number` of the object that is guilty, from 0 on."""
+    """What is wrong with a line; `number` of the object that is guilty, from 0 on; None: it is
+    about what none of them states alone."""
 
-    def __init__(self, code: str, message: str, hint: str = "", number: int = 0) -> None:
+    def __init__(self, code: str, message: str, hint: str = "", number: int | None = 0) -> None:
         super().__init__(f"{message}: {hint}" if hint else message)
         self.code = code
         self.number = number
@@ -63,20 +64,43 @@ class LinkChange:
 def ids(line: str) -> list[object]:
     """What the objects of a line are called, as far as that can be told."""
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        items = _items(line)
+    except ChangeError:
         return [None]
-    items = found if isinstance(found, list) else [found]
-    return [one.get("id") if isinstance(one, dict) else None for one in items] or [None]
+    names = (one.get("id") if isinstance(one, dict) else None for one in items)
+    return [one if _is_id(one) else None for one in names] or [None]
+
+
+def _is_id(value: object) -> bool:
+    return value is None or type(value) in (str, int)
+
+
+def _items(line: str) -> list[Any]:
+    """The objects of a line, whatever they are. ChangeError."""
+    try:
+        found = json.loads(line, object_pairs_hook=_object, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise ChangeError(NO_CHANGE, f"this is not JSON: {error}") from None
+    return found if isinstance(found, list) else [found]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that stands twice says two things, of which one would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"'{twice[:40]}' stands twice in an object")
+    return found
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"it has no {word}")
 
 
 def read(line: str) -> list[LinkChange]:
     """The changes of a line, which are one commit. ChangeError."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ChangeError(NO_CHANGE, f"this is not JSON: {error}") from None
-    items = found if isinstance(found, list) else [found]
+    items = _items(line)
     if not 0 < len(items) <= MOST_CHANGES:
         raise ChangeError(NO_CHANGE, f"a line has 1 to {MOST_CHANGES:,} changes")
     return [_change(one, number) for number, one in enumerate(items)]
@@ -109,6 +133,8 @@ def _check_keys(found: Mapping[str, Any], number: int) -> None:
             raise ChangeError(NO_CHANGE, f"a change has no key '{key[:40]}'", hint, number)
         if key in ("src", "dst") and not isinstance(value, str):
             raise ChangeError(NO_CHANGE, f"{key} is an address or a name", "", number)
+        if key == "id" and not _is_id(value):
+            raise ChangeError(NO_CHANGE, "id is a text or a whole number", "", number)
         if key in _FLAGS and value not in (0, 1):
             raise ChangeError(NO_CHANGE, f"{key} is 0 or 1", "", number)
         if key in (*_WORDS, "at_ns") and not (type(value) is int and 0 <= value <= _MAX_INT):
@@ -139,8 +165,18 @@ class LinkChanges:
         self._users: dict[int, int] | None = None  # how many pairs each link carries
 
     def links(self, changes: Sequence[LinkChange]) -> list[tuple[Link, ...]]:
-        """Of each change, both directions where it says so. ChangeError."""
-        return [self._links(one, number) for number, one in enumerate(changes)]
+        """Of each change, both directions where it says so. ChangeError, also where two of them
+        are about one link at one moment: both cannot be told to be in force."""
+        found = [self._links(one, number) for number, one in enumerate(changes)]
+        taken: set[tuple[str, int | None]] = set()
+        for number, (change, own) in enumerate(zip(changes, found, strict=True)):
+            for link in own:
+                key = (link.name, change.at_ns)
+                if key in taken:
+                    message = f"{link.name} is changed twice at one moment"
+                    raise ChangeError(NO_CHANGE, message, "state it in one object", number)
+                taken.add(key)
+        return found
 
     def _links(self, change: LinkChange, number: int) -> tuple[Link, ...]:
         src, dst = (self._end(word, number) for word in (change.src, change.dst))
@@ -192,13 +228,18 @@ class LinkChanges:
 
     def text(self, changes: Sequence[LinkChange], links: Sequence[Sequence[Link]]) -> str:
         """The action, a statement for each link and what is done to it. ChangeError."""
-        lines = (
-            f"{_moment(change)}{link.name} {does}"
+        return "".join(f"{line}\n" for _, line in self.statements(changes, links))
+
+    def statements(
+        self, changes: Sequence[LinkChange], links: Sequence[Sequence[Link]]
+    ) -> list[tuple[int, str]]:
+        """The lines of that text, each with the number of its change. ChangeError."""
+        return [
+            (number, f"{_moment(change)}{link.name} {does}")
             for number, (change, own) in enumerate(zip(changes, links, strict=True))
             for link in own
             for does in self._does(change, link, number)
-        )
-        return "".join(f"{line}\n" for line in lines)
+        ]
 
     def _declared(self, link: Link, number: int) -> dict[str, int]:
         """What `set` takes of what the link has in the text. ChangeError."""

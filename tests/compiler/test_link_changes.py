@@ -81,6 +81,19 @@ def test_later_is_a_time_of_the_experiment() -> None:
     [
         ("{", "TS0322", 0, "not JSON"),
         ("[]", "TS0322", 0, "1 to 10,000"),
+        (
+            '[{"src": "a.0", "dst": "b.0", "up": 1, "both": 1},'
+            ' {"src": "b.0", "dst": "a.0", "delay_ns": 5}]',
+            "TS0322",
+            1,
+            "b.0->a.0 is changed twice",
+        ),
+        ('{"src": "a.0", "dst": "b.0", "delay_ns": 1, "delay_ns": 2}', "TS0322", 0, "twice"),
+        ('{"src": "a.0", "dst": "b.0", "up": 1, "id": NaN}', "TS0322", 0, "no NaN"),
+        ('{"src": "a.0", "dst": "b.0", "up": 1, "id": 1e999}', "TS0322", 0, "id is a text"),
+        ('{"src": "a.0", "dst": "b.0", "up": 1, "id": [[]]}', "TS0322", 0, "id is a text"),
+        ('{"src": "a.0", "dst": "b.0", "delay_ns": -1}', "TS0322", 0, "from 0 on"),
+        ('{"src": "a.0", "dst": "b.0", "delay_ns": 1e400}', "TS0322", 0, "whole number"),
         ('[{"src": "a.0", "dst": "b.0", "up": 1}, 3]', "TS0322", 1, "an object"),
         ('{"src": "a.0", "dst": "b.0", "delay": 1}', "TS0322", 0, "'delay_ns'"),
         ('{"src": "a.0", "dst": "b.0", "delay_ns": 1.5}', "TS0322", 0, "whole number"),

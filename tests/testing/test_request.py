@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tstorm.testing.experiment_errors import ReactionError
 from tstorm.testing.request import RunRequest, nanoseconds
 
 HERE = Path("/here")
@@ -63,3 +64,20 @@ def test_times_are_written_as_in_the_language() -> None:
     assert nanoseconds(7) == 7
     with pytest.raises(ValueError, match="unit"):
         nanoseconds("7")
+
+
+def test_a_reaction_stands_at_the_end_of_the_text() -> None:
+    when = ['when log a.* "up" {\n  it crash\n}', "when exit a { a crash 1 }"]
+    assert request("service a\n", when=when).text == "\n".join(("service a\n", *when, ""))
+
+
+def test_what_is_wrong_with_a_reaction_is_told_with_its_place() -> None:
+    with pytest.raises(ReactionError, match=r"^reaction 2:2:\d+: TS\d{4} ") as caught:
+        request("service a\n", when=["when exit a { a crash 1 }", "when exit a {\n  a crsh 1\n}"])
+    assert caught.value.diagnostics[0].span.line == 2
+    with pytest.raises(ValueError, match="reaction 1 is to be"):
+        request("service a\n", when=["at 1s a crash 1"])
+    with pytest.raises(ValueError, match="as a text"):
+        request("a.tdl", when=["when exit a { a crash 1 }"])
+    with pytest.raises(TypeError, match="a list"):
+        request("service a\n", when="when exit a { a crash 1 }")

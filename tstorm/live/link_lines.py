@@ -44,48 +44,60 @@ class LinkLines:
         except ChangeError as error:
             wrong = {"error": str(error), "code": error.code}
             number = error.number
-        except steer.ActionError as error:
-            wrong = {"error": str(error), "code": error.diagnostics[0].code}
-            number = max(0, _guilty(error, len(names)))
         except (RunError, PlanError) as error:
             return [_named(one, {"error": str(error)}) for one in names]
         other = {"error": _NOT_DONE, "code": wrong["code"]}
         return [
-            _named(name, wrong if position == number or len(names) == 1 else other)
+            _named(name, wrong if number in (position, None) or len(names) == 1 else other)
             for position, name in enumerate(names)
         ]
 
     def _done(self, changes: Sequence[LinkChange], line: str) -> list[Answer]:
         links: list[tuple[Link, ...]] = []
+        owners: list[int] = []  # of the lines of the action, by the numbers of their changes
 
         def make(plan: Plan, now_ns: int) -> str:
             meaning = LinkChanges(plan, now_ns)
             links[:] = meaning.links(changes)
-            return meaning.text(changes, links)
+            found = meaning.statements(changes, links)
+            owners[:] = [number for number, _ in found]
+            return "".join(f"{text}\n" for _, text in found)
 
-        told = steer.do_made(self._run, line.strip(), make).told
+        try:
+            told = steer.do_made(self._run, line.strip(), make).told
+        except steer.ActionError as error:
+            raise ChangeError(
+                error.diagnostics[0].code, str(error), number=_guilty(error, owners)
+            ) from error
         later = any(one.at_ns is not None for one in changes)
         applied = {} if later or not told["events"] else self._events.of(told, links)
         return [
-            _named(one.id, {"ok": self._ok(own, told, applied)})
+            _named(one.id, {"ok": self._ok(one, own, told, applied)})
             for one, own in zip(changes, links, strict=True)
         ]
 
     @staticmethod
-    def _ok(own: Sequence[Link], told: Mapping[str, Any], applied: dict[str, Answer]) -> Answer:
+    def _ok(
+        change: LinkChange,
+        own: Sequence[Link],
+        told: Mapping[str, Any],
+        applied: Mapping[str, Answer],
+    ) -> Answer:
         found: Answer = {"action": told["action"], "link": own[0].name}
         if len(own) > 1:
             found["back"] = own[1].name
         record = next((applied[link.name] for link in own if link.name in applied), None)
         if record is None:  # it is as it was already, or it is still to come
-            return {**found, "planned_ns": told["planned_ns"]}
+            at_ns = told["planned_ns"] if change.at_ns is None else change.at_ns
+            return {**found, "planned_ns": at_ns}
         return {**found, "seq": record["seq"], "applied_ns": record["applied_ns"]}
 
 
-def _guilty(error: steer.ActionError, count: int) -> int:
-    """The number of the object whose statement is wrong; -1 if that cannot be told."""
-    one = error.diagnostics[0]
-    return one.span.line - 1 if one.span.file == error.name and one.span.line <= count else -1
+def _guilty(error: steer.ActionError, owners: Sequence[int]) -> int | None:
+    """The number of the object whose statement is wrong; None if it is none of the action's."""
+    span = error.diagnostics[0].span
+    own = span.file == error.name and 0 < span.line <= len(owners)
+    return owners[span.line - 1] if own else None
 
 
 def _named(name: object, answer: Answer) -> Answer:
@@ -117,9 +129,14 @@ class _Applied:
         return found
 
     def _new(self) -> Iterator[Answer]:
-        with self._path.open("rb") as stream:
-            stream.seek(self._at)
-            whole, newline, _ = stream.read().rpartition(b"\n")
+        try:
+            with self._path.open("rb") as stream:
+                stream.seek(self._at)
+                whole, newline, _ = stream.read().rpartition(b"\n")
+        except OSError as error:
+            raise RunError(
+                f"the change was taken, and the run's record cannot be read: {error.strerror}"
+            ) from error
         self._at += len(whole) + len(newline)
         for line in whole.splitlines():
             yield json.loads(line)

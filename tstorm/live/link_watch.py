@@ -13,6 +13,7 @@ from pathlib import Path
 
 from compiler.link_changes import NO_LINK, ChangeError, LinkChange, LinkChanges
 from compiler.pipeline import compile_source
+from compiler.plan.format import PlanError
 from compiler.plan.properties import BY_WORD
 from compiler.plan.reader import Plan
 from compiler.plan.types import Link, Topology
@@ -87,7 +88,7 @@ class LinkWatch:
             self._done(steer.do_made(self._run, f"watch {self._file.name}", make))
         except _AsItIsError:
             return
-        except (ChangeError, RunError, steer.ActionError) as error:
+        except (ChangeError, RunError, PlanError, steer.ActionError) as error:
             self._refused(error)
 
 

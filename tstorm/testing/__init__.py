@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ExpectationsError,
         ExperimentError,
         NotTrustedError,
+        ReactionError,
         StartError,
     )
     from tstorm.testing.finished import Expectation, Run, Verdict
@@ -33,6 +34,7 @@ __all__ = [
     "Experiment",
     "ExperimentError",
     "NotTrustedError",
+    "ReactionError",
     "Run",
     "Series",
     "StartError",

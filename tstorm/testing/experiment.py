@@ -62,6 +62,7 @@ def run(
     until: str | None = None,
     params: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
+    when: Sequence[str] = (),
     folder: str | Path | None = None,
     out: str | Path | None = None,
     timeout: float = START_SECONDS,
@@ -73,10 +74,11 @@ def run(
     time      "real" or "virtual"
     params    --param NAME=VALUE
     options   further words of `tstorm run`
+    when      reactions, `when … { … }`, that are put at the end of a text
     folder    where relative names begin; the present directory unless it is stated
     out       the run directory, absent or empty; a temporary one unless it is stated, which is kept
 
-    StartError if it does not begin.
+    StartError if it does not begin, ReactionError if it has a reaction that is none.
     """
     place = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="tstorm-run-")) / "run"
     request = RunRequest(
@@ -89,6 +91,7 @@ def run(
         until=until,
         params=dict(params or {}),
         options=options,
+        when=when,
     )
     found = Experiment(request)
     try:

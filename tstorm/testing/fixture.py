@@ -70,6 +70,7 @@ class Tstorm:
         until: str | None = None,
         params: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        when: Sequence[str] = (),
         timeout: float = START_SECONDS,
     ) -> Experiment:
         """As tstorm.testing.run; relative names begin in the folder of the test's file."""
@@ -82,6 +83,7 @@ class Tstorm:
             until=until,
             params=params,
             options=options,
+            when=when,
             folder=self._asked.folder,
             out=self._directory() / (f"run-{self._names}" if self._names > 1 else "run"),
             timeout=timeout,

@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tdl import values
+from tdl.ast import When
+from tdl.diagnostics import TdlError
+from tdl.parser import parse
+from tstorm.testing.experiment_errors import ReactionError
 
 STDIN = "-"
 _NOT_HERE = {  # options of `tstorm run` that a handle of a run has no use for
@@ -35,6 +39,7 @@ class RunRequest:
     until: str | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     options: Sequence[str] = ()
+    when: Sequence[str] = ()  # reactions that stand at the end of the text
 
     def __post_init__(self) -> None:
         if isinstance(self.options, str):
@@ -43,12 +48,23 @@ class RunRequest:
             remedy = _NOT_HERE.get(word.partition("=")[0])
             if remedy:
                 raise ValueError(f"{word.partition('=')[0]} is not for tests: {remedy}")
+        if isinstance(self.when, str):
+            raise TypeError("when is a list of texts: when=['when log a.* \"up\" { … }']")
+        for number, text in enumerate(self.when, 1):
+            check_reaction(number, text)
+        if self.when and not self._is_text:
+            raise ValueError("when= is for an experiment that is given as a text, not as a path")
 
     @property
     def text(self) -> str | None:
         """What `tstorm run` reads from its standard input; None: it reads a file."""
-        found = isinstance(self.source, str) and "\n" in self.source
-        return str(self.source) if found else None
+        if not self._is_text:
+            return None
+        return "\n".join((str(self.source), *self.when, "")) if self.when else str(self.source)
+
+    @property
+    def _is_text(self) -> bool:
+        return isinstance(self.source, str) and "\n" in self.source
 
     @property
     def name(self) -> str:
@@ -68,6 +84,17 @@ class RunRequest:
         found += [f"{name}={value}" for name, value in stated.items() if value is not None]
         found += [f"--param={name}={value}" for name, value in sorted(self.params.items())]
         return [*found, *self.options]
+
+
+def check_reaction(number: int, text: str) -> None:
+    """ReactionError unless the text is a reaction, with the place in it. Whether its names are
+    those of the experiment is told when that begins."""
+    try:
+        found, _ = parse(text)
+    except TdlError as error:
+        raise ReactionError(number, error.diagnostics) from error
+    if not found.statements or not all(isinstance(one, When) for one in found.statements):
+        raise ValueError(f"reaction {number} is to be `when … {{ … }}` and nothing else: {text!r}")
 
 
 def nanoseconds(at: str | int) -> int:

@@ -94,20 +94,24 @@ def _json_lines(actions: Sequence[str]) -> Iterator[str] | None:
         return _decoded(sys.stdin.buffer) if begin in (b"{", b"[") else None
     if len(actions) == 1 and actions[0].endswith((".json", ".jsonl")):
         try:
-            return iter(Path(actions[0]).read_text(encoding="utf-8").splitlines())
+            return _decoded(Path(actions[0]).open("rb"))
         except OSError as error:
             raise CommandError(f"error: reading {actions[0]}: {error.strerror}") from error
-        except UnicodeDecodeError:
-            raise CommandError(f"error: {actions[0]} is no UTF-8 text") from None
     return None
 
 
 def _decoded(stream: IO[bytes]) -> Iterator[str]:
-    """As they come. A line that is too long is read in pieces, none of which is JSON."""
+    """As they come, so that those before a bad one are answered."""
     from compiler.link_changes import MOST_LINE
 
-    for line in iter(lambda: stream.readline(MOST_LINE), b""):
-        yield line.decode("utf-8", errors="replace")
+    with stream:
+        for line in iter(lambda: stream.readline(MOST_LINE + 1), b""):
+            if len(line) > MOST_LINE:  # nothing after it is known to be a line of its own
+                raise CommandError(f"error: a line has at most {MOST_LINE:,} bytes")
+            try:
+                yield line.decode("utf-8")
+            except UnicodeDecodeError:
+                raise CommandError("error: a line is no UTF-8 text") from None
 
 
 def _lines(run: str, lines: Iterator[str]) -> None:
@@ -141,7 +145,11 @@ def _follow(run: str, file: str, *, as_json: bool) -> None:
     path = Path(file)
 
     def wrong(found: tuple[Diagnostic, ...]) -> None:
-        show(found, file, b"", includes={path.name: path.read_bytes()})
+        try:
+            text = path.read_bytes()
+        except OSError:  # it is away again: what was wrong is told without its line
+            text = b""
+        show(found, file, b"", includes={path.name: text})
         click.echo("nothing was changed", err=True)
 
     with errors_shown():

@@ -1,0 +1,75 @@
+"""Answers to lines of JSON (tstorm/live/link_lines.py), with a stand-in for the run."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from compiler import extension
+from compiler.link_changes import MOST_LINE
+from compiler.pipeline import compile_source
+from compiler.plan.reader import Plan
+from runtime.launch import registry
+from tdl.diagnostics import TdlError
+from tstorm.commands.live.do import _decoded
+from tstorm.exit_codes import CommandError
+from tstorm.live import steer
+from tstorm.live.link_lines import LinkLines
+
+S = 1_000_000_000
+PLAN = compile_source(
+    "service a replicas=2\nservice b\nlink a--b latency=1ms up=10Mb symmetric\nat 100s quit\n"
+).plan
+BOTH: dict[str, Any] = {"src": "a.0", "dst": "b.0", "delay_ns": 9, "up": 0, "both": 1, "id": "x"}
+LATER = {"src": "a.1", "dst": "b.0", "delay_ns": 7, "id": "y"}
+
+
+def taken(run: str, said: str, make: Callable[[Plan, int], str]) -> steer.Done:
+    try:
+        extension.extend(PLAN, 1, make(PLAN, 5 * S), 5 * S)
+    except TdlError as error:
+        raise steer.ActionError(error.diagnostics, PLAN, "do@1") from error
+    return steer.Done({"action": 1, "planned_ns": 8 * S, "events": 2}, (), "do@1")
+
+
+@pytest.fixture
+def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkLines:
+    found = SimpleNamespace(directory=str(tmp_path))
+    monkeypatch.setattr(registry, "find", lambda run: found)
+    monkeypatch.setattr(steer, "do_made", taken)
+    return LinkLines("run")
+
+
+def test_the_guilty_object_is_blamed_whatever_those_before_it_became(lines: LinkLines) -> None:
+    over = {**LATER, "at_ns": 1 * S}
+    first, second = lines.answers(json.dumps([BOTH, over]))
+    assert (first["id"], second["id"]) == ("x", "y")
+    assert "another change of its line" in first["error"]
+    assert second["code"] == "TS0321"
+    assert "another change" not in second["error"]
+
+
+def test_each_object_is_told_its_own_moment(lines: LinkLines) -> None:
+    asked = [{**LATER, "at_ns": at_s * S, "id": at_s} for at_s in (20, 8)]
+    found = lines.answers(json.dumps(asked))
+    assert [(one["id"], one["ok"]["planned_ns"]) for one in found] == [(20, 20 * S), (8, 8 * S)]
+
+
+def test_only_a_line_feed_ends_a_line() -> None:
+    asked = '{"id": "a\u2028b\x85c"}\n[]\n'
+    assert "".join(_decoded(io.BytesIO(asked.encode()))) == asked
+    assert len(list(_decoded(io.BytesIO(asked.encode())))) == 2
+
+
+@pytest.mark.parametrize("bad", [b"x" * MOST_LINE + b'{"up": 1}\n', b'{"id": "\xff"}\n'])
+def test_what_is_no_line_is_refused_and_nothing_after_it_is_read(bad: bytes) -> None:
+    found = _decoded(io.BytesIO(b"[]\n" + bad + b"[]\n"))
+    assert next(found) == "[]\n"
+    with pytest.raises(CommandError):
+        next(found)
