@@ -263,6 +263,18 @@ GRAPHML = """<graphml><key id="k" for="edge" attr.name="latency"><default>3</def
             'edge [ source 0 target 1 delay 1 jitter 0.1 LinkSpeed "45" LinkSpeedUnits "M" ] ]',
             ["link New_York_2--New_York latency=1ms jitter=0.1ms up=45Mb symmetric"],
         ),
+        (  # the k-th edge there and the k-th back are one link
+            "a.gml",
+            "graph [ directed 1 node [ id 0 label a ] node [ id 1 label b ]\n"
+            "edge [ source 0 target 1 delay 1m30s ] edge [ source 0 target 1 delay 2 ]\n"
+            "edge [ source 1 target 0 delay 3 ] edge [ source 1 target 0 delay 4 ] ]",
+            [
+                "link a->b name=a_b_1 latency=90000ms",
+                "link a->b name=a_b_2 latency=2ms",
+                "link b->a name=a_b_1 latency=3ms",
+                "link b->a name=a_b_2 latency=4ms",
+            ],
+        ),
         (
             "a.yaml",
             "hosts: {}\nnetwork:\n  use_shortest_path: false\n  graph: {type: 1_gbit_switch}\n",

@@ -60,7 +60,17 @@ def test_graphml_is_read_back_by_import(plain: str) -> None:
     done = tstorm("import", str(Path(plain).parent / "n.graphml"))
     assert status(done) == 0, done.output
     assert "link a_0->s1 latency=1ms up=10Mb" in done.stdout
-    compile_source(done.stdout.encode(), filename="n.tdl", seed=None)
+    there, here = (
+        compile_source(one, filename="n.tdl", seed=None).plan.topology
+        for one in (SOURCE.encode(), done.stdout.encode())
+    )
+    assert [one.state for one in here.links] == [one.state for one in there.links]
+
+
+def test_import_says_which_links_were_down(plain: str) -> None:
+    plotted(plain, "n.graphml", "1500ms")
+    done = tstorm("import", str(Path(plain).parent / "n.graphml"))
+    assert "edges that are down: 2" in done.stderr
 
 
 # Of what pydot calls in its own parser.

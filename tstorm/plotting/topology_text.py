@@ -1,8 +1,8 @@
 """The network at a moment as text that other tools read: DOT (Graphviz), Mermaid, GraphML.
 
 Input: a plan's nodes and links at T. Output: one line each, in the plan's order. GraphML has each
-direction as an edge, with every property in the plan's units and, as `latency` and `rate`, in
-words that `tstorm import` and other readers know; in the two others a link whose directions are
+direction as an edge, with every property in the plan's units and, as `latency`, `rate`, `jitter`
+and `loss`, in words that `tstorm import` and other readers know; in the two others a link whose directions are
 alike is one line, with the interface where an instance has several. What is down is dashed.
 """
 
@@ -124,7 +124,7 @@ def _mermaid(network: _Network) -> Iterator[str]:
 
 
 _NODE_KEYS = ("kind", "service", "state", "ipv4", "ipv6", "tags")
-_LINK_TEXTS = ("name", "latency", "rate")
+_LINK_TEXTS = ("name", "latency", "rate", "jitter", "loss")
 
 
 def _graphml(network: _Network) -> Iterator[str]:
@@ -168,6 +168,10 @@ def _edge(state: LinkState, link: Link) -> Iterator[str]:
     yield _data("e_latency", units.duration(state.delay_ns))
     if state.rate_bps:
         yield _data("e_rate", units.rate(state.rate_bps))
+    if state.jitter_ns:
+        yield _data("e_jitter", units.duration(state.jitter_ns))
+    if state.loss_ppb:
+        yield _data("e_loss", units.probability(state.loss_ppb))
     yield _data("e_up", "true" if state.up else "false")
     for row, value in zip(PROPERTIES, state[1:], strict=True):
         if value:

@@ -3,6 +3,8 @@
 Nodes are bridges, called by their labels; programs are linked to them by the text that includes the
 file. A link has the delay that its edge states, or else that of light in a fibre (2/3 c) along the
 great circle between coordinates. Its rate is the edge's LinkSpeedRaw, or rate, bandwidth, capacity.
+In a directed graph the first edge from a to b and the first from b to a are the two directions of
+one link, the second ones those of another.
 Source: the Topology Zoo's attributes (topology-zoo.org); Shadow's network graphs.
 """
 
@@ -33,7 +35,11 @@ _LABELS = ("label", "name")
 _TIMES = ("latency", "delay")
 _RATES = ("LinkSpeedRaw", "rate", "bandwidth", "capacity")
 _LOSSES = ("packet_loss", "loss")
-_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) *(ns|us|ms|s)?", re.ASCII)
+_TIME = re.compile(
+    r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,15})?) *(?P<unit>ns|us|ms|s)?"
+    r"|(?:[0-9]{1,6}h)?(?:[0-9]{1,6}m)?(?:[0-9]{1,6}(?:\.[0-9]{1,15})?s)?",  # 1m30s, as TDL has it
+    re.ASCII,
+)
 _RATE = re.compile(
     r"([0-9]{1,18}(?:\.[0-9]{1,9})?(?:[eE]\+?[0-9]{1,2})?) *([KMGTkmgt]?)"
     r"(?:bps|bits?/s|bit|bits|b/s|b)?",
@@ -65,6 +71,8 @@ class _Topology:
         self._edges: list[GraphEdge] = []
         self._unknown: list[Span] = []
         self._undirected: list[Span] = []  # edges of one direction that has no other
+        self._down: list[Span] = []
+        self._called: dict[tuple[frozenset[str], int], str] = {}
 
     def lines(self) -> Iterator[Line]:
         for node in self._graph.nodes:
@@ -81,6 +89,11 @@ class _Topology:
             message = f"directed edges without one that leads back: {len(self._undirected)}"
             why = "a link has both directions, and what the edge says holds for both"
             self._sink.warning("TS0973", self._undirected[0], message, why)
+        if self._down:
+            message = f"edges that are down: {len(self._down)}"
+            self._sink.warning(
+                "TS0973", self._down[0], message, "here they are up: at 0s A--B leave"
+            )
         if self._unknown:
             message = f"links without a delay: {len(self._unknown)}"
             why = "their edges state none, and an end has no coordinates: at 0s A--B set latency=…"
@@ -105,18 +118,21 @@ class _Topology:
     def _links(self) -> Iterator[Line]:
         ends = [(edge.source.text, edge.target.text) for edge in self._edges]
         ways = Counter(ends)
-        both = Counter(frozenset(one) for one in ends)
-        numbers: Counter[frozenset[str]] = Counter()
+        numbers: Counter[frozenset[str] | tuple[str, str]] = Counter()
         for edge, (a, b) in zip(self._edges, ends, strict=True):
+            there, back = ways[a, b], ways[b, a]
             pair = frozenset((a, b))
-            one_way = self._graph.is_directed and ways[a, b] == ways[b, a] == 1
+            among = (a, b) if self._graph.is_directed else pair
+            numbers[among] += 1
+            one_way = self._graph.is_directed and numbers[among] <= min(there, back)
             mark = "->" if one_way else "--"
             pieces = [Piece(f"link {self._names[a]}{mark}{self._names[b]}", edge.span)]
-            if not one_way and both[pair] > 1:
-                numbers[pair] += 1
-                pieces.append(Piece(f"name={self._name_of(pair, numbers[pair])}", edge.span))
-            if self._graph.is_directed and not ways[b, a]:
+            if (max(there, back) if self._graph.is_directed else there + back) > 1:
+                pieces.append(Piece(f"name={self._name_of(pair, numbers[among])}", edge.span))
+            if self._graph.is_directed and not one_way:
                 self._undirected.append(edge.span)
+            if (state := edge.words.get("up")) is not None and state.text == "false":
+                self._down.append(state.span)
             pieces += self._delay(edge)
             pieces += self._rate(edge, "up" if one_way else "rate")
             varies = _first(edge.words, ("jitter",))
@@ -130,9 +146,12 @@ class _Topology:
             yield tuple(pieces)
 
     def _name_of(self, pair: frozenset[str], number: int) -> str:
+        """Both directions of a link have the same."""
         first, second = sorted(self._names[one] for one in pair)
-        key = f"{first}--{second}:{number}"
-        return self._names.take(key, f"{first}_{second}_{number}")
+        wanted = f"{first}_{second}_{number}"
+        if (pair, number) not in self._called:
+            self._called[pair, number] = self._names.take(f"{first}--{second}:{number}", wanted)
+        return self._called[pair, number]
 
     def _delay(self, edge: GraphEdge) -> Iterator[Piece]:
         said = _first(edge.words, _TIMES)
@@ -152,7 +171,8 @@ class _Topology:
         if match is None:
             self._bad(said, "no time")
         else:
-            yield Piece(f"{word}={match[1]}{match[2] or 'ms'}", said.span)
+            number, unit = match["number"], match["unit"] or "ms"
+            yield Piece(f"{word}={number}{unit}" if number else f"{word}={said.text}", said.span)
 
     def _place(self, node: GraphNode) -> tuple[Decimal, Decimal] | None:
         found = []
