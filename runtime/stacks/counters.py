@@ -33,7 +33,7 @@ DROPS: Mapping[str, str] = {
     **{f"Udp6{name}": text.format("UDP over IPv6") for name, text in _UDP.items()},
     **{f"Ip{name}": text.format("IPv4") for name, text in _IP.items()},
     **{f"Ip6{name}": text.format("IPv6") for name, text in _IP.items()},
-    "TcpInErrs": "TCP segments were damaged",
+    "TcpInCsumErrors": "TCP checksums were wrong",
     "TcpExtListenDrops": "a listening TCP socket had no room for a connection",
     "TcpExtTCPReqQFullDrop": "a listening TCP socket had no room for a SYN",
     "TcpExtTCPBacklogDrop": "TCP segments came while their socket was busy, and too many",
@@ -60,6 +60,8 @@ SIGNS: Mapping[str, str] = {
     "TcpExtTCPSpuriousRTOs": "retransmission timers of TCP ran out too early",
     "TcpExtListenOverflows": "the accept queue of a TCP socket was full",
     "TcpExtPruneCalled": "the receive buffer of a TCP socket was compacted, being full",
+    # tcp_validate_incoming() counts a SYN-ACK that is repeated because its ACK was lost.
+    "TcpInErrs": "TCP segments were damaged, or a SYN came again for a connection that is there",
     "TcpAttemptFails": "TCP connections were not established",
     "IpOutNoRoutes": "programs sent over IPv4 where there is no route, to a group for example",
     "UdpNoPorts": "UDP packets came for a port that nobody listened on",

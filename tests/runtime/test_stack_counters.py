@@ -57,6 +57,14 @@ def test_the_wanted_counters_are_found_by_their_names() -> None:
     assert counters.parse(TEXTS) == FOUND
 
 
+def test_a_repeated_syn_ack_is_not_told_as_a_drop() -> None:
+    tcp = b"Tcp: InErrs InCsumErrors\nTcp: 2 1\n"
+    found = counters.parse({**TEXTS, "snmp": tcp})
+    assert (found["TcpInErrs"], found["TcpInCsumErrors"]) == (2, 1)
+    assert "TcpInErrs" not in counters.DROPS
+    assert "TcpInCsumErrors" in counters.DROPS
+
+
 def test_the_interfaces_columns_are_told_apart() -> None:
     assert netdev.counts(DEVICES) == netdev.DeviceCounts(10, 2, 6, 20, 3, 8)
     assert netdev.counts(DEVICES.replace(b"eth0", b"eth1")) is None
