@@ -98,6 +98,14 @@ class AutoAddresses:
 
 
 @dataclass(frozen=True, slots=True)
+class Dialect:
+    """`dialect kollaps`: what another tool means by the same words is what they mean here."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class StartWhenReady:
     """`start when ready`."""
 
@@ -721,7 +729,17 @@ class Mobility:
     allocate: str | None = None
 
 
-Setting = Bootstrapper | Seed | Routing | Network | Hops | AutoAddresses | StartWhenReady | QuitWhen
+Setting = (
+    Bootstrapper
+    | Seed
+    | Routing
+    | Network
+    | Hops
+    | AutoAddresses
+    | Dialect
+    | StartWhenReady
+    | QuitWhen
+)
 Statement = (
     Setting
     | ServiceStatement

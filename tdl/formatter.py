@@ -93,6 +93,8 @@ def _setting(node: ast.Setting) -> list[str]:
             return ["hops", node.word]
         case ast.AutoAddresses():
             return ["addresses", "auto"]
+        case ast.Dialect():
+            return ["dialect", node.name]
         case ast.StartWhenReady():
             return ["start", "when", "ready"]
         case ast.QuitWhen():

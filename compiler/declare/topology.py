@@ -155,6 +155,8 @@ def _routing(declared: Declared) -> str:
     """A path is what lies between its ends, whatever else of the file does."""
     if declared.routing is not None:
         return declared.routing.metric
+    if declared.dialect is not None:
+        return "hops"
     return "direct" if any(link.path for link in declared.links) else "delay"
 
 

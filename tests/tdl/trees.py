@@ -272,6 +272,7 @@ settings = (
     | st.builds(ast.Network, st.sampled_from(NETWORKS), st.just(NOWHERE))
     | st.builds(ast.StartWhenReady, st.just(NOWHERE))
     | st.builds(ast.AutoAddresses, st.just(NOWHERE))
+    | st.builds(ast.Dialect, st.just("kollaps"), st.just(NOWHERE))
     | st.builds(
         ast.QuitWhen,
         tag_lists.filter(lambda found: [name.text for name in found] != ["all"]),
