@@ -2,8 +2,9 @@
 
 Input: a plan's nodes and links at T. Output: one line each, in the plan's order. GraphML has each
 direction as an edge, with every property in the plan's units and, as `latency`, `rate`, `jitter`
-and `loss`, in words that `tstorm import` and other readers know; in the two others a link whose directions are
-alike is one line, with the interface where an instance has several. What is down is dashed.
+and `loss`, in words that `tstorm import` and other readers know; in the two others a link whose
+directions are alike is one line, with the interface where an instance has several. What is down is
+dashed.
 """
 
 from __future__ import annotations
