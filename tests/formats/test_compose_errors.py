@@ -59,6 +59,8 @@ def test_ranges_of_ports_are_carried_as_far_as_there_is_room(tmp_path: Path) -> 
     assert said_of(tmp_path, base + '["1000-1999"]\n') == [("TS0971", file, 4)]
     for wrong in ("82-80", "0-3", "1-", "70000"):
         assert said_of(tmp_path, base + f'["{wrong}"]\n')[0] == ("TS0501", file, 4)
+    published = "services:\n  a:\n    image: x\n    ports:\n    - published: 80\n"
+    assert ("TS0501", file, 5) in said_of(tmp_path, published)
 
 
 def test_an_alias_that_is_another_service_is_told(tmp_path: Path) -> None:

@@ -169,10 +169,10 @@ def _edge(state: LinkState, link: Link) -> Iterator[str]:
     yield _data("e_latency", units.duration(state.delay_ns))
     if state.rate_bps:
         yield _data("e_rate", units.rate(state.rate_bps))
-    if state.jitter_ns:
-        yield _data("e_jitter", units.duration(state.jitter_ns))
-    if state.loss_ppb:
-        yield _data("e_loss", units.probability(state.loss_ppb))
+    for word, said in (("jitter", units.duration), ("loss", units.probability)):
+        value = getattr(state, BY_WORD[word].field)
+        if value:
+            yield _data(f"e_{word}", said(value))
     yield _data("e_up", "true" if state.up else "false")
     for row, value in zip(PROPERTIES, state[1:], strict=True):
         if value:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from compiler.plan.types import Link, Node, Topology
+from compiler.plan.types import Link, Topology, end_names
 from runtime.datapath.pktd import Engine
 from runtime.errors import RunError, no_instance, unwritten
 from runtime.rundir.held_directory import HeldDirectory
@@ -27,6 +27,7 @@ MOST_PLACES = 16  # of one capture
 OFFERED = "/offered"  # ends an interface's name: before the queue
 LIVE_BYTES = 16 << 20  # room in the engine for packets that are on their way to pipes
 _PIPE_BYTES = 1 << 20  # room in a pipe, as far as the kernel grants it
+_MACHINE = re.compile(r"^([^.]+)\.[0-9]+\.(?=[A-Za-z_])")  # of a part's name, sat.3.gw
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -122,7 +123,7 @@ def at_link(topology: Topology, link: str) -> list[CapturePlace]:
     nodes = topology.nodes
     found = []
     for number, one in enumerate(topology.links):
-        src, dst = nodes[one.src], nodes[one.dst]
+        src, dst = end_names(nodes, one)
         name = one.name.rpartition(":")[0]
         forward = _is_end(src, first) and _is_end(dst, second)
         back = both and _is_end(dst, first) and _is_end(src, second)
@@ -138,9 +139,10 @@ def at_link(topology: Topology, link: str) -> list[CapturePlace]:
     return _few(found, link)
 
 
-def _is_end(node: Node, word: str) -> bool:
-    """A service stands for all its instances."""
-    return word in (node.name, node.name.rpartition(".")[0])
+def _is_end(node: str, word: str) -> bool:
+    """A service stands for all its instances, a part of a node for that of each machine."""
+    names = (node, node.rpartition(".")[0])
+    return word in names or word in (_MACHINE.sub(r"\1.", name) for name in names)
 
 
 def _few(places: list[CapturePlace], what: str) -> list[CapturePlace]:

@@ -159,6 +159,9 @@ class Reading:
         """The ports of a container, one or a range, and their protocol."""
         if value.entries is not None:
             target, protocol = value.get("target"), value.get("protocol")
+            if target is None:
+                self.sink.error("TS0501", value.span, "a port has a target", "such as target: 80")
+                return None
             said = f"{self.word(target) or ''}/{self.word(protocol) or 'tcp'}"
         else:
             said = (value.text or "").rpartition(":")[2]

@@ -30,6 +30,40 @@ def test_a_file_for_each_link_with_both_directions() -> None:
     ]
 
 
+PARTS = """node sat replicas=2 {
+    service gw replicas=2
+}
+service q interfaces
+service web
+bridges s t
+link sat.gw--s
+link q--s latency=1
+link q--t
+link s--t
+link web--t name=fast
+link web--t name=slow latency=1
+at 1s quit
+"""
+
+
+@pytest.mark.parametrize(
+    ("link", "found"),
+    [
+        ("q->s", ["q.0->s"]),
+        ("q->t", ["q.0->t"]),  # its second interface
+        ("q.0->t", ["q.0->t"]),
+        ("web->t", ["fast:web.0->t", "slow:web.0->t"]),
+        ("slow:web->t", ["slow:web.0->t"]),
+        ("sat.gw->s", ["sat.0.gw.0->s", "sat.0.gw.1->s", "sat.1.gw.0->s", "sat.1.gw.1->s"]),
+        ("sat.1.gw->s", ["sat.1.gw.0->s", "sat.1.gw.1->s"]),
+        ("sat.gw.1->s", ["sat.0.gw.1->s", "sat.1.gw.1->s"]),
+    ],
+)
+def test_a_link_has_the_ends_that_the_text_names(link: str, found: list[str]) -> None:
+    places = captures.at_link(compile_source(PARTS).plan.topology, link)
+    assert [one.interface for one in places if not one.offered] == found
+
+
 def topology(*ends: tuple[str, str]) -> Topology:
     """Links between nodes of any names, as only an edited plan has them."""
     names = sorted({name for both in ends for name in both})
