@@ -180,7 +180,8 @@ class _Assignment:
         last = own.network.network_address + (usable - 1)
         if address is None or (at_lan and not int(own.ip) <= int(address) <= int(last)):
             name = self._nodes[node].name
-            message = f"{name} would be the {position + 1}th, for which {own.network} has no room"
+            which = f"number {position + 1} from {said.text} on"
+            message = f"{own.network} has no room for {name}, {which}"
             self._problem("TS0606", span, message, "take a shorter prefix, or a lower first one")
             return
         text = str(address)
