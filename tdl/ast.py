@@ -98,6 +98,14 @@ class AutoAddresses:
 
 
 @dataclass(frozen=True, slots=True)
+class Dialect:
+    """`dialect kollaps`: what another tool means by the same words is what they mean here."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class StartWhenReady:
     """`start when ready`."""
 
@@ -187,11 +195,17 @@ class ServiceStatement:
     options: tuple[tuple[Name, str], ...] = ()
     interfaces: Name | None = None  # the word, where each link is an interface of its own
     router: Name | None = None  # the word, where instances forward by themselves
+    gateway: Name | None = None  # the word, where they forward to the outside as well
 
     @property
     def own_interfaces(self) -> Name | None:
         """The word by which each link is an interface of its own."""
-        return self.interfaces or self.router
+        return self.interfaces or self.forwards
+
+    @property
+    def forwards(self) -> Name | None:
+        """The word by which instances forward by themselves."""
+        return self.router or self.gateway
 
 
 @dataclass(frozen=True, slots=True)
@@ -715,7 +729,17 @@ class Mobility:
     allocate: str | None = None
 
 
-Setting = Bootstrapper | Seed | Routing | Network | Hops | AutoAddresses | StartWhenReady | QuitWhen
+Setting = (
+    Bootstrapper
+    | Seed
+    | Routing
+    | Network
+    | Hops
+    | AutoAddresses
+    | Dialect
+    | StartWhenReady
+    | QuitWhen
+)
 Statement = (
     Setting
     | ServiceStatement

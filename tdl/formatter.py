@@ -93,6 +93,8 @@ def _setting(node: ast.Setting) -> list[str]:
             return ["hops", node.word]
         case ast.AutoAddresses():
             return ["addresses", "auto"]
+        case ast.Dialect():
+            return ["dialect", node.name]
         case ast.StartWhenReady():
             return ["start", "when", "ready"]
         case ast.QuitWhen():
@@ -148,7 +150,9 @@ def _service(node: ast.ServiceStatement) -> list[str]:
     if node.mem_bytes is not None:
         words.append("mem=" + quantities.size(node.mem_bytes))
     words += _running(node)
-    words += [flag.text for flag in (node.interfaces, node.router) if flag is not None]
+    words += [
+        flag.text for flag in (node.interfaces, node.router, node.gateway) if flag is not None
+    ]
     return words + _options(node.options)
 
 

@@ -404,7 +404,7 @@ def _misspelt_flag(place: _Place) -> Diagnostic | None:
     better = nearest(token.text, (*FLAGS, *_ALL_PROPERTIES))
     if better is None:
         return None
-    if token.text in OF_SERVICES:
+    if token.text in OF_SERVICES and token.text not in _ALL_PROPERTIES:
         hint = f"'{token.text}' is for a service"
         return place.error("TS0012", f"there is no option '{token.text}' here", hint)
     if better == token.text:

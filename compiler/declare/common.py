@@ -1,8 +1,11 @@
-"""`share` of the public dialect: all instances of a service stand behind one common link.
+"""The public dialect: what a file of it means, in the words of the language.
 
-Input: the tree. Output: the tree in which a bridge NAME-share stands in front of such a service,
-has the service's links, and is linked to it without delay and limit; events that name a link of the
-service mean that of the bridge. A link of a single instance (`link server.0--s1`) stays its own.
+`share`: all instances of a service stand behind one common link. Input: the tree. Output: the tree
+in which a bridge NAME-share stands in front of such a service, has the service's links, and is
+linked to it without delay and limit; events that name a link of the service mean that of the
+bridge. A link of a single instance (`link server.0--s1`) stays its own.
+
+`dialect kollaps`: an action on services that has no number concerns one instance.
 """
 
 from __future__ import annotations
@@ -11,6 +14,27 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tdl import ast
+
+_COUNTED = (ast.Join, ast.Leave, ast.Crash, ast.Disconnect, ast.Reconnect)  # of that tool
+
+
+def with_one_each(file: ast.File) -> ast.File:
+    if not any(isinstance(one, ast.Dialect) for one in file.statements):
+        return file
+    services = {one.name.text for one in file.statements if isinstance(one, ast.ServiceStatement)}
+    return ast.File(tuple(_of_one(one, services) for one in file.statements))
+
+
+def _of_one(statement: ast.Statement, services: set[str]) -> ast.Statement:
+    if not isinstance(statement, ast.Dynamic):
+        return statement
+    action, about = statement.action, statement.selector
+    whole = isinstance(about, ast.Everything | ast.Tagged)
+    whole |= isinstance(about, ast.Element) and about.index is None and about.name.text in services
+    if not (whole and isinstance(action, _COUNTED) and action.count is None):
+        return statement
+    one = ast.Count(ast.Unit.NUMBER, 1, action.span)
+    return replace(statement, action=replace(action, count=one))
 
 
 def with_common_links(file: ast.File) -> ast.File:

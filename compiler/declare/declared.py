@@ -48,6 +48,7 @@ class Declared:
     network: ast.Network | None = None
     hops: ast.Hops | None = None
     auto_addresses: ast.AutoAddresses | None = None
+    dialect: ast.Dialect | None = None
     start: ast.StartWhenReady | None = None
     quit: ast.QuitWhen | None = None
     machines: list[ast.NodeStatement] = field(default_factory=list)
@@ -123,6 +124,7 @@ _SETTINGS: Mapping[type, tuple[str, str]] = {  # attribute, and what it is calle
     ast.Network: ("network", "network"),
     ast.Hops: ("hops", "hops"),
     ast.AutoAddresses: ("auto_addresses", "addresses"),
+    ast.Dialect: ("dialect", "dialect"),
     ast.StartWhenReady: ("start", "start when"),
     ast.QuitWhen: ("quit", "quit when"),
 }

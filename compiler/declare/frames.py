@@ -55,7 +55,7 @@ def carries_frames(declared: Declared, link: ast.LinkStatement) -> bool:
 def is_frame_element(declared: Declared, name: str) -> bool:
     """A router or a lan."""
     service, bridge = declared.services.get(name), declared.bridges.get(name)
-    return bool(service and service.router) or bool(bridge and bridge.lan)
+    return bool(service and service.forwards) or bool(bridge and bridge.lan)
 
 
 def with_frames(
@@ -85,7 +85,7 @@ def _frame_links(
 
 def _first(declared: Declared) -> tuple[str, int]:
     """File and line of the first router or lan."""
-    routers = (one.router.span for one in declared.services.values() if one.router is not None)
+    routers = (word.span for one in declared.services.values() if (word := one.forwards))
     lans = (one.name.span for one in declared.bridges.values() if one.lan)
     return min((*routers, *lans), key=lambda span: (span.file, span.line)).place
 
@@ -234,7 +234,7 @@ class _Assignment:
     # -- gateways -------------------------------------------------------------------------------
 
     def _is_router(self, node: int) -> bool:
-        return self._services[self._nodes[node].service].router is not None
+        return self._services[self._nodes[node].service].forwards is not None
 
     def _find_gateways(self) -> Iterator[tuple[int, tuple[str, str]]]:
         routers: dict[tuple[int, int], list[str]] = {}  # their addresses, by domain and family

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from compiler.declare import frame_checks
 from compiler.declare import replicas as replicas_pass
 from compiler.declare.bottlenecks import check_shared
-from compiler.declare.common import with_common_links
+from compiler.declare.common import with_common_links, with_one_each
 from compiler.declare.declared import Declared, declare
 from compiler.declare.initial_state import InitialState, find_beginning
 from compiler.declare.selectors import Resolver
@@ -64,7 +64,7 @@ def build(
     `NeedReplicas` (compiler/expand/world.py) where that is not enough, and pipeline.py tries with
     more.
     """
-    declared = declare(with_common_links(file), sink)
+    declared = declare(with_common_links(with_one_each(file)), sink)
     if seed is None:
         seed = declared.seed.value if declared.seed else DEFAULT_SEED
     counts = replicas_pass.count(declared, raised or {})

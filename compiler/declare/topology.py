@@ -155,6 +155,8 @@ def _routing(declared: Declared) -> str:
     """A path is what lies between its ends, whatever else of the file does."""
     if declared.routing is not None:
         return declared.routing.metric
+    if declared.dialect is not None:
+        return "hops"
     return "direct" if any(link.path for link in declared.links) else "delay"
 
 
@@ -200,7 +202,8 @@ def _service(
         expect=statement.expect or "",
         keep=statement.keep is not False,
         interfaces_at=own.span.place if (own := statement.own_interfaces) else ("", 0),
-        router=statement.router is not None,
+        router=statement.forwards is not None,
+        gateway=statement.gateway is not None,
     )
 
 

@@ -42,13 +42,13 @@ def warn_of_interfaces(model: Model, sink: Sink) -> None:
     owners = {node.service for node in model.planned.nodes if node.owner >= 0}
     for service, statement in enumerate(model.declared.services.values()):
         word = statement.own_interfaces
-        if word is None or service in owners:
-            continue
         name = statement.name.text
         linked = next(iter(model.declared.at.get(name, ())), None) is not None
+        if word is None or service in owners or (statement.gateway and linked):
+            continue
         message = f"'{name}' has {'one link' if linked else 'no link'}, and eth0 in any case"
         hint = "`interfaces` is for services with several links: leave it out, or add one"
-        if statement.router is None:
+        if statement.forwards is None:
             sink.warning("TS0963", word.span, message, hint)
             continue
         message = (

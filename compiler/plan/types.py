@@ -73,6 +73,7 @@ class Service:
     # File and line that say `interfaces` or `router`; line 0: none do.
     interfaces_at: tuple[str, int] = ("", 0)
     router: bool = False  # its instances forward by themselves
+    gateway: bool = False  # routers that lead to the outside, too
 
 
 FIRST_INTERFACE = "eth0"

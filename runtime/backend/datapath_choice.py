@@ -7,15 +7,16 @@ from pathlib import Path
 
 from compiler.plan.reader import Plan
 from compiler.plan.rules import capabilities
-from compiler.plan.rules.datapath_fit import misfit
+from compiler.plan.rules.datapath_fit import Misfit, misfit
 from compiler.plan.rules.property_limits import HOP_EXACT
-from runtime.backend.local import environment
+from runtime.backend.local import environment, outside
 from runtime.datapath import kernelprobe
 from runtime.errors import MachineError, RunError, UnfitError, unfit
 from runtime.options import VIRTUAL, RunOptions
 from runtime.system import compiled_programs, namespaces
 
 PROBE_SECONDS = 20.0
+_NO_WAY = (1, 0, "", 0, "")  # of a Misfit: more than the limit of none
 MAX_LOCAL_HOSTS = 64  # they share this machine's processors and memory
 MODULES = {"htb": "sch_htb", "tbf": "sch_tbf", "netem": "sch_netem", "u32": "cls_u32"}
 
@@ -58,6 +59,7 @@ def check(plan: Plan, options: RunOptions) -> None:
     datapath = "kernel" if kernel else "user" if options.hosts else HOP_EXACT
     found = misfit(plan, datapath, options.start_at_ns, **end)
     if found is None:
+        _check_gateways(plan, options)
         return
     seconds = found.at_ns / 1e9
     whose = "the kernel" if kernel else "any datapath" if found.limit else "--hosts"
@@ -66,6 +68,21 @@ def check(plan: Plan, options: RunOptions) -> None:
     if found.what.startswith("the jitter of the path"):
         remedy = f"lower the jitter of {found.link}, or use --datapath user"
     raise UnfitError(found, message, remedy)
+
+
+def _check_gateways(plan: Plan, options: RunOptions) -> None:
+    """The outside has a time of its own. Raises UnfitError, or MachineError where the program is
+    not there that leads to it."""
+    for service in plan.topology.services:
+        if service.gateway and options.time == VIRTUAL:
+            file, line = service.interfaces_at
+            found = Misfit(
+                f"a way of {service.name} to the outside (gateway)", *_NO_WAY, line, file
+            )
+            message = f"{found} in virtual time: what lies there has a time of its own"
+            raise UnfitError(found, message, "leave --time virtual out")
+        if service.gateway:
+            outside.find()
 
 
 def kernel_remedy(lacking: dict[str, str]) -> str:

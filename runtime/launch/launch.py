@@ -17,7 +17,7 @@ from typing import Any
 
 from compiler.plan.reader import Plan
 from runtime.backend import datapath_choice
-from runtime.backend.local import environment
+from runtime.backend.local import environment, outside
 from runtime.backend.local.filesystem import scripts
 from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.local_backend import LocalSettings
@@ -241,6 +241,8 @@ class _DriverProcess:
                 if process.poll() is None and self.session.final is None:
                     process.kill()
                 self.status = process.wait()
+                if started.outside is not None:
+                    started.outside.join(outside.END_SECONDS)
         if self.machine is not None and self.session.final is None:
             self._ask_guest(self.machine)
 
@@ -256,7 +258,10 @@ class _DriverProcess:
 
     def _start(self) -> starting.Started:
         if self.machine is None:
-            return starting.in_sandbox(self.config, self.local, self.session.directory)
+            gateways = any(one.gateway for one in self.session.plan.topology.services)
+            return starting.in_sandbox(
+                self.config, self.local, self.session.directory, gateways=gateways
+            )
         return starting.in_guest(self.config, self.local, self.session.directory, self.machine)
 
     async def _listen(self, started: starting.Started, signals: socket.socket) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from runtime.backend.local import environment
+from runtime.backend.local import environment, outside
 from runtime.backend.local.local_backend import LocalSettings
 from runtime.driver import driver_messages
 from runtime.driver.driver_config import DriverConfig
@@ -46,12 +48,19 @@ class Started:
     process: subprocess.Popen[bytes]  # whose death ends everything in the run
     link: DriverLink
     page: ClockPage | None = None  # in virtual time; to be closed when nobody uses it any more
+    outside: threading.Thread | None = None  # of a plan with gateways; it ends after the run
 
 
-def in_sandbox(config: DriverConfig, local: LocalSettings, directory: RunDirectory) -> Started:
+def in_sandbox(
+    config: DriverConfig, local: LocalSettings, directory: RunDirectory, *, gateways: bool
+) -> Started:
     """On this machine's own time. RunError, OSError."""
     ours, theirs = driver_messages.pair()
-    with theirs:
+    more: list[socket.socket] = []
+    with theirs, ExitStack() as closing:
+        if gateways:
+            more = [closing.enter_context(one) for one in socket.socketpair()]
+            local = replace(local, outside=more[1].fileno())
         names = ("--hosts", str(directory / HOSTS), "--gai", str(directory / GAI))
         argv = namespaces.sandbox(local.nursery, *names)
         argv += [sys.executable, "-P", "-m", "runtime.driver", str(theirs.fileno())]
@@ -68,13 +77,20 @@ def in_sandbox(config: DriverConfig, local: LocalSettings, directory: RunDirecto
                 stdout=log,
                 stderr=log,
                 env=environment.of_driver(os.environ),
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), *(one.fileno() for one in more[1:])],
                 start_new_session=True,  # ^C is for us: we tell the driver
             )
+            leading = _lead_outside(more[0].dup(), os.dup(log.fileno())) if more else None
     link = driver_messages.PacketLink(ours)
     with suppress(OSError):  # it has ended: then its status and its log say why
         link.send({"driver": asdict(config), "local": asdict(local)})
-    return Started(process, link)
+    return Started(process, link, outside=leading)
+
+
+def _lead_outside(driver: socket.socket, log: int) -> threading.Thread:
+    thread = threading.Thread(target=outside.serve, args=(driver, log), daemon=True)
+    thread.start()
+    return thread
 
 
 def in_guest(

@@ -80,6 +80,10 @@ class Builder:
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
         self.tokens: list[Token] = []
+        self.reads_as = ""  # whose words these are: what `dialect` says
+        self.one_way: ast.Span | None = (
+            None  # the first link that a dialect would have read otherwise
+        )
         self.errors = 0
 
     # --- lists ---

@@ -19,7 +19,9 @@ from tdl.tokens.lexer import Token
 from tdl.tokens.words import (
     BRIDGE_PROPERTIES,
     CHANGEABLE,
+    DIALECTS,
     DISTRIBUTIONS,
+    GATEWAY,
     HOPS,
     INTERFACES,
     LINK_ALIASES,
@@ -66,6 +68,16 @@ class StaticActions(AddressActions):
             hint = did_you_mean(metric.text, ROUTINGS) or known
             self.error("TS0116", metric.span, f"unknown routing '{metric.text}'", hint)
         return (ast.Routing(metric.text, self.whole_span),)
+
+    def dialect(self, word: Token, said: Token) -> _Statements:
+        if said.text not in DIALECTS:
+            hint = did_you_mean(said.text, DIALECTS) or f"known is {', '.join(DIALECTS)}"
+            self.error("TS0034", said.span, f"unknown dialect '{said.text}'", hint)
+        if self.one_way is not None:
+            message = f"the link on {ast.said(self.one_way.place)} is read before it"
+            self.error("TS0034", word.span, message, "write it at the beginning")
+        self.reads_as = said.text
+        return (ast.Dialect(said.text, self.whole_span),)
 
     def network(self, _word: Token, family: Token) -> _Statements:
         if family.text not in NETWORKS:
@@ -145,6 +157,7 @@ class StaticActions(AddressActions):
                 options=(*self._options(found, (*options, "network")), *self.other_words(found)),
                 interfaces=_flag_of(found, INTERFACES),
                 router=_flag_of(found, ROUTER),
+                gateway=_flag_of(found, GATEWAY),
                 **self.running(found),
             ),
         )
@@ -164,8 +177,11 @@ class StaticActions(AddressActions):
         self._check_queue(found.get("queue"), queue, max(up_bps or 0, down_bps or 0))
         limits = (up_bps or trace_up, down_bps or trace_down)
         one_way = (limits[0] is None) != (limits[1] is None) and not symmetric and not directed
-        if self.errors == errors and one_way:
+        if one_way and self.reads_as and up_bps is not None and "down" not in found:
+            down_bps, symmetric = up_bps, True
+        elif self.errors == errors and one_way:
             self._check_other_way(found)
+            self.one_way = self.one_way or self.whole_span
         traced = trace_up is not None or trace_down is not None
         address_a, address_b = self.end_addresses(found.get("address"))
         managed = self._managed(found.get("aqm"), limited=bool(up_bps or down_bps or traced))

@@ -210,4 +210,11 @@ SYNTAX = (
         "same in TDL: docs/language-tour.md shows how.",
         'version: "3"\nservices:',
     ),
+    Code(
+        "TS0034",
+        "dialect cannot be read",
+        "`dialect kollaps` is the one there is. It says how links and actions are meant, and "
+        "stands before the links.",
+        "dialect kolaps",
+    ),
 )

@@ -15,6 +15,7 @@ STATEMENTS = {
     "network": "NETWORK",
     "hops": "HOPS",
     "addresses": "ADDRESSES",
+    "dialect": "DIALECT",
     "start": "START",
     "service": "SERVICE",
     "bridge": "BRIDGE",
@@ -38,7 +39,8 @@ STATEMENTS = {
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
 MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix",
-               "mobility", "lan", "addresses", "node")  # fmt: skip
+               "mobility", "lan", "addresses", "node",
+               "dialect")  # fmt: skip
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -81,8 +83,8 @@ ACTIONS = {
     "quit": "SOLO",
 }
 
-INTERFACES, ROUTER = "interfaces", "router"
-OF_SERVICES = (INTERFACES, ROUTER)  # flags behind the name of a service, elsewhere names
+INTERFACES, ROUTER, GATEWAY = "interfaces", "router", "gateway"
+OF_SERVICES = (INTERFACES, ROUTER, GATEWAY)  # flags behind the name of a service, elsewhere names
 _ALWAYS_FLAGS = ("symmetric", "supervisor", "share", "reuse")
 FLAGS = (*_ALWAYS_FLAGS, *OF_SERVICES)
 
@@ -331,6 +333,7 @@ ROUTINGS = ("delay", "hops", "direct", "ecmp")
 NETWORKS = ("dual", "ipv4", "ipv6")
 HOPS = ("answer", "silent")
 ADDRESSES = ("auto",)
+DIALECTS = ("kollaps",)
 FILE_SYSTEMS = ("private",)
 EXPECTATIONS = ("success", "run", "any")
 SIGNALS = ("SIGABRT", "SIGALRM", "SIGCONT", "SIGHUP", "SIGINT", "SIGKILL", "SIGPWR", "SIGQUIT",

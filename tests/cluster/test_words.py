@@ -50,7 +50,7 @@ while :; do wait; done
 """,
     "fetch.sh": """
 for try in $(seq 100); do
-    wget -T 1 -O /dev/null http://victim.0:9090/ 2>&1 | grep -q refused && echo refused && break
+    wget -q -O /dev/null http://victim.0:9090/ 2>&1 | grep -q refused && echo refused && break
     sleep 0.05
 done
 for try in $(seq 40); do

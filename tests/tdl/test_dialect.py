@@ -183,3 +183,39 @@ def test_what_has_no_selector_spares_a_supervisor() -> None:
     assert "web.0->s1" in found
     assert "web.0" in found
     assert not any("dash" in target for target in found)
+
+
+KOLLAPS = "dialect kollaps\n"
+LIMITED = (
+    "service web img=w replicas=3\nservice db img=d\nbridge s1\nlink web--s1 latency=5 up=10Mb\n"
+)
+PLAIN = LIMITED.replace("up=10Mb", "up=10Mb symmetric") + "routing hops\n"
+OTHER = "link db--s1 latency=1 up=10Mb down=unlimited\n"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("at 5s crash web", "at 5s web crash 1"),
+        ("at 5s disconnect", "at 5s disconnect 1"),
+        ("from 1s to 9s leave web", "from 1s to 9s web leave 1"),
+        ("at 5s web.1 leave", "at 5s web.1 leave"),
+        ("at 5s s1 leave", "at 5s s1 leave"),
+        ("at 5s web--s1 leave", "at 5s web--s1 leave"),
+        ("at 5s crash web 2", "at 5s web crash 2"),
+    ],
+)
+def test_the_statement_gives_words_the_other_meaning(theirs: str, ours: str) -> None:
+    read = compile_source(KOLLAPS + LIMITED + OTHER + theirs + "\nat 9s quit\n")
+    plain = compile_source(PLAIN + OTHER + ours + "\nat 9s quit\n")
+    told = [[(e.at_ns, e.kind, e.target) for e in one.events] for one in (read, plain)]
+    assert [kind for _, kind, _ in told[0]] == [kind for _, kind, _ in told[1]]
+    assert [len(told[0]), told[0][-1]] == [len(told[1]), told[1][-1]]
+    assert read.topology.links == plain.topology.links
+    assert read.topology.routing == "hops"
+    assert "TS0926" not in {one.code for one in read.diagnostics}
+
+
+def test_what_else_is_said_of_routes_wins_over_the_dialect() -> None:
+    text = KOLLAPS + LIMITED + "link db--s1\nrouting delay\n"
+    assert compile_source(text).topology.routing == "delay"

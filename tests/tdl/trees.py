@@ -17,6 +17,7 @@ from tdl.tokens.words import (
     CHANGEABLE,
     DISTRIBUTIONS,
     EXPECTATIONS,
+    GATEWAY,
     INTERFACES,
     MOTION_FORMATS,
     NETWORKS,
@@ -142,6 +143,7 @@ services = st.builds(
     ),
     interfaces=st.none() | st.just(ast.Name(INTERFACES, NOWHERE)),
     router=st.none() | st.just(ast.Name(ROUTER, NOWHERE)),
+    gateway=st.none() | st.just(ast.Name(GATEWAY, NOWHERE)),
 )
 
 
@@ -270,6 +272,7 @@ settings = (
     | st.builds(ast.Network, st.sampled_from(NETWORKS), st.just(NOWHERE))
     | st.builds(ast.StartWhenReady, st.just(NOWHERE))
     | st.builds(ast.AutoAddresses, st.just(NOWHERE))
+    | st.builds(ast.Dialect, st.just("kollaps"), st.just(NOWHERE))
     | st.builds(
         ast.QuitWhen,
         tag_lists.filter(lambda found: [name.text for name in found] != ["all"]),

@@ -31,7 +31,7 @@ _PLAIN = ("cpu_millis", "cwd", "expect", "fs", "grace_ns", "image", "mem_bytes",
 _PLAIN_TOO = ("ready_timeout_ns", "replicas", "stop", "user")
 _LISTS = ("command", "entrypoint", "exec", "ready", "setup", "tags")
 _PAIRS = ("env", "options", "sysctls")
-_OTHERS = ("files", "interfaces_at", "keep", "mounts", "ports", "router")
+_OTHERS = ("files", "gateway", "interfaces_at", "keep", "mounts", "ports", "router")
 _FIELDS = tuple(sorted((*_PLAIN, *_PLAIN_TOO, *_LISTS, *_PAIRS, *_OTHERS)))
 _NOWHERE = ["", 0]  # for `interfaces_at`, which stands there only where something says so
 
@@ -42,6 +42,8 @@ def service_to_json(service: types.Service) -> dict[str, object]:
         said["interfaces_at"] = list(service.interfaces_at)
     if service.router:
         said["router"] = 1
+    if service.gateway:
+        said["gateway"] = 1
     return {
         **said,
         **{name: getattr(service, name) for name in (*_PLAIN, *_PLAIN_TOO)},
@@ -57,7 +59,7 @@ def service_to_json(service: types.Service) -> dict[str, object]:
 def service_from_json(value: Any, outer: Place, index: int) -> types.Service:
     place = Place(outer.file, outer.line, f"service {index}")
     if type(value) is dict:
-        value = {"interfaces_at": _NOWHERE, "router": 0, **value}
+        value = {"interfaces_at": _NOWHERE, "router": 0, "gateway": 0, **value}
     found = dict(zip(_FIELDS, place.fields(value, *_FIELDS), strict=True))
     fields: dict[str, Any] = {name: place.texts(found[name], name) for name in _LISTS}
     fields |= {name: _pairs(found[name], name, place) for name in _PAIRS}
@@ -73,7 +75,10 @@ def service_from_json(value: Any, outer: Place, index: int) -> types.Service:
     fields["keep"] = place.integer(found["keep"], "keep", 0, 1) == 1
     fields["files"] = tuple(_file(item, place) for item in place.items(found["files"]))
     fields["mounts"] = tuple(_mount(item, place) for item in place.items(found["mounts"]))
-    fields["router"] = place.integer(found["router"], "router", 0, 1) == 1
+    for name in ("router", "gateway"):
+        fields[name] = place.integer(found[name], name, 0, 1) == 1
+    if fields["gateway"] and not fields["router"]:
+        place.fail("a gateway is a router")
     fields["interfaces_at"] = _line(found["interfaces_at"], place)
     return types.Service(**fields)
 

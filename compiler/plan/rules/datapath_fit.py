@@ -102,7 +102,7 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
     for service in topology.services:
         file, line = service.interfaces_at
         if line:
-            word = "router" if service.router else "interfaces"
+            word = "gateway" if service.gateway else "router" if service.router else "interfaces"
             what = f"an interface for each link of {service.name} ({word})"
             return Misfit(what, 1, 0, "", 0, "", line, file)
     file, line = topology.frames_at

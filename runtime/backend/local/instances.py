@@ -10,7 +10,7 @@ import asyncio
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -25,6 +25,7 @@ from runtime.backend.instance import (
     ServiceCommands,
 )
 from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
+from runtime.backend.local.outside import Outside
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
 from runtime.stacks import watch as stacks
@@ -71,7 +72,8 @@ OnReady = Callable[[Holder, Node], None]  # RunError
 
 class Maker:
     """Makes incarnations and takes them away again. `on_ready`: to be done with each that has its
-    namespaces and nothing else yet. `hosts`: by instance, the file that is its /etc/hosts."""
+    namespaces and nothing else yet. `hosts`: by instance, the file that is its /etc/hosts.
+    `outside`: for those of the services in `gateways`."""
 
     def __init__(
         self,
@@ -79,10 +81,13 @@ class Maker:
         ports: PortAllocator,
         on_ready: OnReady | None = None,
         hosts: Mapping[str, str] = NO_FILES,
+        outside: Outside | None = None,
+        gateways: Container[int] = (),
     ) -> None:
         self._nursery = nursery
         self._ports = ports
         self._hosts = hosts
+        self._outside, self._gateways = outside, gateways
         self._on_ready = on_ready
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
@@ -98,6 +103,8 @@ class Maker:
             holder = self._nursery.spawn(node.name, hostname(node.name), hosts)
             try:
                 ports = await self._furnish(holder, node, endpoints)
+                if self._outside is not None and node.service in self._gateways:
+                    await self._outside.lead(holder)
                 await bring(holder, furniture)
             except (RunError, OSError) as error:
                 await asyncio.wait({holder.gone}, timeout=GONE_SECONDS)

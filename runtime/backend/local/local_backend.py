@@ -29,6 +29,7 @@ from runtime.backend.local.instance_commands import InstanceCommands
 from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import LocalInstance, Maker, OnReady
 from runtime.backend.local.nursery import Holder, Program
+from runtime.backend.local.outside import Outside
 from runtime.backend.onehost import hop_network as onehost
 from runtime.backend.runwords import replaced
 from runtime.errors import RunError, no_instance, unwritten
@@ -62,6 +63,7 @@ class LocalSettings:
     environment: dict[str, str]  # what programs inherit from the caller
     elsewhere: dict[str, str] = field(default_factory=dict)  # where some of those are now
     images: dict[str, ImageRoot] = field(default_factory=dict)  # by service, of those that run one
+    outside: int = -1  # of a plan with gateways: the descriptor of the socket to who leads there
 
 
 def settings(record: Mapping[str, Any]) -> LocalSettings:
@@ -92,7 +94,10 @@ class LocalBackend:
         self.network = network = await self._make_network()
         await network.start()
         hosts_files = self._own_hosts(wanted)
-        self._maker = Maker(self._nursery, network.ports, self._on_ready, hosts_files.paths)
+        self._maker = Maker(
+            *(self._nursery, network.ports, self._on_ready, hosts_files.paths),
+            *self._ways_out(),
+        )
         self._add_instances(self._maker, frozenset(wanted))
         await self._make_incarnations()
         return network
@@ -124,6 +129,19 @@ class LocalBackend:
                 cpu_accounting.charge(holder.pid, service.cpu_millis, node.name)
 
         return ready
+
+    def _ways_out(self) -> tuple[Outside | None, Mapping[int, str]]:
+        """And the services of gateways, by number; says what they are not."""
+        services = enumerate(self._context.plan.topology.services)
+        found = {number: service.name for number, service in services if service.gateway}
+        if not found:
+            return None, found
+        self._context.notice(
+            f"{', '.join(found.values())} leads to the outside: what lies there is not emulated,"
+            " does not repeat, and is not part of the verdict"
+        )
+        context = self._context
+        return Outside(self._given.outside, context.log_name, context.warn), found
 
     async def _make_network(self) -> RunNetwork:
         given, context = self._given, self._context

@@ -109,6 +109,8 @@ def _public(found: Compilation, file: str) -> Iterator[str]:
     if first is not None:
         place = f"{named(file, first.span.file)}:{first.span.line}"
         yield f"{place}: the image is the public tool's, not that of our agents (--agent-image)"
+        if found.model.declared.dialect is not None:
+            return
         yield f"{place}: that tool takes one where an action has no number; here it concerns all"
         if found.topology.routing == "delay":
             yield f"{place}: that tool takes the way of fewest links; here `routing hops` does"

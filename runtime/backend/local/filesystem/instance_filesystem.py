@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from compiler.plan.types import PRIVATE, Node, Service
-from runtime.backend.local import nursery
+from runtime.backend.local import nursery, outside
 from runtime.backend.local.environment import Own, instance_directory
 from runtime.backend.local.filesystem import home_cover, privatefs, volumes
 from runtime.backend.local.filesystem.image_root import ImageRoot
@@ -208,6 +208,8 @@ class _One:
     def _operations(self, layers: Layers | None, user: str, *, first: bool) -> Iterator[Operation]:
         if self.service.router:
             yield from (("sysctl", path, value) for path, value in _FORWARDING)
+        if self.service.gateway:
+            yield outside.PROXY_ARP
         for key, value in self.service.sysctls:
             yield ("sysctl", key.replace(".", "/"), value)
         if self.who is not None:

@@ -1,0 +1,135 @@
+"""The way from an instance of a `gateway` to the network of the machine: a process of slirp4netns.
+
+It makes the device `outside` in the instance's network namespace and speaks for what is sent there
+by sockets of its own, as an ordinary program of whoever runs the experiment. The driver has no
+network but the run's, so that `tstorm` starts it: over a socket the driver hands it the namespaces,
+a pipe whose end is the end of the process, and one by which it says that it is ready. The first is
+closed with the life of the instance, and with the driver, however that ends.
+
+Source: docs/nodes.md, slirp4netns(1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from runtime.errors import MachineError
+from runtime.system import compiled_programs, process_limits
+
+if TYPE_CHECKING:
+    from runtime.backend.local.nursery import Holder
+
+DEVICE = "outside"
+NETWORK = "10.76.0.0/24"  # .2 is this machine's loopback, .3 answers DNS, .100 the instance
+PROXY_ARP = ("sysctl", f"net/ipv4/conf/{DEVICE}/proxy_arp", "1")  # for whom it forwards
+_PROGRAM = "slirp4netns"
+_OPTIONS = ("--configure", "--netns-type=path", f"--cidr={NETWORK}")
+_DESCRIPTORS = 4  # of a request: network and user namespace, and the pipes
+_READY_SECONDS = END_SECONDS = 20.0
+
+
+def find() -> str:
+    """Raises MachineError."""
+    found = shutil.which(_PROGRAM, path=compiled_programs.of_programs(os.environ))
+    if found is None:
+        raise MachineError(
+            f"a gateway needs the program {_PROGRAM}, which this machine does not have",
+            f"on Debian: apt-get install {_PROGRAM}; or leave `gateway` out",
+        )
+    return found
+
+
+def serve(driver: socket.socket, log: int) -> None:
+    """In `tstorm`: starts what is asked for until the run is over, and waits for its end."""
+    started: list[subprocess.Popen[bytes]] = []
+    with driver, os.fdopen(log, "wb") as said:
+        while True:
+            _, descriptors, _, _ = socket.recv_fds(driver, 1, _DESCRIPTORS)
+            try:
+                if len(descriptors) < _DESCRIPTORS:
+                    break
+                with suppress(MachineError, OSError):  # the driver sees its pipes closed
+                    started.append(_start(descriptors, said.fileno()))
+            finally:
+                for one in descriptors:
+                    os.close(one)
+    for process in started:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_SECONDS)
+
+
+def _start(descriptors: list[int], log: int) -> subprocess.Popen[bytes]:
+    net, user, stays, ready = descriptors
+    options = [*_OPTIONS, f"--exit-fd={stays}", f"--ready-fd={ready}"]
+    if os.geteuid() != 0:
+        options.append(f"--userns-path=/proc/self/fd/{user}")
+    return process_limits.start(
+        _PROGRAM,
+        [find(), *options, f"/proc/self/fd/{net}", DEVICE],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=log,
+        pass_fds=descriptors,
+        start_new_session=True,  # ^C is for tstorm
+    )
+
+
+class Outside:
+    """The driver's end of the socket. `warn`: of a process that ends before its instance."""
+
+    def __init__(self, descriptor: int, log_name: str, warn: Callable[[str], None]) -> None:
+        os.set_inheritable(descriptor, False)  # no program of the run can ask for more
+        self._tstorm = socket.socket(fileno=descriptor)
+        self._log_name, self._warn = log_name, warn
+
+    async def lead(self, holder: Holder) -> None:
+        """Returns when the device is there, with its address and the default route."""
+        stays, gone = os.pipe()
+        said, ready = os.pipe()
+        holder.gone.add_done_callback(lambda _gone: _close(gone))
+        net = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
+        user = os.open("/proc/self/ns/user", os.O_RDONLY)
+        handed = (net, user, stays, ready)
+        try:
+            socket.send_fds(self._tstorm, [b"o"], handed)
+        finally:
+            for one in handed:
+                os.close(one)
+        if not await _first_byte(said):
+            raise MachineError(
+                f"{_PROGRAM} could not lead {holder.name} to the outside",
+                f"its last words are in {self._log_name}; it must be able to open /dev/net/tun",
+            )
+        if not holder.gone.done():  # when nobody reads the pipe any more
+            asyncio.get_running_loop().add_reader(gone, self._lost, holder, gone)
+
+    def _lost(self, holder: Holder, gone: int) -> None:
+        asyncio.get_running_loop().remove_reader(gone)
+        self._warn(f"{holder.name} leads to the outside no longer: {_PROGRAM} ended")
+
+
+def _close(descriptor: int) -> None:
+    asyncio.get_running_loop().remove_reader(descriptor)
+    os.close(descriptor)
+
+
+async def _first_byte(descriptor: int) -> bytes:
+    """Of a pipe, which is closed then; b'' where its writers end without one, or take too long."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(descriptor, readable.set)
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(readable.wait(), _READY_SECONDS)
+            return os.read(descriptor, 1)
+        return b""
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

@@ -1,0 +1,113 @@
+"""`gateway`: instances reach the outside, here a server on this machine's loopback, through the
+links of the experiment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import command, environment, tstorm
+from tests.waiting import wait_until
+
+needs_slirp = pytest.mark.skipif(not shutil.which("slirp4netns"), reason="no slirp4netns here")
+
+TEXT = """\
+service client exec="curl -sS -m 30 -w '%%{time_connect}' http://10.76.0.2:%d/" expect=success
+service gate gateway
+addresses auto
+link client--gate latency=50ms
+quit when client exits
+"""
+IDLE = "service client\nservice gate gateway\naddresses auto\nlink client--gate\nat 300s quit\n"
+
+
+class _Hello(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello from the outside\n")
+
+    def log_message(self, *_words: object) -> None:
+        pass
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with HTTPServer(("127.0.0.1", 0), _Hello) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def _helpers(space: Path) -> list[str]:
+    """Processes of slirp4netns whose log is in this folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            name, log = (process / "comm").read_text().strip(), (process / "fd/2").readlink()
+        except OSError:
+            continue
+        if name == "slirp4netns" and log.is_relative_to(space):
+            found.append(process.name)
+    return found
+
+
+@needs_slirp
+@pytest.mark.e2e
+def test_the_outside_is_behind_the_links(tmp_path: Path, port: int) -> None:
+    (tmp_path / "exp.tdl").write_text(TEXT % port)
+    done = tstorm(tmp_path, "run", "exp.tdl", "--out", "run")
+    assert "gate leads to the outside" in done.stdout + done.stderr
+    said, connected = (tmp_path / "run/logs/client.0.log").read_text().splitlines()
+    assert "hello from the outside" in said
+    assert float(connected.split()[-1]) >= 0.1  # there and back
+    assert not _helpers(tmp_path)
+
+
+@needs_slirp
+@pytest.mark.e2e
+def test_nothing_is_left_when_tstorm_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "exp.tdl").write_text(IDLE)
+    argv = command("run", "exp.tdl", "--quiet", "--out", "run")
+    with subprocess.Popen(argv, cwd=tmp_path, env=environment(tmp_path)) as process:
+        wait_until(lambda: _helpers(tmp_path), "the way to the outside")
+        process.kill()
+    wait_until(lambda: not _helpers(tmp_path), "the end of slirp4netns")
+
+
+@needs_slirp
+@pytest.mark.e2e
+def test_a_way_that_ends_is_told(tmp_path: Path) -> None:
+    (tmp_path / "exp.tdl").write_text(IDLE)
+    events = tmp_path / "run/events.jsonl"
+    argv = command("run", "exp.tdl", "--quiet", "--out", "run")
+    with subprocess.Popen(
+        argv, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_until(lambda: events.exists() and events.stat().st_size, "the beginning of the run")
+        os.kill(int(_helpers(tmp_path)[0]), signal.SIGKILL)
+        said = ""
+        while "no longer" not in said and (line := process.stderr.readline()):
+            said = " ".join((said + line).split()) + " "
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert "leads to the outside no longer" in said
+
+
+@pytest.mark.parametrize("options", [("--time", "virtual"), ("--hosts", "2")])
+def test_elsewhere_it_is_refused_with_the_line(tmp_path: Path, options: tuple[str, ...]) -> None:
+    (tmp_path / "exp.tdl").write_text(TEXT % 80)
+    done = tstorm(tmp_path, "run", "exp.tdl", "--quiet", *options, "--out", "run", code=None)
+    assert done.returncode != 0
+    said = done.stderr.replace("\n", " ")
+    assert "exp.tdl:2: " in said and "gate" in said and "(gateway) is not possible" in said
