@@ -6,14 +6,17 @@ from collections.abc import Iterable
 
 from compiler.plan.reader import Plan
 from compiler.plan.rules import capabilities
+from compiler.plan.rules.datapath_fit import Misfit
 
 
 class ManifestError(Exception):
-    """Something cannot be rendered or written: what is wrong, what to do (may be empty)."""
+    """Something cannot be rendered or written: what is wrong, what to do (may be empty), and what
+    asks for it, where that is known."""
 
-    def __init__(self, what: str, hint: str = "") -> None:
+    def __init__(self, what: str, hint: str = "", misfit: Misfit | None = None) -> None:
         self.what = what
         self.hint = hint
+        self.misfit = misfit
         super().__init__(f"{what}; {hint}" if hint else what)
 
 
@@ -21,7 +24,7 @@ def demand_carried(plan: Plan, way: str) -> None:
     """Raises ManifestError for what this way of running a plan does not carry out."""
     refused = capabilities.refusal(plan, way)
     if refused:
-        raise ManifestError(refused, "leave it out")
+        raise ManifestError(refused, "leave it out", capabilities.to_blame(plan, way))
 
 
 def raise_all(errors: Iterable[ManifestError]) -> None:

@@ -51,6 +51,11 @@ class UnfitError(RunError):
         self.misfit = misfit
 
 
+def unfit(message: str, remedy: str, misfit: Misfit | None) -> RunError:
+    """An UnfitError where something is to blame."""
+    return UnfitError(misfit, message, remedy) if misfit else RunError(message, remedy)
+
+
 def no_instance(name: str, known: Sequence[str]) -> RunError:
     """The run has no instance of this name: it may be the one of a service."""
     own = [one for one in known if one.rpartition(".")[0] == name]

@@ -19,6 +19,7 @@ from tstorm.options.cluster import only_in_cluster
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
+    from compiler.plan.rules.datapath_fit import Misfit
     from runtime.driver.progress import Progress, Reporter
     from runtime.errors import UnfitError
     from runtime.launch.run_result import RunResult
@@ -153,8 +154,6 @@ def carry_out(
     from runtime.errors import UnfitError
     from tstorm import display
 
-    run = _runner(found, options, cluster)
-
     with display.reporter(quiet) as show:
 
         def relay(record: Progress) -> None:
@@ -162,6 +161,7 @@ def carry_out(
                 show(record if seen is None else seen(record))
 
         try:
+            run = _runner(found, options, cluster)
             return run(found.plan, options, places, relay)
         except UnfitError as error:
             raise misfit_shown(error, found.source_name, found.plan) from error
@@ -189,12 +189,18 @@ def _runner(
 
 def misfit_shown(error: UnfitError, source_name: str, plan: Plan) -> CommandError:
     """`FILE:LINE: what is beyond the datapath`, and what to do."""
+    place = place_of(error.misfit, source_name, plan)
+    return CommandError(f"error: {place}{error.message}\nhint: {error.remedy}", error.exit_code)
+
+
+def place_of(misfit: Misfit | None, source_name: str, plan: Plan) -> str:
+    """`FILE:LINE: `, or '' where no line asks for it."""
     from tdl.presentation import named
 
-    misfit = error.misfit
+    if misfit is None:
+        return ""
     file, line = (misfit.file, misfit.line) if misfit.line else declared_at(plan, misfit.link)
-    place = f"{named(source_name, file)}:{line}: " if line else ""
-    return CommandError(f"error: {place}{error.message}\nhint: {error.remedy}", error.exit_code)
+    return f"{named(source_name, file)}:{line}: " if line else ""
 
 
 def declared_at(plan: Plan, link: str) -> tuple[str, int]:

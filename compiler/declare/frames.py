@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from ipaddress import IPv4Address, ip_address, ip_interface
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler.phrases import declared_as
@@ -113,6 +114,7 @@ class _Assignment:
         if declared.auto_addresses is not None:
             self._fill(declared.auto_addresses.span)
         self._gateways = dict(self._find_gateways())
+        self._find_strangers()
 
     def node(self, number: int, node: Node) -> Node:
         if number not in self._domain:
@@ -180,7 +182,8 @@ class _Assignment:
         last = own.network.network_address + (usable - 1)
         if address is None or (at_lan and not int(own.ip) <= int(address) <= int(last)):
             name = self._nodes[node].name
-            message = f"{name} would be the {position + 1}th, for which {own.network} has no room"
+            which = f"number {position + 1} from {said.text} on"
+            message = f"{own.network} has no room for {name}, {which}"
             self._problem("TS0606", span, message, "take a shorter prefix, or a lower first one")
             return
         text = str(address)
@@ -256,6 +259,31 @@ class _Assignment:
                     message += f"{len(routers[domain, 4])} routers"
                     hint = f"write gateway={routers[domain, 4][0]}, or gateway=none"
                     self._problem("TS0984", one.statement.span, message, hint, is_warning=True)
+
+    def _find_strangers(self) -> None:
+        """Warns of ends that hear others, of whose addresses none is in their own network."""
+        own = {key: ip_interface(f"{text}/{prefix}") for key, (text, prefix) in self._own.items()}
+        heard: dict[tuple[int, int], list[IPv4Address | IPv6Address]] = {}  # by domain and family
+        networks: Counter[tuple[int, object]] = Counter()
+        for (node, family), address in own.items():
+            heard.setdefault((self._domain[node], family), []).append(address.ip)
+            networks[self._domain[node], address.network] += 1
+        told: set[ast.Span] = set()
+        for one in self._links:
+            for key in product((one.link.src, one.link.dst), _FAMILIES):
+                if key not in own or one.statement.span in told:
+                    continue
+                address, domain = own[key], self._domain[key[0]]
+                if networks[domain, address.network] > 1 or address.network.num_addresses == 1:
+                    continue
+                others = [other for other in heard[domain, key[1]] if other != address.ip]
+                if others and not any(other in address.network for other in others):
+                    told.add(one.statement.span)
+                    message = f"{self._nodes[key[0]].name} has {address}, and hears nobody of "
+                    message += f"{address.network}, but {others[0]}"
+                    hint = "write addresses of one network, or let programs set the routes"
+                    span = one.statement.span
+                    self._problem("TS0985", span, message, hint, is_warning=True)
 
     def _gateway(
         self,

@@ -11,7 +11,7 @@ from compiler.plan.rules.datapath_fit import Misfit, misfit
 from compiler.plan.rules.property_limits import HOP_EXACT
 from runtime.backend.local import environment, outside
 from runtime.datapath import kernelprobe
-from runtime.errors import MachineError, RunError, UnfitError
+from runtime.errors import MachineError, RunError, UnfitError, unfit
 from runtime.options import VIRTUAL, RunOptions
 from runtime.system import compiled_programs, namespaces
 
@@ -49,7 +49,7 @@ def check(plan: Plan, options: RunOptions) -> None:
         )
     refused = capabilities.refusal(plan, options.backend)
     if refused:
-        raise RunError(refused, "leave it out")
+        raise unfit(refused, "leave it out", capabilities.to_blame(plan, options.backend))
     if plan.topology.traces and options.pace != 1:
         name = plan.topology.traces[0].name
         message = f"links follow traces ({name}), which take the time that they take"

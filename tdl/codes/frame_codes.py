@@ -94,4 +94,12 @@ FRAME_WARNINGS = (
         "service r replicas=2 router\nservice c\nlan l\naddresses auto\nlink r--l\nlink c--l\n"
         "link r--r",
     ),
+    Code(
+        "TS0985",
+        "address in a network of its own",
+        "Ends that hear each other reach the addresses of their own network, and others by a "
+        "router in it. Here nobody else has an address in the network of this end, so that nothing "
+        "is sent over the link unless a program sets addresses or routes.",
+        "service a\nservice b\nlan l\nlink a--l address=10.0.0.1/24\nlink b--l address=10.0.1.2/24",
+    ),
 )

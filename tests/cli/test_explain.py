@@ -389,3 +389,14 @@ def test_a_plan_of_another_source_is_refused(folder: Path) -> None:
     assert "gives other events than the plan has, from event 8 on" in result.exception.message
     assert result.stdout == ""
     assert path(source="odd.plan")["rtt_ns"] == 30_000_000  # what the plan says is still told
+
+
+def test_what_programs_of_routers_decide_is_not_said_to_stay(tmp_path: Path) -> None:
+    path = tmp_path / "r.tdl"
+    path.write_text(
+        "service a\nservice b\nservice r router\naddresses auto\nlink a--r\nlink b--r\n"
+        "at 2s b--r leave\nat 3s quit\n"
+    )
+    said = tstorm("explain", str(path), "--from", "a", "--to", "b").stdout
+    assert "never" not in said
+    assert "changes: programs decide" in said

@@ -164,6 +164,29 @@ def test_a_service_without_an_image_cannot_be_rendered() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "service a img=x router\nservice b img=x\nlink a--b latency=1ms\n",
+        "service a img=x\nlan l\nlink a--l latency=1ms\n",
+        "node a {\n service p img=x\n}\nbridge s\nlink a.p--s latency=1ms\n",
+    ],
+)
+def test_what_only_one_engine_does_is_refused_with_its_line(text: str) -> None:
+    line = 2 if "lan" in text else 1
+    Path("here.tdl").write_text(f"{text}at 2s quit\n")
+    Path("below.tdl").write_text('include "here.tdl"\n')
+    for form in ("yaml", "compose"):
+        for source in ("here.tdl", "below.tdl"):
+            said = message(tstorm("render", source, "--format", form))
+            assert said.startswith(f"error: here.tdl:{line}: "), said
+    assert tstorm("compile", "here.tdl", "--no-manifests").exit_code == 0
+    said = message(tstorm("render", "here.plan"))
+    assert said.startswith(f"error: here.plan/source.tdl:{line}: "), said
+    noted = tstorm("check", "here.tdl", "--backend", "k8s").stdout
+    assert f"here.tdl:{line}: Kubernetes does not carry out" in noted
+
+
 def test_a_damaged_plan_is_not_rendered() -> None:
     tstorm("compile", "x.tdl")
     path = Path("x.plan/routes.bin")

@@ -187,6 +187,25 @@ def test_the_words_are_names_elsewhere() -> None:
     assert not _codes(text)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "lines"),
+    [
+        ("10.0.0.1/24", "10.0.1.2/24", [4, 5]),
+        ("10.0.0.1/16", "10.0.1.2/24", [5]),  # a may send to b, who cannot answer
+        ("10.0.0.1/24", "10.0.0.2/16", []),
+        ("10.0.0.1/32", "10.0.1.2/32", []),  # as for routes of programs to single addresses
+        ("10.0.0.1/24,fd00::1/64", "10.0.0.2/24,fd01::1/64", [4, 5]),
+        ("10.0.0.1/24", "fd01::1/64", []),
+    ],
+)
+def test_an_address_that_reaches_nobody_is_warned_of(a: str, b: str, lines: list[int]) -> None:
+    text = f"service a\nservice b\nlan l\nlink a--l address={a}\nlink b--l address={b}\n"
+    assert _codes(text, Severity.WARNING) == [("TS0985", line) for line in lines]
+    between = f"service a\nservice r router\nlink a--r address={a}--{b}\n"
+    found = [code for code, _ in _codes(between, Severity.WARNING)]
+    assert found.count("TS0985") == bool(lines)  # once for a statement
+
+
 def test_what_has_no_frames_refuses_with_the_line() -> None:
     plan = compile_source(TEXT).plan
     for datapath in set(PATHS) - {HOP_EXACT}:

@@ -26,7 +26,7 @@ from runtime.backend import datapath_choice
 from runtime.doctor.findings import WARN, Check
 from runtime.driver.driver_messages import without_word
 from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, ignore
-from runtime.errors import RunError, unexpected
+from runtime.errors import RunError, unexpected, unfit
 from runtime.launch import stops
 from runtime.launch.run_result import RunResult
 from runtime.launch.session import Session
@@ -440,7 +440,7 @@ def place(plan: Plan, options: RunOptions, asked: ClusterAsked) -> ClusterPlace:
         chosen = wanted.resolve(carried)
         files = encoded(kubernetes.render(carried, chosen))
     except ManifestError as error:
-        raise RunError(error.what, error.hint) from error
+        raise unfit(error.what, error.hint, error.misfit) from error
     documents = tuple(split({name: data.decode("ascii") for name, data in files.items()}))
     experiment = AppliedExperiment(
         chosen.namespace, carried.digest, documents, is_named=bool(asked.namespace)

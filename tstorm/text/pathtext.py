@@ -155,6 +155,9 @@ def _obstacle(obstacle: Obstacle, statements: Statements) -> Iterator[str]:
 
 
 def _changes(story: Story, statements: Statements) -> Iterator[str]:
+    if story.there.by_programs or story.back.by_programs:
+        yield "changes: programs decide; tstorm events has what happens to links and routers"
+        return
     of = f"of {story.total:,}"
     if story.last is None:
         yield "changed last: never, this is how it is from 0s on"

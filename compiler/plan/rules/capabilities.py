@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.plan.parts.service_words import after, aliases
-from compiler.plan.rules.datapath_fit import of_links
+from compiler.plan.rules.datapath_fit import Misfit, of_links
 from compiler.plan.types import Service, Topology
 
 if TYPE_CHECKING:
@@ -88,8 +88,17 @@ def refusal(plan: Plan, way: str) -> str:
     return _words(_not_carried(plan, way), way)
 
 
+def to_blame(plan: Plan, way: str) -> Misfit | None:
+    """The first of that, where it is something that a line of the text asks for."""
+    found = of_links(plan, "user") if way in _OF_PATHS else None
+    return found if found is not None and not found.limit else None
+
+
 def _not_carried(plan: Plan, way: str) -> Iterable[str]:
     topology = plan.topology
+    unfit = to_blame(plan, way)
+    if unfit is not None:
+        yield unfit.what.removeprefix("the ")
     for row in SERVICE_WORDS:
         whose = next((one.name for one in topology.services if row.stated(one)), None)
         if whose is not None and way in row.lacking:
@@ -97,9 +106,6 @@ def _not_carried(plan: Plan, way: str) -> Iterable[str]:
     for setting in SETTINGS:
         if way in setting.lacking and setting.stated(topology):
             yield setting.word
-    unfit = of_links(plan, "user") if way in _OF_PATHS else None
-    if unfit is not None and not unfit.limit:
-        yield unfit.what.removeprefix("the ")
     for kind in EVENTS:
         if way in kind.lacking:
             yield from _events_of(plan, kind)

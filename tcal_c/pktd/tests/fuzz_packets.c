@@ -35,6 +35,7 @@ static struct sim *by_frames;
 
 #define PROPERTIES                                                                                 \
     "rate=1000000000 delay=1000 jitter=10 loss=100000000 queue=30000 dist=normal up=1"
+#define AQM "aqm=fq_codel;target:1;interval:1;quantum:300;flows:4;ecn:1"
 
 static void end_worlds(void) {
     sim_free(by_links);
@@ -48,8 +49,7 @@ static void make_worlds(void) {
     sim_pair(by_links, PROPERTIES);
     impaired = sim_new(8 << 20);
     sim_pair(impaired, PROPERTIES " burst=2000 duplicate=300000000 corrupt=500000000 "
-                                  "reorder=500000000 by=100 reject=200000000 mtu=576 "
-                                  "aqm=fq_codel;target:1;interval:1;quantum:300;flows:4;ecn:1");
+                                  "reorder=500000000 by=100 reject=200000000 mtu=576 " AQM);
     sim_do(impaired, "node 2 ip=10.77.255.254 ip6=fd77:7473::1:0 hop=1");
     sim_commit(impaired);
     by_paths = sim_new(8 << 20);
@@ -63,8 +63,7 @@ static void make_worlds(void) {
     sim_do(by_frames, "node 2 frames=lan");
     for (int i = 0; i < 2; i++) {
         sim_do(by_frames, "link %d %d 2 seed=1 %s corrupt=500000000", 2 * i, i, PROPERTIES);
-        sim_do(by_frames, "link %d 2 %d seed=2 %s mtu=1000 aqm=fq_codel;target:1;interval:1;ecn:1",
-               2 * i + 1, i, PROPERTIES);
+        sim_do(by_frames, "link %d 2 %d seed=2 %s mtu=1000 " AQM, 2 * i + 1, i, PROPERTIES);
     }
     sim_commit(by_frames);
     atexit(end_worlds);

@@ -117,11 +117,13 @@ def _public(found: Compilation, file: str) -> Iterator[str]:
 
 
 def _refused(found: Compilation, file: str) -> Iterator[str]:
-    from compiler.plan.rules.capabilities import KUBERNETES, refusal
+    from compiler.plan.rules.capabilities import KUBERNETES, refusal, to_blame
+    from tstorm.command_support import place_of
 
     text = refusal(found.plan, KUBERNETES)
     if text:
-        yield f"{file}: {text}: a run there is refused"
+        place = place_of(to_blame(found.plan, KUBERNETES), file, found.plan) or f"{file}: "
+        yield f"{place}{text}: a run there is refused"
 
 
 def _drawn(found: Compilation, file: str) -> Iterator[str]:

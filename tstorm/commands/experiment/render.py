@@ -117,7 +117,9 @@ def command(
     from manifests.refusal import ManifestError
     from manifests.render_options import Options
     from manifests.write import write
+    from tstorm.command_support import place_of
     from tstorm.loading import experiment_name, load_plan, plan_errors_shown, show_in_cluster
+    from tstorm.notes import Statements
 
     plan = load_plan(source, seed, params)
     try:
@@ -136,6 +138,7 @@ def command(
         directory = Path(target or f"{experiment_name(source)}.{FOLDERS[form]}")
         write(directory, rendered)
     except ManifestError as error:
-        raise CommandError(f"error: {error}") from error
+        place = place_of(error.misfit, Statements(plan, source).name, plan)
+        raise CommandError(f"error: {place}{error}") from error
     where = "" if form == "compose" else f"namespace {chosen.resolve(carried).namespace}, "
     click.echo(f"{directory}: {len(rendered)} files, {where}plan {carried.digest}")
