@@ -18,7 +18,7 @@ from runtime.stacks.counters import TAKEN
 
 CAUSES: Mapping[str, str] = {  # see docs/pktd.md, Counters
     "drop_nobuf": "the engine had no memory left for them",
-    "drop_input": "they came faster than the engine read them, and their port had no more room",
+    "drop_input": "they came faster than the engine read them, or while their device went down",
     "drop_write": "the device at which they were due refused them: it was down, gone or full",
     "drop_device": "a device between the hosts had no room for them",
     TAKEN: "eth0 was given them, and the device that carries them on did not take them",

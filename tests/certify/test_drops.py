@@ -54,7 +54,8 @@ def test_what_was_lost_while_the_run_was_ended_does_not_count() -> None:
 
 @pytest.mark.parametrize(("ports", "whats"), [(["tap"], []), (["packet"], ["drops"])])
 def test_what_a_device_did_not_take_is_the_boundarys(ports: list[str], whats: list[str]) -> None:
-    """A TAP's is in drop_input already."""
+    """A TAP's is in drop_input already, whose cause names a device that went down."""
+    assert "went down" in CAUSES["drop_input"]
     stacks = {"a.0": {"eth0_tx_dropped": 1493}, "b.0": {"UdpRcvbufErrors": 5}}
     found = judged({"totals": totals(), "ports": ports}, stacks)
     assert [reason["what"] for reason in found["reasons"]] == whats
