@@ -30,6 +30,7 @@ link s1--s2 latency=10ms
 END
 """
 MS = 1_000_000
+EXACT_MS = 0.01  # how exact delays are in real time
 
 pytestmark = pytest.mark.e2e
 
@@ -123,7 +124,7 @@ def test_what_is_done_by_hand_is_what_packets_see_and_what_is_judged(
     after = [ms for at_ns, ms in seen if at_ns > first["planned_ns"]]
     assert before
     assert after
-    assert 24 <= min(before) < 124 <= min(after)
+    assert 24 - EXACT_MS <= min(before) < 124 - EXACT_MS <= min(after)
 
     tstorm(tmp_path, "record", "run", "-o", "again.tdl")
     diff = tstorm(tmp_path, "diff", "run/plan", "again.tdl")
@@ -216,7 +217,7 @@ def test_what_is_held_waits_and_packets_do_not(tmp_path: Path) -> None:
     before = [ms for at_ns, ms in seen if at_ns < changed_ns - 200 * MS]
     after = [ms for at_ns, ms in seen if at_ns > changed_ns]
     assert len(before) > 30  # programs and packets went on
-    assert 24 <= min(before) < 124 <= min(after)
+    assert 24 - EXACT_MS <= min(before) < 124 - EXACT_MS <= min(after)
     (end,) = [one for one in events(tmp_path, "quit") if "seq" in one]
     assert events(tmp_path, "crash")[0]["planned_ns"] == end["planned_ns"]  # skipped together
     assert [one["text"] for one in events(tmp_path, "do")] == [
