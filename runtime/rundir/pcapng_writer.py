@@ -24,6 +24,7 @@ class PacketWriter:
         self._written: Counter[str] = Counter()
         self._untold: Counter[str] = Counter()  # missing, since the last packet in the file
         self._missing: Counter[str] = Counter()
+        self._unended = dict.fromkeys(interfaces)
         self._last_ns = 0
         section = struct.pack("<IHHQ", 0x1A2B3C4D, 1, 0, _ENDLESS)
         head = _block(0x0A0D0D0A, section + _options((4, program.encode())))
@@ -41,6 +42,11 @@ class PacketWriter:
     def missing(self) -> int:
         """Packets that could not be kept, before the filter."""
         return self._missing.total()
+
+    @property
+    def unended(self) -> list[str]:
+        """Interfaces whose end is not known: later packets of theirs may be missing."""
+        return list(self._unended)
 
     def skip(self, packet: Packet) -> None:
         """Counts a packet that the filter does not want."""
@@ -68,6 +74,7 @@ class PacketWriter:
     def ended(self, interface: str, missing: int) -> None:
         """How many packets of an interface are missing in all, those behind the last included."""
         self._missing[interface] = max(self._missing[interface], missing)
+        self._unended.pop(interface, None)
 
     def close(self) -> None:
         """Writes what came and what is missing, of each interface."""

@@ -134,3 +134,12 @@ def test_a_finished_run_gives_what_it_kept(tmp_path: Path) -> None:
     assert own == [one for one in arrived if one.data[23] != 253]
     said = tstorm(tmp_path, "capture", "r", "client.0", "-w", "own.pcapng", code=1).stderr
     assert "is there already" in said
+    whole = (tmp_path / "r/packets" / name).read_bytes()
+    words = ("capture", "r", "--link", "client--s", "-w")
+    assert "missing" not in tstorm(tmp_path, *words, "whole.pcapng").stderr
+    (tmp_path / "r/packets" / name).write_bytes(whole[: len(whole) // 2])
+    said = tstorm(tmp_path, *words, "half.pcapng").stderr
+    assert "later ones of client.0->s, s->client.0 are missing" in " ".join(said.split())
+    (tmp_path / "r/packets" / name).write_bytes(whole[: len(whole) // 2] + bytes(500))
+    assert "edited or damaged" in tstorm(tmp_path, *words, "damaged.pcapng", code=1).stderr
+    assert not (tmp_path / "damaged.pcapng").exists()

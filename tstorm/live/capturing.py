@@ -62,10 +62,12 @@ class PacketSource:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """How many packets are in the file, and how many were lost before the filter."""
+    """How many packets are in the file, and how many were lost before the filter. `cut`: interfaces
+    whose packets end where nobody has ended them, since a run or its machine broke off."""
 
     written: int
     missing: int
+    cut: Sequence[str]
 
 
 def opened(run: str, asked: CaptureTarget) -> PacketSource:
@@ -126,16 +128,18 @@ def write(source: PacketSource, asked: CaptureTarget, file: BinaryIO) -> Capture
     """Until the run has ended, the reader of the file has gone or Ctrl-C. RunError, OSError."""
     try:
         writer = PacketWriter(file, source.interfaces, _PROGRAM)
+        cut: Sequence[str] = ()
         try:
             for packet in source.packets(writer.ended):
                 if asked.takes(packet):
                     writer.add(packet)
                 else:
                     writer.skip(packet)
+            cut = writer.unended
         except KeyboardInterrupt:
             pass
         writer.close()
-        return Captured(writer.written, writer.missing)
+        return Captured(writer.written, writer.missing, cut)
     finally:
         source.close()
 

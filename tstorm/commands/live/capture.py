@@ -89,17 +89,23 @@ def command(
     missing = f"; {captured.missing:,} were lost: they were read too slowly" * bool(
         captured.missing
     )
-    output.note(f"{captured.written:,} packets{missing}")
+    cut = f"; later ones of {', '.join(captured.cut)} are missing: what wrote them was cut off"
+    output.note(f"{captured.written:,} packets{missing}{cut * bool(captured.cut)}")
 
 
 def _written(source: PacketSource, asked: CaptureTarget, out: str) -> Captured:
+    from runtime.errors import RunError
     from tstorm.live import capturing
 
     try:
         if out == STDOUT:
             return capturing.write(source, asked, sys.stdout.buffer)
         with Path(out).open("xb") as file:
-            return capturing.write(source, asked, file)
+            try:
+                return capturing.write(source, asked, file)
+            except RunError:  # what is read is damaged
+                Path(out).unlink(missing_ok=True)
+                raise
     except BrokenPipeError:
         output.drop(sys.stdout)
         raise CommandError("note: the reader has gone, which ends the capture", OK) from None
