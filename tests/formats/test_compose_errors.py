@@ -61,6 +61,12 @@ def test_ranges_of_ports_are_carried_as_far_as_there_is_room(tmp_path: Path) -> 
         assert said_of(tmp_path, base + f'["{wrong}"]\n')[0] == ("TS0501", file, 4)
     published = "services:\n  a:\n    image: x\n    ports:\n    - published: 80\n"
     assert ("TS0501", file, 5) in said_of(tmp_path, published)
+    ports = base.replace("expose", "ports")
+    for unlike in ("100-101:200-205", "127.0.0.1:1-3:1-2/tcp"):
+        assert ("TS0501", file, 4) in said_of(tmp_path, ports + f'["{unlike}"]\n')
+    for alike in ("100-101:200-201", "8000-8999:80", "80"):
+        found = said_of(tmp_path, ports + f'["{alike}"]\n')
+        assert [code for code, _, _ in found] == ["TS0972"]
 
 
 def test_an_alias_that_is_another_service_is_told(tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ def command(
     suffix = Path(target).suffix.lower()
     if suffix not in _PICTURES and not (topology and suffix in _TEXTS):
         message = f"{target!r} is neither .svg nor .png; pictures have one of these suffixes"
+        if topology:
+            message += f", the network also {', '.join(_TEXTS)}"
         if suffix in _TEXTS:
             message = f"{target!r}: only the network (--topology) can be a {suffix}"
         raise click.BadParameter(message, param_hint="'-o'")

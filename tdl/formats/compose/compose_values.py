@@ -175,4 +175,21 @@ class Reading:
             message = f"'{said[:40]}' is no port"
             self.sink.error("TS0501", value.span, message, 'such as "8080:80"')
             return None
-        return range(bounds[0], bounds[-1] + 1), protocol_name or "tcp"
+        found = range(bounds[0], bounds[-1] + 1)
+        if value.entries is None and not self._as_many(value, len(found)):
+            return None
+        return found, protocol_name or "tcp"
+
+    def _as_many(self, value: Value, count: int) -> bool:
+        """Whether as many ports are published; reported if not. For one there may be a choice."""
+        begin, is_range, end = (
+            (value.text or "").rpartition(":")[0].rpartition(":")[2].partition("-")
+        )
+        if not (is_range and begin.isdecimal() and end.isdecimal()):
+            return True
+        published = int(end[:6]) - int(begin[:6]) + 1
+        if count in (1, published):
+            return True
+        message = f"{published} published ports are for {count} of the container"
+        self.sink.error("TS0501", value.span, message, "such as 8000-8001:80-81")
+        return False
