@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.analysis.effects import Effects, effects
-from compiler.declare.machines import with_parts
 from compiler.declare.named.files_of import FilesOf
+from compiler.declare.nodes.machines import with_parts
 from compiler.expand.recorder import Origin, Recorder
 from compiler.pipeline import carried_out, elaborate
 from compiler.plan.format import SOURCE, PlanError

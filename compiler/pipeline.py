@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from compiler.declare.machines import with_parts
 from compiler.declare.model import Model, build
 from compiler.declare.named.files_of import FilesOf
 from compiler.declare.named.service_files import attach
+from compiler.declare.nodes.machines import with_parts
 from compiler.declare.recovery import also_wrong
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
 from compiler.expand.recorder import Recorder

@@ -336,7 +336,7 @@ class LinkStatement:
 @dataclass(frozen=True, slots=True)
 class NodeStatement:
     """`node NAME … { … }`: machines with parts, which are services, bridges and links of their own.
-    What the body names is a part (compiler/declare/machines.py)."""
+    What the body names is a part (compiler/declare/nodes/machines.py)."""
 
     name: Name
     span: Span  # of its first line

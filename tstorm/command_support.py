@@ -207,7 +207,7 @@ def declared_at(plan: Plan, link: str) -> tuple[str, int]:
     """File and line that declare a link direction such as `pg.0->s1`, or without one how packets
     are routed; line 0 if none does."""
     from compiler.declare.common import with_common_links
-    from compiler.declare.machines import with_parts
+    from compiler.declare.nodes.machines import with_parts
     from compiler.plan.types import element_of, named_direction
     from compiler.sources import RecordedFiles
     from tdl import ast

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.declare import frame_checks
 from compiler.declare import replicas as replicas_pass
 from compiler.declare.bottlenecks import check_shared
 from compiler.declare.common import with_common_links, with_one_each
 from compiler.declare.declared import Declared, declare
 from compiler.declare.initial_state import InitialState, find_beginning
+from compiler.declare.nodes import frame_checks
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import Doubt, StatementStep, build_steps
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Layout, Recorded, expand

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from compiler.declare.machines import with_parts
 from compiler.declare.model import build
+from compiler.declare.nodes.machines import with_parts
 from tdl import ast
 from tdl.ast import Span
 from tdl.diagnostics import Diagnostic, Sink

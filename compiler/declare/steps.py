@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
-from compiler.declare.machine_actions import of_machines, targets
+from compiler.declare.nodes.machine_actions import of_machines, targets
 from compiler.declare.partition_groups import resolve_groups
 from compiler.declare.selectors import EMPTY, Resolver, Selection
 from compiler.draws import PPB

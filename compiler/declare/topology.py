@@ -17,8 +17,8 @@ from compiler import path_queues, queues
 from compiler.declare.declared import Declared
 from compiler.declare.endpoints import endpoint, with_interfaces
 from compiler.declare.ends import ending
-from compiler.declare.frames import FrameProblem, with_frames
-from compiler.declare.machines import parts_of
+from compiler.declare.nodes.frames import FrameProblem, with_frames
+from compiler.declare.nodes.machines import parts_of
 from compiler.draws import link_seed
 from compiler.plan.properties import BY_WORD, LinkState
 from compiler.plan.types import (
@@ -55,7 +55,7 @@ NO_FILES: Mapping[str, tuple[PlanFile, ...]] = {}
 
 
 class MovingBridges(Protocol):
-    """Nodes that move, by their names (compiler/declare/mobile_links.py)."""
+    """Nodes that move, by their names (compiler/declare/nodes/mobile_links.py)."""
 
     @property
     def source(self) -> str: ...

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.declare.machines import with_parts
+from compiler.declare.nodes.machines import with_parts
 from compiler.expect.compile_reactions import reactions
 from compiler.pipeline import elaborate
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort

@@ -6,9 +6,9 @@ the files say in it, and what a plan keeps of them.
 
 from __future__ import annotations
 
-from compiler.declare.mobile_links import move
 from compiler.declare.named.measured_delays import measure
 from compiler.declare.named.trace_numbers import follow
+from compiler.declare.nodes.mobile_links import move
 from compiler.declare.topology import Recorded
 from compiler.sources import Sources
 from tdl import ast

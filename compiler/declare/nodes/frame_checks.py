@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.declare.declared import Declared
-from compiler.declare.frames import FrameProblem, carries_frames
+from compiler.declare.nodes.frames import FrameProblem, carries_frames
 from tdl import ast
 from tdl.diagnostics import Sink
 
