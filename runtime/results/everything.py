@@ -77,7 +77,7 @@ def differ(
     tally = Tally()
     found = [*moments.of_events(first, second, tally)]
     found += moments.of_samples(first, second, plan.topology, tally)
-    found += tree_differences(first, second, PACKETS, _packets(first, tally))
+    found += packet_differences(first, second, tally)
     found.sort(key=lambda one: -1 if one.at_ns is None else one.at_ns)
     for name, what in _TREES.items():
         found += tree_differences(first, second, name, FileKind(what, tally))
@@ -85,6 +85,13 @@ def differ(
         found += _document(first, second, name, tally)
     found += _the_rest(first, second, tally)
     return found, tally.words()
+
+
+def packet_differences(
+    first: RunDirectory, second: RunDirectory, tally: Tally
+) -> Iterator[RunDifference]:
+    """The first packet that differs in each file of packets. RunError."""
+    yield from tree_differences(first, second, PACKETS, _packets(first, tally))
 
 
 def _packets(run: RunDirectory, tally: Tally) -> FileKind:

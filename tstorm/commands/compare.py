@@ -36,7 +36,20 @@ from tstorm.options import option_types
     show_default=True,
     help="Show at most N figures for each two sides, those that differ first; 0 shows all.",
 )
-def command(paths: tuple[str, ...], by: str | None, check: bool, form: str, most: int) -> None:
+@click.option(
+    "--first",
+    "where_they_part",
+    is_flag=True,
+    help="Tell the first event or packet at which two runs in virtual time part.",
+)
+def command(
+    paths: tuple[str, ...],
+    by: str | None,
+    check: bool,
+    form: str,
+    most: int,
+    where_they_part: bool,
+) -> None:
     """Compare runs or campaigns: the first one given with each of the others.
 
     Compared are, for each two instances, round-trip time (median and p99), loss and throughput;
@@ -51,11 +64,19 @@ def command(paths: tuple[str, ...], by: str | None, check: bool, form: str, most
       tstorm compare runs/v1 runs/v2
       tstorm compare campaigns/v1 campaigns/v2 --check
       tstorm compare campaigns/grid --by rtt
+      tstorm compare runs/seed7 runs/seed8 --first
       tstorm compare campaigns/v1 campaigns/v2 --format html > compared.html
     """
     from tstorm.command_support import errors_shown
     from tstorm.comparing import comparison_page, comparison_text
 
+    if where_they_part:
+        if len(paths) != 2 or by is not None or form == "html":
+            raise click.UsageError("--first is for two runs, as a table or json, without --by.")
+        parted = _tell_parting(paths[0], paths[1], form)
+        if check and parted:
+            raise CommandError(code=FAILED)
+        return
     if by is not None and len(paths) != 1:
         raise click.UsageError("--by is for the values of a parameter in one campaign: name one.")
     if by is None and len(paths) < 2:
@@ -75,3 +96,41 @@ def command(paths: tuple[str, ...], by: str | None, check: bool, form: str, most
         comparison_text.table(found, most)
     if check and found.differing:
         raise CommandError(code=FAILED)
+
+
+def _tell_parting(first: str, second: str, form: str) -> bool:
+    """Whether a difference was found."""
+    from runtime.errors import RunError
+    from runtime.options import VIRTUAL, decode
+    from runtime.results.parting import part
+    from runtime.rundir import rundir
+    from tstorm.command_support import errors_shown
+
+    with errors_shown():
+        runs = [rundir.recorded(path) for path in (first, second)]
+        for path, run in zip((first, second), runs, strict=True):
+            if decode(run.manifest()["options"], "options").time != VIRTUAL:
+                raise RunError(
+                    f"{path} is a run in real time, in which no two runs have the same moments",
+                    "run it with --time virtual, or compare the runs without --first",
+                )
+        found = part(*runs)
+    one = found.earliest
+    if form == "json":
+        said = None
+        if one is not None:
+            said = {"what": one.what, "subject": one.subject, "at_ns": one.at_ns}
+            said |= {"first": one.first, "second": one.second}
+        record = {"is_first": found.is_first, "difference": said}
+        output.emit_json(record | {"not_compared": list(found.not_compared)})
+        return one is not None
+    if one is None:
+        output.line("What was compared is the same in both runs.")
+    else:
+        which = "first" if found.is_first else "first among what was compared"
+        output.line(f"{which}: {one.what} {one.subject} at {(one.at_ns or 0) / 1e9:.9f} s")
+        output.line(f"  {first}: {one.first or 'nothing'}")
+        output.line(f"  {second}: {one.second or 'nothing'}")
+    for words in found.not_compared:
+        output.line(f"not compared: {words}")
+    return one is not None

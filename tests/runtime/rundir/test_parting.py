@@ -1,0 +1,53 @@
+"""Two runs part at the earliest moment that either has and the other has not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from runtime.results.parting import Parting, part
+from runtime.rundir import rundir
+from tests.runtime import recorded
+from tstorm.commands import compare
+from tstorm.exit_codes import CommandError
+
+
+def parted(first: Path, second: Path) -> Parting:
+    return part(rundir.recorded(first), rundir.recorded(second))
+
+
+def test_equal_runs_have_no_parting_but_say_what_was_left_out(tmp_path: Path) -> None:
+    found = parted(recorded.make(tmp_path / "a"), recorded.make(tmp_path / "b"))
+    assert found.earliest is None
+    assert not found.is_first
+    assert "packets: not both runs have recorded them" in found.not_compared
+
+
+def test_an_event_at_another_moment_is_not_claimed_to_be_the_first(tmp_path: Path) -> None:
+    runs = [recorded.make(tmp_path / name) for name in "ab"]
+    events = json.loads(json.dumps(recorded.EVENTS))
+    was = events[1]["applied_ns"]
+    events[1]["applied_ns"] += 1
+    (runs[1] / "events.jsonl").write_bytes(recorded.lines(events))
+    found = parted(*runs)
+    assert found.earliest is not None
+    assert (found.earliest.what, found.earliest.at_ns) == ("event", was)
+    assert not found.is_first
+
+
+def test_the_command_says_what_it_did_not_compare_and_refuses_real_time(tmp_path: Path) -> None:
+    runs = [recorded.make(tmp_path / name) for name in "ab"]
+    asked = [*map(str, runs), "--first", "--format", "json"]
+    refused = CliRunner().invoke(compare.command, asked)
+    assert isinstance(refused.exception, CommandError)
+    assert "real time" in refused.exception.message
+    for run in runs:
+        manifest = json.loads((run / "manifest.json").read_bytes())
+        manifest["options"]["time"] = "virtual"
+        (run / "manifest.json").write_text(json.dumps(manifest))
+    told = json.loads(CliRunner().invoke(compare.command, asked).stdout)
+    assert told["difference"] is None
+    assert told["is_first"] is False
+    assert "logs and files of instances" in told["not_compared"]
