@@ -6,6 +6,7 @@ are left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -35,7 +36,9 @@ class Parting:
 def part(first: RunDirectory, second: RunDirectory) -> Parting:
     """RunError if something in the directories is damaged."""
     left_out = ["counters of links and pairs", "logs and files of instances"]
-    found = [*_event(first, second)]
+    mine, theirs = (_Events(run) for run in (first, second))
+    left_out += sorted(f"events without a moment: {kind}" for kind in mine.undated ^ theirs.undated)
+    found = [*_event(mine.moments, theirs.moments)]
     if first.has(PACKETS) and second.has(PACKETS):
         for one in packet_differences(first, second, Tally()):
             if one.at_ns is None:
@@ -48,23 +51,31 @@ def part(first: RunDirectory, second: RunDirectory) -> Parting:
     return Parting(earliest, tuple(left_out))
 
 
-def _event(first: HeldDirectory, second: HeldDirectory) -> Iterator[RunDifference]:
-    found = first_difference(zip_longest(_moments_of(first), _moments_of(second)))
+class _Events:
+    """Those of a run: moments, sorted since events of one moment have no order that both runs must
+    share; and what is known of others, how often each kind was recorded."""
+
+    def __init__(self, run: HeldDirectory) -> None:
+        self.moments: list[Moment] = []
+        without: Counter[str] = Counter()
+        for line in read_lines(run, EVENTS) if run.has(EVENTS) else ():
+            at_ns, kind = line.get("applied_ns"), str(line.get("kind", ""))
+            if type(at_ns) is int:
+                self.moments.append((at_ns, str(line.get("target", "")), kind))
+            elif kind != HEADER:
+                words = (kind, line.get("target"), line.get("state"), line.get("error"))
+                without[" ".join(str(word) for word in words if word)] += 1
+        self.moments.sort()
+        self.undated = {f"{words} ({count})" for words, count in without.items()}
+
+
+def _event(first: list[Moment], second: list[Moment]) -> Iterator[RunDifference]:
+    found = first_difference(zip_longest(first, second))
     if found is None:
         return
     mine, theirs, more = found
     one = min(moment for moment in (mine, theirs) if moment)
     yield RunDifference("event", one[1], one[0], _words(mine), _words(theirs), more)
-
-
-def _moments_of(run: HeldDirectory) -> list[Moment]:
-    """Sorted, since events of one moment have no order that both runs must share."""
-    lines = read_lines(run, EVENTS) if run.has(EVENTS) else iter(())
-    return sorted(
-        (line["applied_ns"], str(line.get("target", "")), str(line["kind"]))
-        for line in lines
-        if line.get("kind") != HEADER and type(line.get("applied_ns")) is int
-    )
 
 
 def _words(moment: Moment | None) -> str:

@@ -51,3 +51,10 @@ def test_the_command_says_what_it_did_not_compare_and_refuses_real_time(tmp_path
     assert told["difference"] is None
     assert told["is_first"] is False
     assert "logs and files of instances" in told["not_compared"]
+
+
+def test_an_event_without_a_moment_that_only_one_has_is_named(tmp_path: Path) -> None:
+    runs = [recorded.make(tmp_path / name) for name in "ab"]
+    told = {"kind": "exit", "target": "a.0", "status": 0, "signal": 0}
+    (runs[1] / "events.jsonl").write_bytes(recorded.lines([*recorded.EVENTS, told]))
+    assert "events without a moment: exit a.0 (1)" in parted(*runs).not_compared
