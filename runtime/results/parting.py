@@ -22,7 +22,7 @@ Moment = tuple[int, str, str]  # when, target, kind
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class FirstDifference:
     """Where two runs part, as far as what they have recorded tells."""
 
     earliest: RunDifference | None  # None: nothing that was compared differs
@@ -33,7 +33,7 @@ class Parting:
         return self.earliest is not None and not self.not_compared
 
 
-def part(first: RunDirectory, second: RunDirectory) -> Parting:
+def part(first: RunDirectory, second: RunDirectory) -> FirstDifference:
     """RunError if something in the directories is damaged."""
     left_out = ["counters of links and pairs", "logs and files of instances"]
     mine, theirs = (_Events(run) for run in (first, second))
@@ -48,7 +48,7 @@ def part(first: RunDirectory, second: RunDirectory) -> Parting:
     else:
         left_out.append("packets: not both runs have recorded them")
     earliest = min(found, key=lambda one: (one.at_ns or 0, one.what, one.subject), default=None)
-    return Parting(earliest, tuple(left_out))
+    return FirstDifference(earliest, tuple(left_out))
 
 
 class _Events:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from runtime.results.parting import Parting, part
+from runtime.results.parting import FirstDifference, part
 from runtime.rundir import rundir
 from tests.runtime import recorded
 from tstorm.commands import compare
 from tstorm.exit_codes import CommandError
 
 
-def parted(first: Path, second: Path) -> Parting:
+def parted(first: Path, second: Path) -> FirstDifference:
     return part(rundir.recorded(first), rundir.recorded(second))
 
 
