@@ -138,7 +138,8 @@ def command(
         directory = Path(target or f"{experiment_name(source)}.{FOLDERS[form]}")
         write(directory, rendered)
     except ManifestError as error:
-        place = place_of(error.misfit, Statements(plan, source).name, plan)
+        with plan_errors_shown(source):  # of the texts that it carries
+            place = place_of(error.misfit, Statements(plan, source).name, plan)
         raise CommandError(f"error: {place}{error}") from error
     where = "" if form == "compose" else f"namespace {chosen.resolve(carried).namespace}, "
     click.echo(f"{directory}: {len(rendered)} files, {where}plan {carried.digest}")
