@@ -17,6 +17,7 @@ from compiler.plan.properties import BY_FIELD, BY_WORD
 from compiler.plan.reader import Plan
 from compiler.plan.types import Link
 from tdl import quantities
+from tdl.formats.attributes import each_once
 from tdl.suggest import did_you_mean
 
 MOST_CHANGES = 10_000  # of one line
@@ -78,20 +79,10 @@ def _is_id(value: object) -> bool:
 def _items(line: str) -> list[Any]:
     """The objects of a line, whatever they are. ChangeError."""
     try:
-        found = json.loads(line, object_pairs_hook=_object, parse_constant=_no_number)
+        found = json.loads(line, object_pairs_hook=each_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise ChangeError(NO_CHANGE, f"this is not JSON: {error}") from None
     return found if isinstance(found, list) else [found]
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A key that stands twice says two things, of which one would be lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"'{twice[:40]}' stands twice in an object")
-    return found
 
 
 def _no_number(word: str) -> None:

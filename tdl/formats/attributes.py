@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tdl.ast import Span
 
@@ -13,3 +13,14 @@ class Attribute(NamedTuple):
 
 
 Attributes = dict[str, Attribute]
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, for json.loads. A name that stands twice says two things, of which one would be
+    lost: ValueError."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{twice[:40]}' stands twice in an object")
+    return found

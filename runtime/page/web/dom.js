@@ -107,3 +107,13 @@ export class Canvas {
     this.draw(context, width, height);
   }
 }
+
+// What is known of what lies under the pointer, beside it, on the side that has room.
+export function fillTip(tip, event, box, lines) {
+  tip.replaceChildren(...lines.map((line, at) => el(at ? "div" : "b", {}, line)));
+  const place = box.getBoundingClientRect();
+  const x = event.clientX - place.left;
+  tip.style.left = x > place.width / 2 ? "" : `${x + 14}px`;
+  tip.style.right = x > place.width / 2 ? `${place.width - x + 14}px` : "";
+  tip.style.top = `${event.clientY - place.top + 10}px`;
+}

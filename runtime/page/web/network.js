@@ -1,6 +1,6 @@
 // The network at the moment under the cursor. Each half of a link is one direction, coloured by how
 // much of its rate is in use, wider where more is; what is down is dashed.
-import { Canvas, colours, el, section } from "./dom.js";
+import { Canvas, colours, el, fillTip, section } from "./dom.js";
 import { lives } from "./lives.js";
 import { NetworkAt, after } from "./model.js";
 import { layOut } from "./layout.js";
@@ -293,12 +293,7 @@ function showTip(tip, event, box, model, view, state) {
   const lines = node !== undefined
     ? [model.network.nodes[node], NODE_WORDS[nodeNow(model, view, state, node)]]
     : linkWords(model.network.links[link], linkNow(model, view, state, link), model.network.traces);
-  tip.replaceChildren(...lines.map((line, at) => el(at ? "div" : "b", {}, line)));
-  const place = box.getBoundingClientRect();
-  const x = event.clientX - place.left;
-  tip.style.left = x > place.width / 2 ? "" : `${x + 14}px`;
-  tip.style.right = x > place.width / 2 ? `${place.width - x + 14}px` : "";
-  tip.style.top = `${event.clientY - place.top + 10}px`;
+  fillTip(tip, event, box, lines);
 }
 
 // Properties that few links have, and their words.

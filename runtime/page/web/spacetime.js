@@ -1,7 +1,7 @@
 // Who sent what to whom, around the cursor: time from left to right, a line for each instance, an arrow for each
 // packet from when it was sent to when it arrived. Lost ones end half way, with a cross. What was wrong then lies
 // behind them: instances that were cut off or gone, links that were down, events.
-import { Canvas, colours, el, section } from "./dom.js";
+import { Canvas, colours, el, fillTip, section } from "./dom.js";
 import { after, eventMoment } from "./model.js";
 import { lives, outages } from "./lives.js";
 import { overlap } from "./network.js";
@@ -309,12 +309,7 @@ function showPacket(tip, event, box, model, view, state) {
     : `arrived at ${moment(one.sent_ns + one.took_ns, state.width)}, after ${span(one.took_ns)}`;
   const lines = [`${name(one.src)} to ${name(one.dst)}`, `${one.words}, ${bytes(one.bytes)}`,
     `sent at ${moment(one.sent_ns, state.width)}`, end];
-  tip.replaceChildren(...lines.map((line, at) => el(at ? "div" : "b", {}, line)));
-  const place = box.getBoundingClientRect();
-  const x = event.clientX - place.left;
-  tip.style.left = x > place.width / 2 ? "" : `${x + 14}px`;
-  tip.style.right = x > place.width / 2 ? `${place.width - x + 14}px` : "";
-  tip.style.top = `${event.clientY - place.top + 10}px`;
+  fillTip(tip, event, box, lines);
 }
 
 function asRows(model, state) {

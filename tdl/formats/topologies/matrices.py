@@ -18,7 +18,7 @@ from typing import Any
 
 from tdl.ast import Span
 from tdl.diagnostics import Sink
-from tdl.formats.attributes import Attribute
+from tdl.formats.attributes import Attribute, each_once
 from tdl.formats.element_names import ElementNames
 from tdl.preprocess.includes import Reader
 from tdl.preprocess.translated import Line, Piece, Translation
@@ -128,7 +128,7 @@ class _Table:
 def _json(text: str, file: str, sink: Sink) -> Cells | None:
     whole = Span(1, 1, 1, 2, file)
     try:
-        value: Any = json.loads(text, parse_float=str, parse_int=str, object_pairs_hook=_once)
+        value: Any = json.loads(text, parse_float=str, parse_int=str, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         col = getattr(error, "colno", 1)
@@ -147,15 +147,6 @@ def _json(text: str, file: str, sink: Sink) -> Cells | None:
             return None
         for dest, one in row.items():
             found[origin, dest] = Attribute("" if one is None else str(one), whole)
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"'{twice[:40]}' stands there twice")
     return found
 
 
