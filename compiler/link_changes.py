@@ -32,9 +32,9 @@ _SET: Mapping[str, tuple[str, Callable[[int], str]]] = {
     "loss": ("loss", quantities.share),
     "queue": ("queue", quantities.size),
 }
-_WORDS = {BY_WORD[word].field: written for word, written in _SET.items()}  # what `set` says
+WORDS = {BY_WORD[word].field: written for word, written in _SET.items()}  # what `set` says
 _FLAGS = ("up", "both", "reset")
-_KEYS = ("src", "dst", "id", "at_ns", *_FLAGS, *_WORDS)
+_KEYS = ("src", "dst", "id", "at_ns", *_FLAGS, *WORDS)
 NO_CHANGE, NO_END, NO_LINK = "TS0322", "TS0323", "TS0324"
 
 
@@ -101,14 +101,14 @@ def _change(found: Any, number: int) -> LinkChange:
     if not isinstance(found, dict):
         raise ChangeError(NO_CHANGE, "a change is an object", '{"src": …, "dst": …}', number)
     _check_keys(found, number)
-    values = {key: found[key] for key in _WORDS if key in found}
+    values = {key: found[key] for key in WORDS if key in found}
     for key, value in values.items():
         if value > BY_FIELD[key].most:
             raise ChangeError(NO_CHANGE, f"{key} is {BY_FIELD[key].most:,} at most", "", number)
     if found.get("reset") and (values or "up" in found):
         raise ChangeError(NO_CHANGE, "reset stands alone", "nothing else is stated", number)
     if not values and "up" not in found and not found.get("reset"):
-        hint = f"state one of {', '.join(_WORDS)}, up, reset"
+        hint = f"state one of {', '.join(WORDS)}, up, reset"
         raise ChangeError(NO_CHANGE, "nothing is changed", hint, number)
     up = bool(found["up"]) if "up" in found else None
     both, reset = bool(found.get("both")), bool(found.get("reset"))
@@ -128,7 +128,7 @@ def _check_keys(found: Mapping[str, Any], number: int) -> None:
             raise ChangeError(NO_CHANGE, "id is a text or a whole number", "", number)
         if key in _FLAGS and value not in (0, 1):
             raise ChangeError(NO_CHANGE, f"{key} is 0 or 1", "", number)
-        if key in (*_WORDS, "at_ns") and not (type(value) is int and 0 <= value <= _MAX_INT):
+        if key in (*WORDS, "at_ns") and not (type(value) is int and 0 <= value <= _MAX_INT):
             raise ChangeError(NO_CHANGE, f"{key} is a whole number from 0 on", "", number)
     for key in ("src", "dst"):
         if key not in found:
@@ -154,6 +154,11 @@ class LinkChanges:
             self._direct.setdefault((link.src, link.dst), []).append(link)
         self._index = {link.name: number for number, link in enumerate(plan.topology.links)}
         self._users: dict[int, int] | None = None  # how many pairs each link carries
+
+    def is_direct(self, change: LinkChange) -> bool:
+        """Whether it is about a link between its two ends, which no state of the network tells."""
+        ends = self._ends.get(change.src, -1), self._ends.get(change.dst, -1)
+        return len(self._direct.get(ends, ())) == 1
 
     def links(self, changes: Sequence[LinkChange]) -> list[tuple[Link, ...]]:
         """Of each change, both directions where it says so. ChangeError, also where two of them
@@ -234,7 +239,7 @@ class LinkChanges:
 
     def _declared(self, link: Link, number: int) -> dict[str, int]:
         """What `set` takes of what the link has in the text. ChangeError."""
-        values = {field: int(getattr(link.state, field)) for field in _WORDS}
+        values = {field: int(getattr(link.state, field)) for field in WORDS}
         if not values["queue_bytes"]:
             del values["queue_bytes"]  # it is full with packets
         if not values["rate_bps"]:
@@ -245,12 +250,14 @@ class LinkChanges:
             del values["rate_bps"]
         return values
 
+    def values(self, change: LinkChange, link: Link, number: int) -> Mapping[str, int]:
+        """What `set` is to give it. ChangeError."""
+        return self._declared(link, number) if change.reset else change.values
+
     def _does(self, change: LinkChange, link: Link, number: int) -> Iterator[str]:
-        values = change.values
-        if change.reset:
-            values = self._declared(link, number)
+        values = self.values(change, link, number)
         if values:
-            said = (f"{_WORDS[key][0]}={_WORDS[key][1](value)}" for key, value in values.items())
+            said = (f"{WORDS[key][0]}={WORDS[key][1](value)}" for key, value in values.items())
             yield f"set {' '.join(said)}"
         if change.up is not None:
             yield "join" if change.up else "leave"

@@ -6,7 +6,9 @@ time by `pace` and by where the run starts; nothing here reads a clock.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 
 from compiler.plan.event_kinds import DOWN, ENDINGS
@@ -113,6 +115,24 @@ class Schedule:
                 return
             found = tuple(plan.events[epoch.first_seq : epoch.last_seq])
             yield Step(epoch, self.clock.due(epoch.at_ns), found)
+
+    def grown(self, plan: Plan, at_ns: int) -> Schedule:
+        """That of a plan to which an epoch at `at_ns` was added, later than the start; all others
+        happen when they did."""
+        found = copy(self)
+        number = bisect_left(self.steps, at_ns, key=lambda step: step.epoch.at_ns)
+        first = self.first + number  # of the plan's epochs
+        later = [
+            Step(epoch, step.due_ns, plan.events[epoch.first_seq : epoch.last_seq])
+            for step, epoch in zip(self.steps[number:], plan.epochs[first + 1 :], strict=False)
+        ]
+        epoch = plan.epochs[first]
+        new = Step(epoch, self.clock.due(at_ns), plan.events[epoch.first_seq : epoch.last_seq])
+        found.steps = (*self.steps[:number], new, *later)
+        found.total = self.total + len(new.events)
+        if self.options.until_ns is None:
+            found.end_ns = max(plan.end_ns, self.options.start_at_ns)
+        return found
 
     @property
     def end_due_ns(self) -> int:

@@ -61,16 +61,26 @@ class Timeline:
 
 def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeline:
     """Raises NeedReplicas when a join needs more instances than the model has."""
+    return timeline_of(walked(model, sink, recorder))
+
+
+def walked(model: Model, sink: Sink, recorder: Recorder | None = None) -> Walk:
+    """The walk at its end. NeedReplicas, as expand()."""
     walk = Walk(model, sink, recorder)
     _begin(walk)
     for step in model.steps:
         if step.chosen is not EMPTY or not rule(step.statement.action).targets:
             walk.later(step.statement.start_ns, step, _act(walk, step))
     walk.run()
-    events = tuple(walk.world.events)
+    return walk
+
+
+def timeline_of(walk: Walk) -> Timeline:
+    """What a walk has left."""
     world = walk.world
+    events = tuple(world.events)
     holders = {world.link_names[d]: tuple(by) for d, by in world.holders.items()}
-    waits = bool(model.topology.quit_when)
+    waits = bool(walk.topology.quit_when)
     drawn = {order: tuple(events) for order, events in walk.drawn.items()}
     return Timeline(
         events, end_of(events, waits=waits), tuple(world.declared), holders, drawn, walk.cut_off

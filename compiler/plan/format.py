@@ -7,6 +7,7 @@ order. Nothing is added silently: readers refuse what they do not know.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any, NoReturn
 
@@ -74,6 +75,11 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 def canonical(value: object) -> bytes:
     """The one way to write `value`: keys sorted, no spaces, ASCII, one final newline."""
     return _ENCODER.encode(value).encode("ascii") + b"\n"
+
+
+def digest_and_size(data: bytes) -> dict[str, object]:
+    """What the header says of a file."""
+    return {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
 def _not_an_integer(text: str) -> NoReturn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +86,22 @@ class Fold:
         self._further = interfaces(topology.nodes)  # of instances: they share their state
         self._programs: dict[int, str] = {}  # instances whose programs do not run, by node, and why
         self._quit = False
+
+    def copied(self) -> Fold:
+        """One that goes on from here by itself."""
+        found = copy(self)
+        found.links = copy(self.links)
+        links = self.links
+        found.links.own, found.links.background = links.own[:], links.background[:]
+        found.links.reacting = dict(links.reacting)
+        found.nodes, found.shown_nodes = self.nodes[:], self.shown_nodes[:]
+        found.shown_links = self.shown_links[:]
+        found._touched_nodes, found._touched_links = (
+            set(self._touched_nodes),
+            set(self._touched_links),
+        )
+        found._programs = dict(self._programs)
+        return found
 
     def apply(self, event: Event) -> None:
         """Raises PlanError for an unknown target or an event that is not legal in this state."""

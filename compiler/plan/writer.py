@@ -111,10 +111,7 @@ def _header(contents: PlanContents, files: Mapping[str, bytes], epochs: int) -> 
             "services": len(topology.services),
         },
         "end_ns": contents.end_ns,
-        "files": {
-            name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
-            for name, data in files.items()
-        },
+        "files": {name: form.digest_and_size(data) for name, data in files.items()},
         "format": form.FORMAT_NAME,
         "params": dict(contents.params),
         "routing": topology.routing,

@@ -274,7 +274,11 @@ class Driver:
         if request["ask"] == "enter":
             return await self.backend.enter(str(request["instance"]))
         if request["ask"] == "moment":
-            return self.steering.moment(request), None
+            return await self.steering.moment(request), None
+        if request["ask"] == "link moment":
+            return self.steering.link_moment(), None
+        if request["ask"] == "grow":
+            return await asyncio.shield(self.steering.grow(request)), None
         if request["ask"] == "do":  # to its end, whatever becomes of who has asked
             return await asyncio.shield(self.steering.do(request)), None
         if request["ask"] == "capture":

@@ -116,9 +116,10 @@ class Reactions:
                 self._tell(record, "ready", "started")
 
     def follow(self) -> None:
-        """The plan has become another one, by somebody else."""
-        if self._writer is not None and not self._ending:
-            self._send({"base": self._runner.plan.digest})
+        """The plan has become another one, by somebody else; told when it can be read."""
+        digest = self._runner.plan.digest
+        if self._writer is not None and not self._ending and digest:
+            self._send({"base": digest})
 
     def _tell(self, record: Record, kind: str, text: str, status: int = -2) -> None:
         seen_ns = max(int(record["applied_ns"]), 0)

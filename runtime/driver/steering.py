@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from compiler.plan.format import HEADER, PlanError
+from compiler.plan.growing import CannotGrowError, GrowingPlan, Row
 from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.storage import outdir, scratch
 from compiler.plan.types import Event
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
-from runtime.errors import RunError, unwritten
+from runtime.errors import RunError, fail, unwritten
 from runtime.options import K8S, VIRTUAL, RunOptions
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN, PLANNED
 from runtime.schedule import Schedule
@@ -38,6 +40,9 @@ LEAST_LEAD_NS, MOST_LEAD_NS = (
     100_000_000,
     8_000_000_000,
 )  # less than who asks waits: not heard, not done
+_KEEP_SECONDS, _KEEP_SHARE = 0.2, 10  # between writing what has grown: at least, in times of it
+_RESERVED_NS = 500_000_000
+EVENTS_OF_LINKS, TEXT_OF_LINKS = "events.json", "action.tdl"  # in a folder that is left for the run
 MOST_WAITING = 8
 MOST_TEXT = 32768  # of an action in a record
 _NAME = re.compile(r"\.do\.[0-9]{1,10}-[0-9]{1,10}\.tmp")
@@ -100,7 +105,12 @@ class Steering:
         self._number = 0  # of the next action; of a run that nobody steers it is not known
         self._is_first = True
         self._busy = asyncio.Lock()
+        self._disk = asyncio.Lock()  # whoever has it puts plans in place
         self._waiting = 0
+        self._growing: GrowingPlan | None = None  # is the plan in force, where there is one
+        self._keeping: asyncio.Task[None] | None = None
+        self._grown_ns = 0  # the time of the plan of what was added last
+        self._reserved_ns = 0  # until then nothing grows
 
     def _running(self) -> RunNetwork:
         check(self._options)
@@ -111,23 +121,139 @@ class Steering:
             raise RunError("the run is ending", "nothing was changed")
         return network
 
-    def moment(self, request: Mapping[str, Any]) -> dict[str, object]:
+    async def moment(self, request: Mapping[str, Any]) -> dict[str, object]:
         """When an action can be carried out that is compiled in `lead_ns`: not before what has been
         asked for by then. RunError."""
         self._running()
-        if not self._number:  # a replay has the actions of the run before
-            known = self._runner.plan.attached.includes
-            self._number = 1 + max(map(action_texts.number_of, known), default=0)
+        await self.flush()
+        number = self._next()
         lead_ns = min(max(int(request["lead_ns"]), LEAST_LEAD_NS), MOST_LEAD_NS)
         first_ns = self._runner.elapsed() + lead_ns
         horizon_ns = first_ns + STAGE_AHEAD_NS + _SLACK_NS
         schedule = self._runner.schedule
         if any(first_ns <= step.due_ns <= horizon_ns for step in schedule.steps):
             first_ns = horizon_ns
-        at_ns = -(-schedule.clock.plan_time(first_ns) // GRID_NS) * GRID_NS
+        at_ns = self._grid(first_ns)
+        return {"at_ns": at_ns, "number": number, "base": self._runner.plan.digest}
+
+    def _next(self) -> int:
+        """The number of the next action."""
+        if not self._number:  # a replay has the actions of the run before
+            known = self._runner.plan.attached.includes
+            self._number = 1 + max(map(action_texts.number_of, known), default=0)
+        return self._number
+
+    def _grid(self, elapsed_ns: int) -> int:
+        """A moment of the plan, so long after the start or a little later. RunError."""
+        schedule = self._runner.schedule
+        at_ns = -(-schedule.clock.plan_time(elapsed_ns) // GRID_NS) * GRID_NS
         if at_ns >= schedule.end_ns:
             raise RunError("the run is ending", "nothing was changed")
-        return {"at_ns": at_ns, "number": self._number, "base": self._runner.plan.digest}
+        return at_ns
+
+    # -- changes of links, of which many may come -------------------------------------------------
+
+    def link_moment(self) -> dict[str, object]:
+        """The run's clock, for who asks grow() from now on. RunError."""
+        self._running()
+        self._runner.expect_more()
+        clock, t0_ns = self._runner.schedule.clock, self._runner.t0_ns
+        return {"t0_ns": t0_ns, **asdict(clock), "free_ns": self._free_ns()}
+
+    def _free_ns(self) -> int:
+        """The first time of the plan that is after all that was asked for, or was added."""
+        schedule = self._runner.schedule
+        due_ns = schedule.clock.plan_time(schedule.steps[self._runner.staged - 1].due_ns)
+        return (max(due_ns, self._grown_ns) // GRID_NS + 1) * GRID_NS
+
+    async def grow(self, request: Mapping[str, Any]) -> dict[str, object]:
+        """Goes over to the plan that has these events of links, too, at once: it is on the disk a
+        little later. `again` in the answer: it came too late; `whole`: it takes the compiler.
+        RunError."""
+        left = str(request.get("left", ""))
+        if left and not _NAME.fullmatch(left):
+            raise RunError("this is not the name of a folder that was left for the run")
+        if self._waiting >= MOST_WAITING:
+            raise RunError("too many ask at once", "try again")
+        self._waiting += 1
+        try:
+            while self._runner.elapsed() < self._reserved_ns:  # somebody has to read the plan
+                await asyncio.sleep(0.002)
+            async with self._busy:
+                return await self._grow(request, self._directory / left if left else None)
+        finally:
+            self._waiting -= 1
+
+    async def _grow(self, request: Mapping[str, Any], left: Path | None) -> dict[str, object]:
+        number, at_ns = int(request["number"]), int(request["at_ns"])
+        network, runner, asked_ns = self._running(), self._runner, self._runner.elapsed()
+        if number != self._next():
+            return {"whole": "another action came first"}
+        try:
+            if self._growing is None:
+                self._growing = await asyncio.to_thread(self._growing_plan)
+            rows, text = _told(request, left)
+            if why := self._too_late(at_ns):
+                return {"again": why, "free_ns": self._free_ns()}
+            before = runner.plan
+            plan = self._growing.add(at_ns, action_texts.name_of(number), text, rows)
+        except CannotGrowError as error:
+            return {"whole": str(error)}
+        except (PlanError, OSError, ValueError, TypeError) as error:
+            await self.flush()
+            self._growing = None
+            raise RunError(f"what was left for the run cannot be used: {error}") from error
+        schedule = runner.schedule
+        if len(plan.epochs) > len(before.epochs):
+            schedule = schedule.grown(plan, at_ns)
+        network.follow(plan)
+        runner.grow(plan, schedule)
+        self._follow(schedule)
+        self._number, self._grown_ns = self._number + 1, at_ns
+        said = str(request["said"])[:MOST_TEXT]
+        told = {"action": number, "text": said, "events": len(rows), "planned_ns": at_ns}
+        record = {"kind": "do", "target": "", "origin": MANUAL, "asked_ns": asked_ns, **told}
+        self._log({**record, "applied_ns": runner.elapsed()})
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._keep_growing())
+        return {"ok": told}
+
+    def _growing_plan(self) -> GrowingPlan:
+        plan = read_plan(self._directory / PLAN, lazy=True)
+        if plan.digest != self._runner.plan.digest:
+            raise CannotGrowError("another action came first")
+        return GrowingPlan(plan)
+
+    def _too_late(self, at_ns: int) -> str:
+        runner, due_ns = self._runner, self._runner.schedule.clock.due(at_ns)
+        if at_ns < self._free_ns():
+            return "too late: what is planned about then has been asked for already"
+        late = due_ns < runner.elapsed() - LATE_NS
+        return "too late: the moment has come before the network could be asked" if late else ""
+
+    async def _keep_growing(self) -> None:
+        """Puts what has grown where it is found, as often as that is cheap."""
+        while self._growing is not None and not self._growing.plan.digest:
+            began_ns = time.monotonic_ns()
+            try:
+                await self.flush()
+            except RunError as error:
+                fail(self._runner.broken, error)
+                return
+            took = (time.monotonic_ns() - began_ns) / 1e9
+            await asyncio.sleep(max(_KEEP_SECONDS, _KEEP_SHARE * took))
+        self._keeping = None
+
+    async def flush(self) -> None:
+        """Until what is in force is on the disk, too. RunError."""
+        async with self._disk:
+            growing = self._growing
+            while growing is not None and self._growing is growing and not growing.plan.digest:
+                plan = growing.plan
+                files = await asyncio.to_thread(growing.files())
+                await asyncio.to_thread(self._keep, files)
+                plan.digest = hashlib.sha256(files[HEADER]).hexdigest()
+                self._follow(self._runner.schedule)
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, object]:
         """Goes over to a longer plan. `again` in the answer: it came too late, and nothing was
@@ -161,11 +287,12 @@ class Steering:
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
             raise RunError(message, "nothing was changed")
-        await asyncio.to_thread(self._put_in_place, path)
-        if why := self._adopt(plan, schedule):  # from here on, or not at all
-            await asyncio.to_thread(self._take_back, path)
-            self._running()
-            return {"again": why}
+        async with self._disk:
+            await asyncio.to_thread(self._put_in_place, path)
+            if why := self._adopt(plan, schedule):  # from here on, or not at all
+                await asyncio.to_thread(self._take_back, path)
+                self._running()
+                return {"again": why}
         number, self._number, self._is_first = self._number, self._number + 1, False
         at_ns = min((event.at_ns for event in own), default=at_ns)
         told = {"action": number, "text": text, "events": len(own), "planned_ns": at_ns}
@@ -182,6 +309,8 @@ class Steering:
                 return Fired("", refused=why)
             before, asked_ns = self._runner.plan, self._runner.elapsed()
             if offer["base"] != before.digest:
+                self._reserved_ns = asked_ns + _RESERVED_NS
+                await self.flush()
                 return Fired("", again="another action came first")
             if self._options.time == VIRTUAL:  # it takes no time there
                 plan, schedule = self._decode(files, before)
@@ -194,7 +323,7 @@ class Steering:
             if why := self._adopt(plan, schedule, -LATE_NS):
                 ending = self._ending()
                 return Fired("", refused=ending) if ending else Fired("", again=why)
-            self._number = number + 1
+            self._number, self._reserved_ns = number + 1, 0
             at_ns = min((event.at_ns for event in own), default=int(offer["at_ns"]))
             due_ns = int(offer["seen_ns"]) + int(offer["after_ns"])
             late_ns = schedule.clock.due(int(offer["at_ns"])) - max(due_ns, 0)
@@ -214,10 +343,11 @@ class Steering:
         """Puts the plan in force where it is found. RunError."""
         async with self._busy:
             if self._runner.plan.digest == hashlib.sha256(files[HEADER]).hexdigest():
-                if self._options.time == VIRTUAL:  # it takes no time there
-                    self._keep(files)
-                else:
-                    await asyncio.to_thread(self._keep, files)
+                async with self._disk:
+                    if self._options.time == VIRTUAL:  # it takes no time there
+                        self._keep(files)
+                    else:
+                        await asyncio.to_thread(self._keep, files)
 
     def _keep(self, files: Mapping[str, bytes]) -> None:
         try:
@@ -250,6 +380,7 @@ class Steering:
             return why
         network.follow(plan)
         self._runner.follow(plan, schedule)
+        self._growing = None
         self._follow(schedule)
         return ""
 
@@ -296,4 +427,18 @@ class Steering:
     async def finish(self) -> None:
         """No action after this; what those have left who asked is removed."""
         async with self._busy:
+            try:
+                await self.flush()
+            except RunError as error:
+                fail(self._runner.broken, error)
+            if self._keeping is not None:
+                self._keeping.cancel()
             scratch.sweep(self._directory, LONGER_PLAN)
+
+
+def _told(request: Mapping[str, Any], left: Path | None) -> tuple[list[Row], bytes]:
+    """Events, and the text of the action: in the request, or where they were left. OSError,
+    ValueError."""
+    if left is None:
+        return request["events"], str(request["action"]).encode()
+    return json.loads((left / EVENTS_OF_LINKS).read_bytes()), (left / TEXT_OF_LINKS).read_bytes()

@@ -286,6 +286,22 @@ class TimelineRunner:
             self._preparing = asyncio.create_task(self._prepare_rejoins(ahead))
         self._longer.set()
 
+    def expect_more(self) -> None:
+        """Steps are asked for late from now on, since others may come in between."""
+        if not self._waits:
+            self._waits = True
+            self._longer.set()
+
+    def grow(self, plan: Plan, schedule: Schedule) -> None:
+        """As follow(), of a timeline that has a step more, which nobody joins in."""
+        self._steps_left += len(schedule.steps) - len(self.schedule.steps)
+        self.plan, self.schedule = plan, schedule
+        if self._quit_when.services:
+            self._quit_when = QuitCondition(plan, schedule, self.instances)
+        if self._steps_left:
+            self._all_applied.clear()
+        self._longer.set()
+
     def look_for_the_end(self) -> None:
         """Something has ended: perhaps the run is to end with it (`quit when`)."""
         if self.t0_ns and not self._chains and self._quit_when.is_over(self.next_step):

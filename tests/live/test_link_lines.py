@@ -21,6 +21,7 @@ from tstorm.commands.live.do import _decoded
 from tstorm.exit_codes import CommandError
 from tstorm.live import steer
 from tstorm.live.link_lines import LinkLines
+from tstorm.live.quick_links import QuickLinks
 
 S = 1_000_000_000
 PLAN = compile_source(
@@ -40,9 +41,10 @@ def taken(run: str, said: str, make: Callable[[Plan, int], str]) -> steer.Done:
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkLines:
-    found = SimpleNamespace(directory=str(tmp_path))
+    found = SimpleNamespace(directory=str(tmp_path), socket="")
     monkeypatch.setattr(registry, "find", lambda run: found)
     monkeypatch.setattr(steer, "do_made", taken)
+    monkeypatch.setattr(QuickLinks, "change", lambda *_: None)
     return LinkLines("run")
 
 

@@ -16,6 +16,7 @@ from compiler.extension import extend
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
+from compiler.sources import RecordedFiles
 from runtime.driver import control
 from runtime.driver.control import ControlServer, answered_by
 from runtime.driver.steering import Steering
@@ -87,7 +88,7 @@ class Scene:
     async def do(self, text: str) -> dict[str, Any]:
         """As often as it takes on a slow machine."""
         for lead_ns in (150 * MS, 500 * MS, 1000 * MS):
-            moment = self.steering.moment({"lead_ns": lead_ns})
+            moment = await self.steering.moment({"lead_ns": lead_ns})
             answer = await self.offer(read_plan(self.folder / "plan"), moment, text)
             if "ok" in answer:
                 break
@@ -135,6 +136,60 @@ def test_an_action_is_carried_out_like_what_is_planned(tmp_path: Path) -> None:
     asyncio.run(whole())
 
 
+def test_changes_of_links_are_added_at_once_and_written_later(tmp_path: Path) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path)
+        clock = scene.runner.schedule.clock
+
+        async def change(number: int, value: int) -> dict[str, Any]:
+            for _ in range(20):
+                free_ns = int(str(scene.steering.link_moment()["free_ns"]))
+                now_ns = clock.plan_time(scene.runner.elapsed()) + 5 * MS
+                at_ns = max(free_ns, now_ns // MS * MS)
+                answer = await scene.steering.grow(
+                    {
+                        "number": number,
+                        "at_ns": at_ns,
+                        "said": "x",
+                        "events": [["set", "a.0->s", {"delay_ns": value}, 1]],
+                        "action": f"at {at_ns}ns a.0->s set latency={value}ns\n",
+                    }
+                )
+                if "again" not in answer:
+                    break
+            return answer
+
+        async def steer() -> None:
+            for number in range(1, 6):
+                answer = await change(number, (number + 1) * MS)
+                assert answer.get("ok", answer).get("action") == number, answer
+            assert "whole" in await change(5, 7 * MS)  # that number is taken
+            assert scene.runner.schedule.total == scene.runner.planned
+            second = await scene.do("a.1 crash")  # which sees what is not written yet
+            assert second["ok"]["action"] == 6
+            assert (await change(7, 9 * MS))["ok"]["action"] == 7
+            with pytest.raises(RunError, match="cannot be used"):
+                await scene.steering.grow(
+                    {"number": 8, "at_ns": 5900 * MS, "said": "", "events": [["quit", "", {}, 1]],
+                     "action": ""}
+                )  # fmt: skip
+            with pytest.raises(RunError, match="not the name"):
+                await scene.steering.grow({"number": 8, "at_ns": 1, "said": "", "left": "../plan"})
+            assert (await change(8, 3 * MS))["ok"]["action"] == 8
+
+        await scene.play(steer)
+        plan = read_plan(tmp_path / "plan")
+        again = compile_source(plan.source, seed=plan.seed, sources=RecordedFiles(plan))
+        assert again.files == {name: plan.raw(name) for name in again.files}
+        assert len(scene.of("set")) == 7
+        assert scene.runner.applied == scene.runner.planned == len(plan.events)
+        planned = [one for one in scene.events if one.get("seq", -1) >= 0]
+        assert sorted(one["seq"] for one in planned) == [event.seq for event in plan.events]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "planned"]
+
+    asyncio.run(whole())
+
+
 def test_what_was_asked_for_already_is_not_overtaken(tmp_path: Path) -> None:
     """The leave at 1.5 s is at the network from 0.5 s on: an action comes after it."""
 
@@ -143,7 +198,7 @@ def test_what_was_asked_for_already_is_not_overtaken(tmp_path: Path) -> None:
 
         async def steer() -> None:
             await until(lambda: scene.runner.staged == 2, "the leave is asked for")
-            moment: Mapping[str, Any] = scene.steering.moment({"lead_ns": 100 * MS})
+            moment: Mapping[str, Any] = await scene.steering.moment({"lead_ns": 100 * MS})
             plan = scene.runner.plan
             assert moment["at_ns"] > 1500 * MS
             early = {**moment, "at_ns": 1400 * MS}
@@ -202,7 +257,7 @@ def test_a_run_that_ends_takes_nothing_more(tmp_path: Path, late: str) -> None:
         )
 
         async def steer() -> None:
-            moment = scene.steering.moment({"lead_ns": 100 * MS})
+            moment = await scene.steering.moment({"lead_ns": 100 * MS})
             plan = scene.runner.plan
             if late == "ending":
                 await until(lambda: scene.runner.is_ending, "the end")
@@ -211,7 +266,7 @@ def test_a_run_that_ends_takes_nothing_more(tmp_path: Path, late: str) -> None:
             with pytest.raises(RunError, match="ending"):
                 await scene.offer(plan, moment, "a.1 crash")
             with pytest.raises(RunError, match="ending"):
-                scene.steering.moment({"lead_ns": 100 * MS})
+                await scene.steering.moment({"lead_ns": 100 * MS})
 
         await scene.runner.stage_start(scene.network)
         carrying = asyncio.create_task(scene.runner.carry_out(scene.network))
@@ -231,7 +286,7 @@ def test_a_plan_of_something_else_is_refused(tmp_path: Path) -> None:
         scene = Scene(tmp_path)
 
         async def steer() -> None:
-            moment = scene.steering.moment({"lead_ns": 100 * MS})
+            moment = await scene.steering.moment({"lead_ns": 100 * MS})
             base = {**moment, "text": "x"}
             for name in ("../plan", "plan", ".do.1-1.tmp/..", "", "\0"):
                 with pytest.raises(RunError, match="not the name"):
@@ -258,7 +313,7 @@ def test_other_runs_are_not_steered(tmp_path: Path, options: dict[str, Any]) -> 
     async def whole() -> None:
         scene = Scene(tmp_path, **options)
         with pytest.raises(RunError, match="cannot be steered"):
-            scene.steering.moment({"lead_ns": 100 * MS})
+            await scene.steering.moment({"lead_ns": 100 * MS})
 
     asyncio.run(whole())
 
@@ -289,7 +344,7 @@ def test_hostile_peers_are_hung_up_on_and_change_nothing(
 
         async def answer(request: Mapping[str, Any]) -> control.Reply:
             if request["ask"] == "moment":
-                return scene.steering.moment(request), None
+                return await scene.steering.moment(request), None
             return await scene.steering.do(request), None
 
         path = tmp_path / "control"

@@ -21,9 +21,10 @@ from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.rundir.runfiles import EVENTS
 from tstorm.live import steer
+from tstorm.live.quick_links import Done, QuickLinks
 
 _GRACE_SECONDS = 10.0  # after the moment for which a change was taken
-_PAUSE_SECONDS = 0.005
+_PAUSE_SECONDS = 0.001
 _NOT_DONE = "not done, since another change of its line cannot be"
 
 Answer = dict[str, Any]
@@ -34,7 +35,9 @@ class LinkLines:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._events = _Applied(Path(registry.find(run).directory) / EVENTS)
+        record = registry.find(run)
+        self._quick = QuickLinks(record)
+        self._events = _Applied(Path(record.directory) / EVENTS)
 
     def answers(self, line: str) -> list[Answer]:
         """Carries out a line, all of it or nothing; an answer for each of its objects."""
@@ -52,7 +55,21 @@ class LinkLines:
             for position, name in enumerate(names)
         ]
 
+    def settle(self) -> None:
+        """Returns when the plan in the run directory has all that was done."""
+        self._quick.settle()
+
     def _done(self, changes: Sequence[LinkChange], line: str) -> list[Answer]:
+        told, links = self._quick.change(changes, line.strip()) or self._compiled(changes, line)
+        later = any(one.at_ns is not None for one in changes)
+        applied = {} if later or not told["events"] else self._events.of(told, links)
+        return [
+            _named(one.id, {"ok": self._ok(one, own, told, applied)})
+            for one, own in zip(changes, links, strict=True)
+        ]
+
+    def _compiled(self, changes: Sequence[LinkChange], line: str) -> Done:
+        """The same as any other action."""
         links: list[tuple[Link, ...]] = []
         owners: list[int] = []  # of the lines of the action, by the numbers of their changes
 
@@ -64,17 +81,11 @@ class LinkLines:
             return "".join(f"{text}\n" for _, text in found)
 
         try:
-            told = steer.do_made(self._run, line.strip(), make).told
+            return steer.do_made(self._run, line.strip(), make).told, links
         except steer.ActionError as error:
             raise ChangeError(
                 error.diagnostics[0].code, str(error), number=_guilty(error, owners)
             ) from error
-        later = any(one.at_ns is not None for one in changes)
-        applied = {} if later or not told["events"] else self._events.of(told, links)
-        return [
-            _named(one.id, {"ok": self._ok(one, own, told, applied)})
-            for one, own in zip(changes, links, strict=True)
-        ]
 
     @staticmethod
     def _ok(
@@ -146,9 +157,12 @@ def carry_out(run: str, lines: Iterator[str], say: Callable[[str], None]) -> boo
     """All lines, one after the other; whether each of them was done. RunError if there is no such
     run."""
     running, good = LinkLines(run), True
-    for line in lines:
-        if line.strip():
-            for answer in running.answers(line):
-                good = good and "ok" in answer
-                say(json.dumps(answer))
+    try:
+        for line in lines:
+            if line.strip():
+                for answer in running.answers(line):
+                    good = good and "ok" in answer
+                    say(json.dumps(answer))
+    finally:
+        running.settle()
     return good

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterable, Mapping
+from copy import copy
 
 from compiler.plan.format import ATTACHED, MAX_ATTACHED_BYTES, PlanError
 from compiler.plan.parts import delay_tables, motion
@@ -23,19 +24,45 @@ _MOTIONS = "motions/"
 _HINT = "it was damaged, or written by another program: compile the source again"
 
 
+_RECORD_BYTES = 10240  # an archive is a multiple of it, and ends with two blocks of zeros
+_BLOCK_BYTES = 512
+
+
 def tar(members: Mapping[str, bytes]) -> bytes:
     """The archive of these members, in their order. ValueError for a name that ustar has no room
     for (100 bytes, or 255 with a `/` at the right place)."""
+    return _ended([member(name, data) for name, data in members.items()])
+
+
+def member(name: str, data: bytes) -> bytes:
+    """The part of an archive that has this one."""
     import tarfile  # slow to import, for plans that carry something
 
-    buffer = io.BytesIO()
-    options = {"format": tarfile.USTAR_FORMAT, "encoding": "utf-8", "errors": "strict"}
-    with tarfile.open(fileobj=buffer, mode="w", **options) as archive:  # type: ignore[call-overload]
-        for name, data in members.items():
-            member = tarfile.TarInfo(name)  # mode 0644, no owner, time 0
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
+    found = tarfile.TarInfo(name)  # mode 0644, no owner, time 0
+    found.size = len(data)
+    head = found.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
+    return b"".join((head, data, bytes(-len(data) % _BLOCK_BYTES)))
+
+
+def _ended(members: Iterable[bytes]) -> bytes:
+    found = b"".join((*members, bytes(2 * _BLOCK_BYTES)))
+    return found + bytes(-len(found) % _RECORD_BYTES)
+
+
+def parts(data: bytes) -> dict[str, bytes]:
+    """The members of an archive by their names, each as member() makes it. PlanError."""
+    return {name: member(name, content) for name, content in _members(data).items()}
+
+
+def archive(members: Mapping[str, bytes]) -> bytes:
+    """files.tar of what parts() has. PlanError."""
+    _check_size(sum(map(len, members.values())))
+    return _ended(members[name] for name in sorted(members))
+
+
+def include_name(path: str) -> str:
+    """What the member is called that is this included text."""
+    return _INCLUDE + path
 
 
 def encode(
@@ -51,7 +78,7 @@ def encode(
     members |= {_TRACES + hashlib.sha256(data).hexdigest(): data for data in traces}
     members |= {_DELAYS + hashlib.sha256(data).hexdigest(): data for data in delays}
     members |= {_MOTIONS + hashlib.sha256(data).hexdigest(): data for data in motions}
-    members |= {_INCLUDE + path: data for path, data in includes.items()}
+    members |= {include_name(path): data for path, data in includes.items()}
     _check_size(sum(map(len, members.values())))
     try:
         return tar(dict(sorted(members.items())))
@@ -92,6 +119,12 @@ class Attached:
             same = False
         if not same:
             raise PlanError(ATTACHED, "is not as tstorm writes it", _HINT)
+
+    def with_include(self, path: str, data: bytes) -> Attached:
+        """A copy that has this text, too."""
+        found = copy(self)
+        found.includes = {**self.includes, path: data}
+        return found
 
     def check(self, topology: Topology) -> None:
         """Raises PlanError unless there is just what the services are given and links follow."""

@@ -1,0 +1,264 @@
+"""A plan that gets changes of links while a run carries it out, a few at a time.
+
+Input: the plan of the run, and the events of an action at a moment, which the compiler has made
+(compiler/kept_walk.py). Output: the longer plan, whose parts are those before and what is new; and,
+when somebody asks, its files, to the byte what compiling its source gives. State and routes at the
+last moment are kept, so that an action costs what it changes. Only what leaves all that is planned
+for later as it is can be added so (CannotGrowError); all else is compiled as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, TypeVar
+
+from compiler.plan import format as form
+from compiler.plan.encoding import epoch_to_json, event_from_json, event_line
+from compiler.plan.event_kinds import EVENT_KINDS, LINK
+from compiler.plan.format import MAX_INT, Place
+from compiler.plan.parts import attached
+from compiler.plan.parts.attached import Attached
+from compiler.plan.reader import Plan
+from compiler.plan.routes.core import Core
+from compiler.plan.routes.routing import Routes
+from compiler.plan.routes.table import RouteDelta, RouteReader, RouteWriter
+from compiler.plan.state import Fold
+from compiler.plan.types import Epoch, Event
+
+_KINDS = frozenset({"set"} | {kind.word for kind in EVENT_KINDS if kind.target == LINK})
+
+Row = tuple[str, str, dict[str, Any], int]  # kind, target, args and line of an event
+T = TypeVar("T")
+
+
+class CannotGrowError(Exception):
+    """What takes the whole compiler, and why."""
+
+
+class _Deltas(RouteReader):
+    """Changes of routes that were not written yet."""
+
+    def __init__(self, core: Core, deltas: Sequence[RouteDelta]) -> None:
+        self._cells = core.cells
+        self._deltas = deltas
+
+    def changes(self, epoch: int) -> RouteDelta:
+        return self._deltas[epoch]
+
+    def reachable(self, epoch: int) -> RouteDelta:
+        found = self.table(epoch)
+        cells = array("I", (cell for cell, value in enumerate(found) if value))
+        return RouteDelta(cells, array("H", (value for value in found if value)))
+
+    def table(self, epoch: int) -> array[int]:
+        found = array("H", bytes(2 * self._cells))
+        for delta in self._deltas[: epoch + 1]:
+            for cell, value in zip(delta.cells, delta.values, strict=True):
+                found[cell] = value
+        return found
+
+
+class GrownPlan(Plan):
+    """In memory only: `digest` is '' until its files are made."""
+
+    def __init__(self, before: Plan, found: _Parts) -> None:
+        counts = {
+            **before._header.counts,
+            "events": len(found.events),
+            "epochs": len(found.epochs),
+        }
+        self._header = replace(before._header, counts=counts, end_ns=found.end_ns)
+        self.digest = ""
+        self.seed, self.params, self.end_ns = before.seed, before.params, found.end_ns
+        self.routing, self.tool_version = before.routing, before.tool_version
+        self.topology, self.core = before.topology, before.core
+        self.source, self.attached = found.source, found.attached
+        self.events, self.epochs = found.events, found.epochs
+        self.expectations, self.figures = before.expectations, before.figures
+        self.routes = _Deltas(before.core, found.deltas)
+
+    def _load(self, name: str) -> bytes:
+        return Place(name).fail("is not written yet", "try again")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Of one plan. What has come later is none of them."""
+
+    source: bytes
+    attached: Attached
+    events: tuple[Event, ...]
+    epochs: tuple[Epoch, ...]
+    deltas: tuple[RouteDelta, ...]  # of routes, by epoch
+    end_ns: int
+
+
+class GrowingPlan:
+    """PlanError, as Plan; CannotGrowError if this plan is not one that can."""
+
+    def __init__(self, plan: Plan) -> None:
+        if plan.routing == "ecmp":
+            raise CannotGrowError("groups of equal paths are numbered as they are first used")
+        self.plan = plan
+        self._fold = Fold(plan.topology)
+        self._routes = Routes(plan.topology)
+        self._at = 0  # how many epochs are folded
+        routes = plan.routes
+        deltas = tuple(routes.changes(epoch) for epoch in range(len(plan.epochs)))
+        self._parts = _Parts(
+            plan.source, plan.attached, plan.events, plan.epochs, deltas, plan.end_ns
+        )
+        last_ns = plan.events[-1].at_ns if plan.events else 0
+        quits = bool(plan.events) and plan.events[-1].kind == "quit"
+        self._grace_ns = None if quits else plan.end_ns - last_ns
+        self._header = json.loads(plan.raw(form.HEADER))
+        same = (form.EXPECTATIONS, form.FIGURES, form.TOPOLOGY)
+        self._same = {name: plan.raw(name) for name in same}
+        self._members: dict[str, bytes] = attached.parts(plan.raw(form.ATTACHED))
+        self._timeline = _Lines[Event](event_line)
+        self._snapshots = _Lines[Epoch](lambda one: form.canonical(epoch_to_json(one)))
+
+    def add(self, at_ns: int, name: str, text: bytes, rows: Iterable[Row]) -> GrownPlan:
+        """The plan with these events at a moment at which nothing happens, later than all that were
+        added before; `text` is that of the action. CannotGrowError; PlanError for what is no event
+        of this plan, after which this object is of no use."""
+        parts = self._parts
+        index = bisect_left(parts.epochs, at_ns, key=lambda one: one.at_ns)
+        first = parts.epochs[index - 1].last_seq
+        own = tuple(
+            _event(Event(first + number, at_ns, *row, name)) for number, row in enumerate(rows)
+        )
+        taken = index < len(parts.epochs) and parts.epochs[index].at_ns == at_ns
+        if index < self._at or taken or not 0 < at_ns < self.plan.end_ns:
+            raise CannotGrowError("something else happens then")
+        if own and self._grace_ns is not None and self.plan.expectations:
+            raise CannotGrowError("expectations hold until the end, which is another")
+        self._advance(index)
+        epochs, deltas, later = parts.epochs, parts.deltas, parts.events[first:]
+        if own:
+            later = tuple(_later(one, len(own)) for one in later)
+            new, delta = self._folded(own, index, first)
+            after = self._following(new, later)
+            routes = self._routes_after(after, index)
+            epochs, deltas = (*epochs[:index], new, *after), (*deltas[:index], delta, *routes)
+            self._at += 1
+        events = (*parts.events[:first], *own, *later)
+        end_ns = parts.end_ns
+        if events and self._grace_ns is not None:
+            end_ns = min(events[-1].at_ns + self._grace_ns, MAX_INT)
+        source = parts.source.rstrip(b"\n") + f'\ninclude "{name}"\n'.encode()
+        self._members[attached.include_name(name)] = attached.member(
+            attached.include_name(name), text
+        )
+        self._parts = _Parts(
+            source, parts.attached.with_include(name, text), events, epochs, deltas, end_ns
+        )
+        self.plan = GrownPlan(self.plan, self._parts)
+        return self.plan
+
+    def _advance(self, index: int) -> None:
+        """Folds what is planned before."""
+        for epoch in self._parts.epochs[self._at : index]:
+            for event in self._parts.events[epoch.first_seq : epoch.last_seq]:
+                self._fold.apply(event)
+            self._fold.delta(epoch.index, epoch.at_ns, epoch.first_seq, epoch.last_seq)
+            self._routes.apply(epoch.links)
+        self._at = max(self._at, index)
+
+    def _folded(self, own: Sequence[Event], index: int, first: int) -> tuple[Epoch, RouteDelta]:
+        for event in own:
+            self._fold.apply(event)
+        new = self._fold.delta(index, own[0].at_ns, first, first + len(own))
+        return new, self._routes.apply(new.links)
+
+    def _following(self, new: Epoch, later: Sequence[Event]) -> tuple[Epoch, ...]:
+        """The epochs after a new one."""
+        count = new.last_seq - new.first_seq
+        found = tuple(
+            Epoch(e.index + 1, e.at_ns, e.first_seq + count, e.last_seq + count, e.nodes, e.links)
+            for e in self._parts.epochs[new.index :]
+        )
+        changed = {link for link, _ in new.links}
+        if all(link not in changed for epoch in found for link, _ in epoch.links):
+            return found
+        fold, again = self._fold.copied(), []  # they have a word on the same links
+        for epoch in found:
+            for event in later[epoch.first_seq - new.last_seq : epoch.last_seq - new.last_seq]:
+                fold.apply(event)
+            again.append(fold.delta(epoch.index, epoch.at_ns, epoch.first_seq, epoch.last_seq))
+        return tuple(again)
+
+    def _routes_after(self, later: Sequence[Epoch], index: int) -> tuple[RouteDelta, ...]:
+        """Those of the epochs after the new one."""
+        if not any(epoch.links for epoch in later):
+            return self._parts.deltas[index:]
+        found = tuple(self._routes.apply(epoch.links) for epoch in later)
+        touched = {link for epoch in later for link, _ in epoch.links}
+        self._routes.apply([(link, self._fold.shown_links[link]) for link in sorted(touched)])
+        return found
+
+    def files(self) -> Callable[[], dict[str, bytes]]:
+        """What makes the files of the plan as it is now. It may be called in another thread, where
+        no other does the same, and while the plan grows."""
+        parts, members, fixed = self._parts, dict(self._members), self._at
+
+        def made() -> dict[str, bytes]:
+            events, epochs = parts.events, parts.epochs
+            first = epochs[fixed - 1].last_seq if fixed else 0
+            routes = RouteWriter(self.plan.core)
+            for delta in parts.deltas:
+                routes.add(delta)
+            files = {
+                **self._same,
+                form.ATTACHED: attached.archive(members),
+                form.SOURCE: parts.source,
+                form.TIMELINE: self._timeline.all(events, first),
+                form.SNAPSHOTS: self._snapshots.all(epochs, fixed),
+                form.ROUTES: routes.encode(),
+            }
+            return {form.HEADER: self._new_header(parts, files), **files}
+
+        return made
+
+    def _new_header(self, parts: _Parts, files: Mapping[str, bytes]) -> bytes:
+        counts = {"events": len(parts.events), "epochs": len(parts.epochs)}
+        return form.canonical(
+            {
+                **self._header,
+                "counts": {**self._header["counts"], **counts},
+                "end_ns": parts.end_ns,
+                "files": {name: form.digest_and_size(data) for name, data in files.items()},
+            }
+        )
+
+
+class _Lines(Generic[T]):
+    """Lines of a file, of which the first ones stay."""
+
+    def __init__(self, encode: Callable[[T], bytes]) -> None:
+        self._encode = encode
+        self._fixed, self._data = 0, b""
+
+    def all(self, items: Sequence[T], fixed: int) -> bytes:
+        """`fixed`: how many never change any more."""
+        new = items[self._fixed : fixed]
+        self._data = b"".join((self._data, *map(self._encode, new)))
+        self._fixed = max(fixed, self._fixed)
+        return b"".join((self._data, *map(self._encode, items[self._fixed :])))
+
+
+def _event(found: Event) -> Event:
+    """Checked as one that is read."""
+    place = Place(form.TIMELINE, found.seq + 1)
+    if found.kind not in _KINDS:
+        place.fail("is no change of a link")
+    record = {field.name: getattr(found, field.name) for field in fields(Event)}
+    return event_from_json(record, place)
+
+
+def _later(event: Event, count: int) -> Event:
+    return replace(event, seq=event.seq + count)
