@@ -1,6 +1,7 @@
 """flap, set, background, and links between nodes that move; `ramp` is in ramp.py.
 
-flap, set and background hit every link of the selection; `set` checks all its changes before it makes any.
+flap, set and background hit every link of the selection; `set` checks all its changes before it
+makes any.
 """
 
 from __future__ import annotations
