@@ -331,6 +331,12 @@ class RunOptions:
         return tuple(sorted((int(at_ns), seed) for at_ns, seed in self.reseeds.items()))
 
     @property
+    def can_branch(self) -> bool:
+        """It can be the same until a moment and another after it: it repeats to the last byte, on
+        one engine."""
+        return self.time == VIRTUAL and not self.hosts and not self.cpu_ppb
+
+    @property
     def on_this_machine(self) -> bool:
         """Programs run here: whoever carries the run out sees their processes, files and logs, and
         probes have one way. In a cluster agents tell of programs, and probes are echoes."""
@@ -391,7 +397,7 @@ class RunOptions:
     def _check_reseeds(self) -> None:
         if not self.reseeds:
             return
-        if self.time != VIRTUAL or self.cpu_ppb or self.hosts:
+        if not self.can_branch:
             raise RunError(
                 "a run can be the same until a moment and draw anew after it (--reseed) only where "
                 "runs repeat to the last byte, on one engine: in virtual time, in which computing "

@@ -164,7 +164,7 @@ def preparations(schedule: Schedule) -> list[Preparation]:
                 rejoins.append((number, name))
             seen.add(name)
     begin = 2**63
-    if schedule.options.time == VIRTUAL:
+    if schedule.options.can_branch:
         return [
             Preparation(number, name, schedule.steps[number].due_ns - VIRTUAL_LEAD_NS)
             for number, name in rejoins
@@ -182,6 +182,6 @@ def first_incarnations(schedule: Schedule) -> list[str]:
     so that their order says nothing of what is drawn for later."""
     names = dict.fromkeys(sorted(schedule.present))
     others = dict.fromkeys(name for step in schedule.steps for name in step.joins)
-    if schedule.options.time == VIRTUAL:
+    if schedule.options.can_branch:
         others = dict.fromkeys(sorted(others))
     return list(names | others)

@@ -244,8 +244,7 @@ class TimelineRunner:
         """How long before its moment a step is asked for."""
         if self._waits:
             return reacting_ahead_ns(self.schedule, number)
-        virtual = self.schedule.options.time == VIRTUAL
-        return VIRTUAL_LEAD_NS if virtual else STAGE_AHEAD_NS
+        return VIRTUAL_LEAD_NS if self.schedule.options.can_branch else STAGE_AHEAD_NS
 
     async def _is_time(self, elapsed_ns: int) -> bool:
         """Waits for a moment since the start; False as soon as the timeline is another one."""
