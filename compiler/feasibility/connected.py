@@ -122,7 +122,7 @@ class Components:
         self.count += 1
 
 
-class Joined:
+class JoinedPairs:
     """Who has a path to whom, as the network is now. Sets of instances are bits of a number."""
 
     def __init__(self, network: Connectivity) -> None:

@@ -3,7 +3,7 @@
 Input: a topology, its events, and the directions whose flap goes on at the end (they count as up).
 Output: `Parting`s, each a set of sides with no path between any two of them from an instant on.
 
-Sides are the instances that have paths to the same others at the end (Joined). Only if somebody is
+Sides are the instances that have paths to the same others at the end (JoinedPairs). Only if somebody is
 apart there, time goes backwards: sets of sides between which there was a path are merged, and the
 instant at which that was over is since when they are apart (single linkage: it holds for every pair
 across). A look at the whole network is needed only where a path may have come up, and never after
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from compiler.feasibility.connected import Connectivity, Joined, Toggle
+from compiler.feasibility.connected import Connectivity, JoinedPairs, Toggle
 from compiler.plan.types import Event, Topology
 
 WORK = 300_000  # nodes and links looked at, about 0.2 s
@@ -67,11 +67,11 @@ def partings(topology: Topology, events: Sequence[Event], flapping: Iterable[int
         network.links[link] = 1
     present = [i for i in range(network.instances) if network.nodes[i] and network.out[i]]
     everyone = sum(1 << i for i in present)
-    joined = Joined(network)
+    joined = JoinedPairs(network)
     near = {i: joined.partners(i) & everyone | 1 << i for i in present}
     if all(mask == everyone for mask in near.values()):
         return []
-    return _Past(network, instants, near, Joined(possible)).partings()
+    return _Past(network, instants, near, JoinedPairs(possible)).partings()
 
 
 class _Past:
@@ -83,14 +83,14 @@ class _Past:
         network: Connectivity,
         instants: list[tuple[int, list[Toggle]]],
         near: dict[int, int],
-        possible: Joined,
+        possible: JoinedPairs,
     ) -> None:
         self._net, self._instants = network, instants
         self._work = WORK
         self._found: list[Parting] = []
         self._sets: list[_Set] = []
         self._between: list[_Between] = []
-        self._joined = Joined(network)
+        self._joined = JoinedPairs(network)
         everyone = sum(1 << i for i in near)
         sides: dict[int, int] = {}
         for i, mask in near.items():
@@ -144,7 +144,7 @@ class _Past:
         self._work -= len(self._net.nodes) + len(self._net.ends)
         if self._work < 0:
             return False
-        joined = self._joined = Joined(self._net)
+        joined = self._joined = JoinedPairs(self._net)
         merged = _linked(self._sets, [joined.of_all(_bits(one.members)) for one in self._sets])
         self._found += [Parting(_sides(group), at_ns) for group in merged if len(group) > 1]
         self._sets = [_whole(group) for group in merged]
