@@ -3,12 +3,12 @@
 Input: a topology, its events, and the directions whose flap goes on at the end (they count as up).
 Output: `Parting`s, each a set of sides with no path between any two of them from an instant on.
 
-Sides are the instances that have paths to the same others at the end (JoinedPairs). Only if somebody is
-apart there, time goes backwards: sets of sides between which there was a path are merged, and the
-instant at which that was over is since when they are apart (single linkage: it holds for every pair
-across). A look at the whole network is needed only where a path may have come up, and never after
-all who could ever meet have been merged. Looks are bounded by `WORK`; beyond that `since_ns` is a
-bound. Sets of instances are bits of a number.
+Sides are the instances that have paths to the same others at the end (JoinedPairs). Only if
+somebody is apart there, time goes backwards: sets of sides between which there was a path are
+merged, and the instant at which that was over is since when they are apart (single linkage: it
+holds for every pair across). A look at the whole network is needed only where a path may have come
+up, and never after all who could ever meet have been merged. Looks are bounded by `WORK`; beyond
+that `since_ns` is a bound. Sets of instances are bits of a number.
 """
 
 from __future__ import annotations
