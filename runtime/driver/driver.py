@@ -26,6 +26,7 @@ from runtime.driver import status
 from runtime.driver.control import ControlServer, Given, Reply, answered_by
 from runtime.driver.driver_config import DriverConfig
 from runtime.driver.expectedruns import ExpectedRuns
+from runtime.driver.link_requests import LinkRequests
 from runtime.driver.logwatch import LogWatch
 from runtime.driver.machinewatch import MachineWatch
 from runtime.driver.make_prober import prober
@@ -100,6 +101,13 @@ class Driver:
             lambda: self.timeline_runner,
         )
         self.backend = make_backend(self._context(log))
+        self.link_requests = LinkRequests(
+            self.plan,
+            self.schedule,
+            lambda: self.backend.network if self.timeline_runner.t0_ns else None,
+            self._elapsed,
+            self._done,
+        )
         self.timeline_runner: TimelineRunner = TimelineRunner(
             self.plan,
             self.schedule,
@@ -108,6 +116,7 @@ class Driver:
             self.warn,
             self.ends.failed,
             self.report,
+            self.link_requests.listen,
         )
         self.prober = prober(
             self.plan,
@@ -219,6 +228,7 @@ class Driver:
         """The timeline has become another one."""
         self.schedule = schedule
         self.prober.follow(schedule)
+        self.link_requests.follow(schedule)
         self.reactions.follow()
 
     def _elapsed(self) -> int:
@@ -267,6 +277,7 @@ class Driver:
 
     def _on_effect(self, number: int, effect: Effect | None) -> None:
         self.timeline_runner.on_effect(number, effect)
+        self.link_requests.step(number)
 
     async def _answer(self, request: Mapping[str, Any]) -> Reply:
         if request["ask"] == "state":
@@ -373,6 +384,7 @@ class Driver:
         self.report()
         if reactions := await self.reactions.end():
             self.facts["reactions"] = reactions
+        self.link_requests.close()
         await self.prober.end()  # what programs do from now on is no experiment
         await self.expected_runs.end()
         if self.watching:
