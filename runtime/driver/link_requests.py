@@ -29,7 +29,7 @@ from compiler.plan.reader import Plan
 from runtime.backend.base import LINKS_SOCKET, Log, RunNetwork
 from runtime.backend.instance import Incarnation
 from runtime.driver.eventbook import sleep_until
-from runtime.driver.radios import NOT_VISIBLE, Joined, Radios
+from runtime.driver.radios import NOT_VISIBLE, RadioLink, Radios
 from runtime.errors import RunError
 from runtime.schedule import Schedule
 from runtime.system import namespaces
@@ -122,9 +122,11 @@ class LinkRequests:
     def follow(self, schedule: Schedule) -> None:
         self._schedule = schedule
 
-    def _follow(self, changes: Iterable[tuple[int, bool]]) -> dict[tuple[int, int], Joined | None]:
+    def _follow(
+        self, changes: Iterable[tuple[int, bool]]
+    ) -> dict[tuple[int, int], RadioLink | None]:
         """By pair of nodes of which that is new, what it has ended."""
-        found: dict[tuple[int, int], Joined | None] = {}
+        found: dict[tuple[int, int], RadioLink | None] = {}
         for link, up in changes:
             a, b = sorted(self._ends[link])
             is_new, lost = self._radios.see(a, b, sees=up)
@@ -143,16 +145,16 @@ class LinkRequests:
 
     # -- links ------------------------------------------------------------------------------------
 
-    def _end(self, one: Joined, why: str, by: str) -> None:
+    def _end(self, one: RadioLink, why: str, by: str) -> None:
         """Takes it down; both nodes are told."""
         self._begin_task(self._switch(one, by, why, up=False))
         for at in (one.a, one.b):
             self._say(at, {"say": "down", **self._end_of(one, at), "why": why})
 
-    def _other(self, one: Joined, at: int) -> str:
+    def _other(self, one: RadioLink, at: int) -> str:
         return self._names[one.b if at == one.a else one.a]
 
-    async def _switch(self, one: Joined, by: str, why: str, *, up: bool) -> None:
+    async def _switch(self, one: RadioLink, by: str, why: str, *, up: bool) -> None:
         """In the order in which this is called: the lock is fair."""
         async with self._switching:
             while until := self._switched.take():
@@ -303,7 +305,7 @@ class LinkRequests:
     def _is_radio(self, value: object) -> bool:
         return type(value) is int and 0 <= value < self._radios.each
 
-    def _end_of(self, one: Joined, at: int) -> dict[str, object]:
+    def _end_of(self, one: RadioLink, at: int) -> dict[str, object]:
         """What a node is told of a link: with whom, by which radio and which device."""
         links, nodes = self._links[frozenset((one.a, one.b))], self._topology.nodes
         link = next(link for link in links if self._ends[link][0] == at)

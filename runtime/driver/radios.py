@@ -14,7 +14,7 @@ BUSY, NOT_VISIBLE = "busy", "not visible"
 EXISTS, NO_FREE_RADIO = "exists", "no free radio"
 
 
-class Joined(NamedTuple):
+class RadioLink(NamedTuple):
     """Two nodes, of which `a` has asked, and the radio that each of them has for it."""
 
     a: int
@@ -26,13 +26,13 @@ class Joined(NamedTuple):
 class Radios:
     def __init__(self, nodes: int, each: int) -> None:
         self.each = each
-        self._used: list[dict[int, Joined]] = [{} for _ in range(nodes)]  # by radio
+        self._used: list[dict[int, RadioLink]] = [{} for _ in range(nodes)]  # by radio
         self._seen: list[set[int]] = [set() for _ in range(nodes)]
 
     def sees(self, node: int) -> list[int]:
         return sorted(self._seen[node])
 
-    def see(self, a: int, b: int, *, sees: bool) -> tuple[bool, Joined | None]:
+    def see(self, a: int, b: int, *, sees: bool) -> tuple[bool, RadioLink | None]:
         """From now on they reach each other, or do not: whether that is new, and what it ends."""
         if sees == (b in self._seen[a]):
             return False, None
@@ -47,7 +47,7 @@ class Radios:
             self._free(lost)
         return True, lost
 
-    def request(self, node: int, other: int, radio: int | None) -> Joined | str:
+    def request(self, node: int, other: int, radio: int | None) -> RadioLink | str:
         """By this radio of it, or by the lowest that is free: the link, or why there is none."""
         own = next(self._unused(node), None) if radio is None else radio
         if own is None or own in self._used[node]:
@@ -59,19 +59,19 @@ class Radios:
         theirs = next(self._unused(other), None)
         if theirs is None:
             return NO_FREE_RADIO
-        found = Joined(node, other, own, theirs)
+        found = RadioLink(node, other, own, theirs)
         self._used[node][own] = self._used[other][theirs] = found
         return found
 
-    def links(self, node: int) -> list[Joined]:
+    def links(self, node: int) -> list[RadioLink]:
         """By its radios."""
         return [self._used[node][radio] for radio in sorted(self._used[node])]
 
-    def holds(self, one: Joined) -> bool:
+    def holds(self, one: RadioLink) -> bool:
         """Whether it is still there."""
         return self._used[one.a].get(one.radio_a) is one
 
-    def release(self, node: int, radio: int) -> Joined | None:
+    def release(self, node: int, radio: int) -> RadioLink | None:
         """The link that this ends, if there is one."""
         found = self._used[node].get(radio)
         if found is not None:
@@ -81,5 +81,5 @@ class Radios:
     def _unused(self, node: int) -> Iterator[int]:
         return (one for one in range(self.each) if one not in self._used[node])
 
-    def _free(self, one: Joined) -> None:
+    def _free(self, one: RadioLink) -> None:
         del self._used[one.a][one.radio_a], self._used[one.b][one.radio_b]

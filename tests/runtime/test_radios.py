@@ -18,7 +18,7 @@ from compiler.pipeline import compile_source
 from compiler.sources import SourceFolder
 from runtime.driver import link_requests
 from runtime.driver.link_requests import LinkRequests
-from runtime.driver.radios import BUSY, EXISTS, NO_FREE_RADIO, NOT_VISIBLE, Joined, Radios
+from runtime.driver.radios import BUSY, EXISTS, NO_FREE_RADIO, NOT_VISIBLE, RadioLink, Radios
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from runtime.system import namespaces
@@ -74,8 +74,8 @@ def test_links_are_granted_by_the_rules(steps: list[tuple[str, int, int, Any]]) 
         elif a != b:
             why = _expected(links, seen, a, b, more)
             found = radios.request(a, b, more)
-            assert found == why if why else isinstance(found, Joined)
-            if isinstance(found, Joined):
+            assert found == why if why else isinstance(found, RadioLink)
+            if isinstance(found, RadioLink):
                 assert more in (None, found.radio_a)
                 links.append({found.a: found.radio_a, found.b: found.radio_b})
     for node in range(NODES):
