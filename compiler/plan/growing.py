@@ -183,7 +183,13 @@ class GrowingPlan:
             for e in self._parts.epochs[new.index :]
         )
         changed = {link for link, _ in new.links}
-        if all(link not in changed for epoch in found for link, _ in epoch.links):
+        named = [self._fold.topology.links[link] for link in changed]
+        ends = {end for link in named for end in (link.src, link.dst)}
+        if not any(
+            any(link in changed for link, _ in epoch.links)
+            or any(node in ends for node, _ in epoch.nodes)
+            for epoch in found
+        ):
             return found
         fold, again = self._fold.copied(), []  # they have a word on the same links
         for epoch in found:
