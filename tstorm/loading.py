@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from compiler.feasibility.warnings import Machines
     from compiler.pipeline import Compilation
     from compiler.plan.reader import Plan
-    from compiler.sources import Sources
+    from compiler.sources import SourceFolder, Sources
     from tdl.diagnostics import Diagnostic
 
 STDIN = "-"
@@ -129,11 +129,32 @@ def read_source(file: str) -> bytes:
         raise CommandError(f"error: reading {file}: {error.strerror}") from error
 
 
+def _must_be_readable(file: str) -> None:
+    """What cannot be read is told as ever; whoever includes it reads it."""
+    from tdl.preprocess import includes
+
+    path = Path(includes.file_of(file))
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        raise CommandError(f"error: reading {path}: {error.strerror}") from error
+    if path.is_dir():
+        raise CommandError(f"error: {path} {_what_else(path)}")
+
+
 def is_foreign(file: str) -> bool:
     """Whether another tool has written it, by its name."""
-    from tdl.preprocess.includes import FOREIGN
+    from tdl.preprocess import includes
 
-    return file.endswith(FOREIGN) and not Path(file).is_dir()
+    return includes.is_foreign(file) and not Path(file).is_dir()
+
+
+def sources_beside(file: str) -> SourceFolder:
+    """The files beside a text, those among them that are programs run confined."""
+    from compiler.sources import SourceFolder
+    from tstorm.topologies.load_topology import load_topology
+
+    return SourceFolder(folder_of(file), load_topology)
 
 
 def read_experiment(file: str, tdl: str | None = None, more: Sequence[str] = ()) -> bytes:
@@ -146,7 +167,7 @@ def read_experiment(file: str, tdl: str | None = None, more: Sequence[str] = ())
             raise click.BadParameter(message, param_hint=f"'{option}'")
         return read_source(file)
     for one in (file, *more, *([] if tdl is None else [tdl])):
-        read_source(one)  # what cannot be read is told as ever
+        _must_be_readable(one)
     lines = [_including(file, (file, *more))]
     if tdl is not None:
         lines.append(_including(file, (tdl,)))
@@ -234,12 +255,10 @@ def compile_text(
     """
     from compiler.feasibility.warnings import ANY
     from compiler.pipeline import UnknownParamError, compile_source
-    from compiler.sources import RecordedFiles, SourceFolder
+    from compiler.sources import RecordedFiles
     from tdl.diagnostics import TdlError
 
-    sources = _Remembered(
-        SourceFolder(folder_of(file)) if recorded is None else RecordedFiles(recorded)
-    )
+    sources = _Remembered(sources_beside(file) if recorded is None else RecordedFiles(recorded))
     try:
         with plan_errors_shown(), collector_paused():
             compilation = compile_source(
@@ -399,7 +418,10 @@ def _changes(plan: Plan, params: Mapping[str, str] | None) -> bool:
 
 def experiment_name(source: str) -> str:
     """What results of `source` are named after: a file or plan without its ending, or a run."""
-    return Path(os.path.abspath(source_name(source))).stem  # noqa: PTH100 (folds `..`)
+    from tdl.preprocess import includes
+
+    file = includes.file_of(source_name(source))
+    return Path(os.path.abspath(file)).stem  # noqa: PTH100 (folds `..`)
 
 
 def plan_to_run(
@@ -414,6 +436,7 @@ def plan_to_run(
     again: bool = False,
     tdl: str | None = None,
     more: Sequence[str] = (),
+    reseeds: Mapping[str, int] | None = None,
 ) -> PlanToRun:
     """The plan of `source`, read and checked whole, or compiled.
 
@@ -421,7 +444,8 @@ def plan_to_run(
     `budget_bps`, `pace` and `find` (who knows the programs of this machine) are for the warnings of
     compiling; a plan that is not compiled has none to give. `told`: see compile_text; `tdl` and
     `more`: see read_experiment. `again`: what a run was told by its `when` is to be found out
-    again, so that it begins with the same plan.
+    again, so that it begins with the same plan. `reseeds`: moments in ns from which on other seeds
+    draw, if any are asked for (compiler.draws.with_reseeds).
     """
     recorded = _plan_before(source) if again else recorded_plan(source)
     plan = None
@@ -438,28 +462,52 @@ def plan_to_run(
         with plan_errors_shown():
             plan = read_plan(recorded)
             file, raw = str(recorded / plan.source_name), plan.source
-        if seed is None and not _changes(plan, params):
+        if seed is None and not _changes(plan, params) and not reseeds:
             return PlanToRun(plan, recorded.resolve().name.removesuffix(".plan"), file)
         seed = plan.seed if seed is None else seed
     from compiler.feasibility.warnings import Machines
 
     machines = Machines(budget_bps=budget_bps, pace=pace or 1, find=find)
+    told = set() if told is None else told
     compilation = compile_text(
         raw, file, seed, machines=machines, recorded=plan, params=params, told=told
     )
-    return PlanToRun(compilation.plan, Path(source_name(source)).stem, file)
+    if reseeds:
+        from compiler.draws import with_reseeds
+
+        before = compilation
+        raw = with_reseeds(raw, {int(at_ns): one for at_ns, one in reseeds.items()})
+        compilation = compile_text(
+            raw, file, seed, machines=machines, recorded=plan, params=params, told=told
+        )
+        _check_branch(before.plan, compilation.plan)
+    return PlanToRun(compilation.plan, experiment_name(source), file)
+
+
+def _check_branch(plan: Plan, branch: Plan) -> None:
+    """What is made before the start is the same. RunError."""
+    from runtime.errors import RunError
+
+    joining = [{one.target for one in two.events if one.kind == "join"} for two in (plan, branch)]
+    others = sorted(joining[0] ^ joining[1])
+    if plan.topology != branch.topology or others:
+        names = f" ({', '.join(others[:3])})" if others else ""
+        raise RunError(
+            f"with these draws other instances join{names}: they are made before the start, which "
+            "would not be the same",
+            "use another seed for --reseed, or have all of them there at first",
+        )
 
 
 def translated(file: str, more: Sequence[str], params: Mapping[str, str]) -> str:
     """What files of another tool say, as the text of a TDL file; ends with what is wrong there."""
-    from compiler.sources import SourceFolder
     from tdl.diagnostics import Severity
     from tdl.formats import as_tdl
     from tdl.parser import parse_partial
     from tdl.presentation import NOTHING
 
     raw = read_experiment(file, more=more)
-    sources = _Remembered(SourceFolder(folder_of(file)))
+    sources = _Remembered(sources_beside(file))
     partial = parse_partial(raw, sources, params)
     unknown = next((name for name in params if name not in partial.params), None)
     if unknown is not None and not partial.failed:

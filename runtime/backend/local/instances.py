@@ -142,8 +142,12 @@ class Maker:
                     ports[index] = await self._ports.attach(holder, index)
                 wanted = [
                     addresses.Addresses(
-                        *(one.ipv4, one.ipv6, self._ports.groups, one.interface, number),
-                        _of_frames(index, one),
+                        ipv4=one.ipv4,
+                        ipv6=one.ipv6,
+                        groups=self._ports.groups,
+                        interface=one.interface,
+                        number=number,
+                        frames=_of_frames(index, one),
                     )
                     for number, (index, one) in enumerate(endpoints.items())
                 ]

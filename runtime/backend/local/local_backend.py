@@ -94,9 +94,14 @@ class LocalBackend:
         self.network = network = await self._make_network()
         await network.start()
         hosts_files = self._own_hosts(wanted)
+        outside, gateways = self._ways_out()
         self._maker = Maker(
-            *(self._nursery, network.ports, self._on_ready, hosts_files.paths),
-            *self._ways_out(),
+            self._nursery,
+            network.ports,
+            on_ready=self._on_ready,
+            hosts=hosts_files.paths,
+            outside=outside,
+            gateways=gateways,
         )
         self._add_instances(self._maker, frozenset(wanted))
         await self._make_incarnations()
