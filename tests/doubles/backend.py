@@ -74,6 +74,7 @@ class FakeInstance:
         self.gates: list[int] = []
         self.asked = [] if asked is None else asked
         self._lag_ns = lag_ns
+        self._joined_ns = 0
         self._ports = itertools.count(port)
 
     def prepare(self) -> asyncio.Future[Any]:
@@ -89,11 +90,14 @@ class FakeInstance:
         self.asked.append(f"hold {self.node.name} at {incarnation.port}")
         self.gates.append(os.dup(gate))
 
-    async def join(self, incarnation: Incarnation, opened_ns: int) -> Joined:
+    async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         self.asked.append(f"join {self.node.name} at {incarnation.port}")
-        self.present, self.started, at_ns = incarnation, True, self._now()
-        ran_ns = None if self.refuses else at_ns + MS
-        return Joined(at_ns, ran_ns, self.refuses, unheard=self.unheard)
+        self.present, self.started, self._joined_ns = incarnation, True, self._now()
+        return self._joined_ns
+
+    async def start(self, incarnation: Incarnation) -> Joined:
+        ran_ns = None if self.refuses else self._joined_ns + MS
+        return Joined(self._joined_ns, ran_ns, self.refuses, unheard=self.unheard)
 
     async def signal(self, kind: str) -> int:
         raise AssertionError("nothing pauses it")
@@ -148,6 +152,7 @@ class FakeNetwork:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.fault: RunError | None = None
         self.pids: list[int] = []
+        self.used: list[tuple[tuple[int, ...], bool]] = []
         self.ports: PortAllocator = FakePorts()  # type: ignore[assignment]
 
     async def start(self) -> None:
@@ -182,6 +187,10 @@ class FakeNetwork:
     ) -> tuple[int, Sequence[str]]:
         del is_link, probes
         raise RunError(f"nothing passes {target}")
+
+    async def use(self, links: Sequence[int], *, up: bool) -> int:
+        self.used.append((tuple(links), up))
+        return time.monotonic_ns() - self._t0_ns
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         self.cuts.append(node)

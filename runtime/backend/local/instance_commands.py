@@ -17,11 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runtime.backend.instance import Incarnation, Joined, Ran
+from runtime.backend.instance import Incarnation, Ran
 from runtime.backend.local import enter_instance
 from runtime.backend.local.instances import LocalIncarnation, LocalInstance
 from runtime.backend.local.nursery import Holder
-from runtime.backend.local.ports.spaces import in_thread
 from runtime.errors import RunError
 from runtime.rundir import held_directory
 from runtime.rundir.logmarks import line
@@ -59,12 +58,6 @@ class InstanceCommands:
 
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return self._resolved(argv)
-
-    async def arrive(self, incarnation: Incarnation) -> int:
-        return await self._instance.arrive(incarnation)
-
-    async def start(self, incarnation: Incarnation) -> Joined:
-        return await self._instance.start(incarnation)
 
     async def run(
         self,
@@ -108,7 +101,7 @@ class InstanceCommands:
             if not holder.alive():
                 return "the instance is dead"
             try:
-                with in_thread(partial(_socket, holder.pidfd, family)) as connection:
+                with namespaces.in_thread(partial(_socket, holder.pidfd, family)) as connection:
                     connection.setblocking(False)
                     attempt = loop.sock_connect(connection, (address, port))
                     await asyncio.wait_for(attempt, CONNECT_SECONDS)
