@@ -8,19 +8,40 @@ Python version, the platform or PYTHONHASHSEED.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Protocol
 
 PPB = 1_000_000_000
+# What a run is asked for is under way so long before its moment: a run that is to be the same until
+# a moment T (`--reseed`) has the same events for so long after T.
+UNDER_WAY_NS = 10_000_000
 TRIES = 64  # rejected candidates before `choose` counts the legal ones instead
 
 _WORDS = Struct(">4Q").unpack
 _COUNTER = Struct(">Q").pack
 
 
-def statement_key(seed: int, text: str, ordinal: int) -> bytes:
-    """The 32-byte key of a statement: its canonical text, and its place among identical ones."""
+_RESEED = re.compile(rb"^#: reseed ([0-9]{1,19}) ([0-9]{1,19})[ \t\r]*\n?", re.M)
+
+
+def reseeds(source: bytes) -> tuple[tuple[int, int], ...]:
+    """Moments from which on statements draw by other seeds, and these, in order. A source says it
+    in comments: `#: reseed NS SEED`."""
+    return tuple(sorted((int(at_ns), int(seed)) for at_ns, seed in _RESEED.findall(source)))
+
+
+def with_reseeds(source: bytes, moments: Mapping[int, int]) -> bytes:
+    """The source with these in place of those that it has."""
+    text = _RESEED.sub(b"", source)
+    lines = "".join(f"#: reseed {at_ns} {seed}\n" for at_ns, seed in sorted(moments.items()))
+    return text + b"\n" * (not text.endswith(b"\n") and bool(lines)) + lines.encode()
+
+
+def statement_key(seed: int | str, text: str, ordinal: int) -> bytes:
+    """The 32-byte key of a statement: its canonical text, and its place among identical ones.
+    `seed`: `SEED from NS` where another seed is in force from that moment on."""
     head = f"thunderstorm draws 1\nstatement\n{seed}\n{ordinal}\n"
     return hashlib.sha256(head.encode() + text.encode()).digest()
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from compiler.analysis.effects import Effects, effects
 from compiler.declare.named.files_of import FilesOf
 from compiler.declare.nodes.machines import with_parts
+from compiler.draws import reseeds
+from compiler.expand.identity import Seeds
 from compiler.expand.recorder import Origin, Recorder
 from compiler.pipeline import carried_out, elaborate
 from compiler.plan.format import SOURCE, PlanError
@@ -34,7 +36,8 @@ def explain_event(plan: Plan, seq: int) -> EventStory:
     """`seq` is one of the plan's. Raises PlanError if its source does not give its events."""
     event = plan.events[seq]
     origin = _origin(plan, event)
-    key = None if origin.identity is None else origin.identity.key(plan.seed)
+    seed = Seeds(plan.seed, reseeds(plan.source)).at(origin.drawn_ns)
+    key = None if origin.identity is None else origin.identity.key(seed)
     return EventStory(event, origin, key, effects(plan, event))
 
 
@@ -45,7 +48,14 @@ def _origin(plan: Plan, event: Event) -> Origin:
     if partial.failed:
         raise _other_release(plan, TdlError(partial.diagnostics))
     named = FilesOf(with_parts(partial.file, sink), RecordedFiles(plan), sink)
-    model, timeline = elaborate(named.file, sink, plan.seed, recorder, recorded=named.recorded)
+    model, timeline = elaborate(
+        named.file,
+        sink,
+        plan.seed,
+        recorder,
+        recorded=named.recorded,
+        reseeds=reseeds(plan.source),
+    )
     timeline = carried_out(model, timeline, partial.includes)
     if sink.failed:
         raise _other_release(plan, TdlError(sink.found))

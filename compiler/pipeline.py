@@ -16,6 +16,7 @@ from compiler.declare.named.service_files import attach
 from compiler.declare.nodes.machines import with_parts
 from compiler.declare.recovery import also_wrong
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
+from compiler.draws import reseeds as reseeds_of
 from compiler.expand.recorder import Recorder
 from compiler.expand.timeline import Timeline, end_of, expand
 from compiler.expand.world import NeedReplicas
@@ -111,7 +112,12 @@ def compile_source(
     if named.unknown:
         raise TdlError(sink.found)
     model, timeline = elaborate(
-        named.file, sink, seed, files=attachments.files, recorded=named.recorded
+        named.file,
+        sink,
+        seed,
+        files=attachments.files,
+        recorded=named.recorded,
+        reseeds=reseeds_of(raw),
     )
     carried = carried_out(model, timeline, partial.includes)
     expectations = expect(model, carried, sink)
@@ -153,6 +159,7 @@ def elaborate(
     recorder: Recorder | None = None,
     files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
     recorded: Recorded = NOTHING_RECORDED,
+    reseeds: tuple[tuple[int, int], ...] = (),
 ) -> tuple[Model, Timeline]:
     """The model and its timeline, with as many instances as the joins ask for.
 
@@ -164,7 +171,7 @@ def elaborate(
     needed: dict[str, int] = {}
     while True:
         attempt = Sink()
-        model = build(file, attempt, seed, raised, files, recorded)
+        model = build(file, attempt, seed, raised, files, recorded, reseeds)
         if model.oversized and raised != needed:
             raised = dict(needed)
             continue

@@ -9,7 +9,8 @@ A shape is plain data, so that a new key is one line in a table (runtime/rundir/
     Row((COUNT, TEXT))                 a list of two
 
 A dataclass is a shape, too: what its annotations say (shape_of). So what comes out of JSON has its
-fields written down once, and nothing reads a document by hand.
+fields written down once, and nothing reads a document by hand. There a NamedTuple is a list of its
+fields, and a Mapping whose keys are no texts a list of rows [key, value].
 
 Keys that a shape does not name are left alone: nothing is done with them. Refused everywhere are
 numbers of more than 64 bits and what is no number, more than MAX_DEPTH brackets within each other,
@@ -199,6 +200,13 @@ def one_of(words: Collection[str], name: str) -> ValueKind:
     return ValueKind(name, lambda value: isinstance(value, str) and value in words)
 
 
+def integer(least: int, most: int) -> ValueKind:
+    return ValueKind(
+        f"an integer from {least} to {most}",
+        lambda value: type(value) is int and least <= value <= most,
+    )
+
+
 def _compiled(spec: Any) -> Callable[[Any], bool]:
     if isinstance(spec, ValueKind):
         return spec.fits
@@ -264,6 +272,9 @@ def _check(value: Any, shape: Any, where: str) -> None:
             _misfit(where, shape.name, value)
     elif isinstance(shape, OneOf):
         if not any(_compiled(kind)(value) for kind in shape):
+            for kind in shape:  # where inside it the fault is, if it may be such a one at all
+                if type(kind) is type(value):
+                    _check(value, kind, where)
             _misfit(where, " or ".join(map(_name, shape)), value)
     elif isinstance(shape, (list, Row)):
         _check_items(value, shape, where)
@@ -311,7 +322,8 @@ def _misfit(where: str, wanted: str, value: Any) -> NoReturn:
 @cache
 def shape_of(kind: Any) -> Shape:
     """Of a dataclass by its annotations: fields with a default may be missing. `Annotated[int,
-    COUNT]` says more than `int` does; `tuple[int, str]` is a list of two; `Any` is anything."""
+    COUNT]` says more than `int` does; `tuple[int, str]` is a list of two; `Any` is anything. The
+    key of a field `if_` is `if`, which Python keeps for itself."""
     return Shape(_spec(kind))
 
 
@@ -365,16 +377,35 @@ def _spec(kind: Any) -> Any:
     if is_dataclass(kind):
         hints = get_type_hints(kind, include_extras=True)
         rows = [one for one in fields(kind) if one.init]
-        return {f"{one.name}{'?' * _has_default(one)}": _spec(hints[one.name]) for one in rows}
+        return {
+            f"{_key(one.name)}{'?' * _has_default(one)}": _spec(hints[one.name]) for one in rows
+        }
+    if _is_row(kind):
+        return Row(map(_spec, _hints_of_row(kind).values()))
     if origin is Annotated:
         return inner[1]
     if origin in (Union, UnionType):
         return OneOf(*map(_spec, inner))
     if origin is tuple:
         return [_spec(inner[0])] if inner[-1] is ... else Row(map(_spec, inner))
+    if origin is Mapping and inner[0] is not str:
+        return [Row(map(_spec, inner))]
     if origin is Mapping:
         return {} if inner[1] is Any else Each(_spec(inner[1]))
     return _PLAIN[kind]
+
+
+def _key(name: str) -> str:
+    return name.removesuffix("_")
+
+
+def _is_row(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _hints_of_row(kind: Any) -> Mapping[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hints[name] for name in kind._fields}
 
 
 def _has_default(one: Field[Any]) -> bool:
@@ -388,10 +419,13 @@ def _maker(kind: Any) -> Callable[[Any], Any]:
     if is_dataclass(kind):
         hints = get_type_hints(kind, include_extras=True)
         make = cast(Any, kind)
-        makers = {name: _maker(hints[name]) for name in _names(make)}
+        makers = [(name, _key(name), _maker(hints[name])) for name in _names(make)]
         return lambda value: make(
-            **{name: maker(value[name]) for name, maker in makers.items() if name in value}
+            **{name: maker(value[key]) for name, key, maker in makers if key in value}
         )
+    if _is_row(kind):
+        columns = list(map(_maker, _hints_of_row(kind).values()))
+        return lambda row: kind(*(make(one) for make, one in zip(columns, row, strict=True)))
     if origin is Annotated:
         return _maker(inner[0])
     if origin is tuple and inner[-1] is ...:
@@ -400,6 +434,12 @@ def _maker(kind: Any) -> Callable[[Any], Any]:
     if origin is tuple:
         parts = [_maker(part) for part in inner]
         return lambda value: tuple(make(one) for make, one in zip(parts, value, strict=True))
+    if origin in (Union, UnionType) and len(inner) == 2 and inner[1] is NoneType:
+        there = _maker(inner[0])
+        return lambda value: None if value is None else there(value)
+    if origin is Mapping and inner[0] is not str:
+        pair = list(map(_maker, inner))
+        return lambda rows: {pair[0](key): pair[1](one) for key, one in rows}
     if origin is Mapping and inner[1] is not Any:
         each = _maker(inner[1])
         return lambda value: {key: each(one) for key, one in value.items()}

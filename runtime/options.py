@@ -35,6 +35,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {  # by word of --require: the states 
 }
 MAX_HOSTS = 1024
 MAX_ENGINE_THREADS = 16
+MAX_RESEEDS = 14  # the guest's kernel keeps 16, and two are those of its start
 # To test, by who has them. Of hosts: an agent's clock is wrong; it loses metadata; its wall clock
 # is set while it runs; it tells of other counters than it has. Without hosts: the driver's wall
 # clock is set; the link of that number has other values than the plan's after a while.
@@ -179,6 +180,18 @@ class RunOptions:
         only=WITH_VIRTUAL_TIME,
         within=(0, 1_000_000_000, "give --scatter 0s to 1s"),
     )
+    reseeds: Mapping[str, int] = _row(  # by the moment in ns, in decimal: from then on which seed
+        {},
+        Asked(
+            "With --time virtual: the same run until T, and from then on what is drawn is drawn by "
+            "another SEED. May be repeated, for several moments; a replay that is given any has no "
+            "others.",
+            flag="--reseed",
+            metavar="T=SEED",
+            kind="reseed",
+        ),
+        only=WITH_VIRTUAL_TIME,
+    )
     datapath: str = _row(
         "auto",
         Asked(
@@ -313,6 +326,17 @@ class RunOptions:
     )
 
     @property
+    def reseeded(self) -> tuple[tuple[int, int], ...]:
+        """Moments in ns of the plan, and the seed from each of them on, in order."""
+        return tuple(sorted((int(at_ns), seed) for at_ns, seed in self.reseeds.items()))
+
+    @property
+    def can_branch(self) -> bool:
+        """It can be the same until a moment and another after it: it repeats to the last byte, on
+        one engine."""
+        return self.time == VIRTUAL and not self.hosts and not self.cpu_ppb
+
+    @property
     def on_this_machine(self) -> bool:
         """Programs run here: whoever carries the run out sees their processes, files and logs, and
         probes have one way. In a cluster agents tell of programs, and probes are echoes."""
@@ -333,6 +357,7 @@ class RunOptions:
         thresholds.check(self.thresholds)
         self._check_place()
         self._check_time()
+        self._check_reseeds()
         self._check_engine()
         self._check_faults()
 
@@ -368,6 +393,31 @@ class RunOptions:
         least, most = CPU_RANGE_PPB
         if self.cpu_ppb and not least <= self.cpu_ppb <= most:
             raise RunError(f"cpu_ppb is {self.cpu_ppb}", "give --cpu model=0.001 to model=1000")
+
+    def _check_reseeds(self) -> None:
+        if not self.reseeds:
+            return
+        if not self.can_branch:
+            raise RunError(
+                "a run can be the same until a moment and draw anew after it (--reseed) only where "
+                "runs repeat to the last byte, on one engine: in virtual time, in which computing "
+                "takes none",
+                "add --time virtual, and leave --cpu and --hosts out",
+            )
+        if len(self.reseeds) > MAX_RESEEDS:
+            raise RunError(
+                f"{len(self.reseeds)} moments from which on to draw anew are too many",
+                f"give --reseed up to {MAX_RESEEDS} times",
+            )
+        for text, seed in self.reseeds.items():
+            if not text.isascii() or not text.isdecimal() or not 0 <= seed <= MAX_INTEGER >> 1:
+                raise RunError(f"reseeds has {text!r:.40}: {seed}", "use T=SEED")
+        first_ns = self.reseeded[0][0]
+        if first_ns < max(self.start_at_ns, 1):
+            raise RunError(
+                f"there is nothing before {first_ns / 1e9:g} s that could stay the same",
+                "use --seed for another run from its start on",
+            )
 
     def _check_engine(self) -> None:
         if self.datapath == "kernel" and self.hosts == 0 and self.on_this_machine:

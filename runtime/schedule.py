@@ -92,6 +92,13 @@ class Schedule:
         self.clock = PlanClock(options.start_at_ns, options.pace)
         end = plan.end_ns if options.until_ns is None else min(options.until_ns, plan.end_ns)
         self.end_ns = max(end, options.start_at_ns)
+        for at_ns, _ in options.reseeded:
+            if at_ns >= self.end_ns:
+                raise RunError(
+                    f"nothing can be drawn anew from {at_ns / 1e9:g} s on (--reseed): the run ends "
+                    f"at {self.end_ns / 1e9:g} s",
+                    "name an earlier moment",
+                )
         epochs = plan.epochs
         self.start = plan.folded_at(options.start_at_ns)
         self.first = self.start.epoch
@@ -126,6 +133,9 @@ class Schedule:
                 yield state
 
 
+# In virtual time getting ready takes next to none, and a run that is another one from a moment on
+# has to be the same until then (compiler.draws.UNDER_WAY_NS).
+VIRTUAL_LEAD_NS = 5_000_000
 PREPARE_LEAD_NS = 3_000_000_000
 PREPARE_COST_NS = 30_000_000
 
@@ -154,6 +164,11 @@ def preparations(schedule: Schedule) -> list[Preparation]:
                 rejoins.append((number, name))
             seen.add(name)
     begin = 2**63
+    if schedule.options.can_branch:
+        return [
+            Preparation(number, name, schedule.steps[number].due_ns - VIRTUAL_LEAD_NS)
+            for number, name in rejoins
+        ]
     found: list[Preparation] = []
     for number, name in reversed(rejoins):
         due = schedule.steps[number].due_ns
@@ -163,8 +178,10 @@ def preparations(schedule: Schedule) -> list[Preparation]:
 
 
 def first_incarnations(schedule: Schedule) -> list[str]:
-    """Instances that are ever there, those at the start first."""
+    """Instances that are ever there, those at the start first; in virtual time the others by name,
+    so that their order says nothing of what is drawn for later."""
     names = dict.fromkeys(sorted(schedule.present))
-    for step in schedule.steps:
-        names.update(dict.fromkeys(step.joins))
-    return list(names)
+    others = dict.fromkeys(name for step in schedule.steps for name in step.joins)
+    if schedule.options.can_branch:
+        others = dict.fromkeys(sorted(others))
+    return list(names | others)

@@ -22,7 +22,7 @@ from tdl.bounds import (
     MAX_SERVICES,
 )
 from tdl.building.dynamic import Actions
-from tdl.building.reaction_times import from_the_firing
+from tdl.building.reaction_actions import from_the_firing
 from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
 from tdl.preprocess.blocks import is_end, is_kept, is_node

@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "Run an experiment on this machine or in a cluster.",
     "replay": "Run a recorded experiment again.",
     "compare": "Compare runs or campaigns, with confidence intervals.",
+    "at": "Look into a recorded run at one of its moments.",
     "shrink": "Find the shortest timeline with which a run still fails.",
     "do": "Change a running experiment: any action of the language.",
     "hold": "Hold what is planned in a running experiment.",

@@ -67,6 +67,7 @@ def options_of(asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = No
     _only_with({WITH_AGENTS: bool(hosts), WITH_VIRTUAL_TIME: virtual}, asked)
     if not virtual:
         changes["cpu_ppb"] = DEFAULTS.cpu_ppb  # whatever the recorded run charged
+        changes["reseeds"] = DEFAULTS.reseeds  # its events are in the plan
     if asked.get("max_lateness_ns") == 0:
         raise click.UsageError("nothing is ever exactly on time: give --max-lateness 1ms or more.")
     if not hosts and asked.get("datapath") == "kernel":

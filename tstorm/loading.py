@@ -414,6 +414,7 @@ def plan_to_run(
     again: bool = False,
     tdl: str | None = None,
     more: Sequence[str] = (),
+    reseeds: Mapping[str, int] | None = None,
 ) -> PlanToRun:
     """The plan of `source`, read and checked whole, or compiled.
 
@@ -421,7 +422,8 @@ def plan_to_run(
     `budget_bps`, `pace` and `find` (who knows the programs of this machine) are for the warnings of
     compiling; a plan that is not compiled has none to give. `told`: see compile_text; `tdl` and
     `more`: see read_experiment. `again`: what a run was told by its `when` is to be found out
-    again, so that it begins with the same plan.
+    again, so that it begins with the same plan. `reseeds`: moments in ns from which on other seeds
+    draw, if any are asked for (compiler.draws.with_reseeds).
     """
     recorded = _plan_before(source) if again else recorded_plan(source)
     plan = None
@@ -438,16 +440,41 @@ def plan_to_run(
         with plan_errors_shown():
             plan = read_plan(recorded)
             file, raw = str(recorded / plan.source_name), plan.source
-        if seed is None and not _changes(plan, params):
+        if seed is None and not _changes(plan, params) and not reseeds:
             return PlanToRun(plan, recorded.resolve().name.removesuffix(".plan"), file)
         seed = plan.seed if seed is None else seed
     from compiler.feasibility.warnings import Machines
 
     machines = Machines(budget_bps=budget_bps, pace=pace or 1, find=find)
+    told = set() if told is None else told
     compilation = compile_text(
         raw, file, seed, machines=machines, recorded=plan, params=params, told=told
     )
+    if reseeds:
+        from compiler.draws import with_reseeds
+
+        before = compilation
+        raw = with_reseeds(raw, {int(at_ns): one for at_ns, one in reseeds.items()})
+        compilation = compile_text(
+            raw, file, seed, machines=machines, recorded=plan, params=params, told=told
+        )
+        _check_branch(before.plan, compilation.plan)
     return PlanToRun(compilation.plan, Path(source_name(source)).stem, file)
+
+
+def _check_branch(plan: Plan, branch: Plan) -> None:
+    """What is made before the start is the same. RunError."""
+    from runtime.errors import RunError
+
+    joining = [{one.target for one in two.events if one.kind == "join"} for two in (plan, branch)]
+    others = sorted(joining[0] ^ joining[1])
+    if plan.topology != branch.topology or others:
+        names = f" ({', '.join(others[:3])})" if others else ""
+        raise RunError(
+            f"with these draws other instances join{names}: they are made before the start, which "
+            "would not be the same",
+            "use another seed for --reseed, or have all of them there at first",
+        )
 
 
 def translated(file: str, more: Sequence[str], params: Mapping[str, str]) -> str:

@@ -35,6 +35,7 @@ class Model:
     doubts: tuple[Doubt, ...]
     beginning: InitialState
     oversized: bool  # reported; the layout is a stand-in, not to be walked through
+    reseeds: tuple[tuple[int, int], ...] = ()  # moments from which on another seed draws
 
     @property
     def topology(self) -> Topology:
@@ -54,6 +55,7 @@ def build(
     raised: Mapping[str, int] | None = None,
     files: Mapping[str, tuple[PlanFile, ...]] = NO_FILES,
     recorded: Recorded = NOTHING_RECORDED,
+    reseeds: tuple[tuple[int, int], ...] = (),
 ) -> Model:
     """`seed` wins over the file's. `raised`: replicas of services that do not declare them.
     `files`: what services get, by name (compiler/declare/named/service_files.py); `recorded`: what
@@ -82,4 +84,4 @@ def build(
     resolver = Resolver(declared, layout, sink)
     steps, doubts = build_steps(declared, resolver, sink)
     beginning = find_beginning(declared, layout, steps, bool(doubts))
-    return Model(seed, declared, layout, tuple(steps), tuple(doubts), beginning, oversized)
+    return Model(seed, declared, layout, tuple(steps), tuple(doubts), beginning, oversized, reseeds)

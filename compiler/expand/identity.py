@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler.declare.steps import Member, StatementStep
-from compiler.draws import statement_key
+from compiler.draws import UNDER_WAY_NS, statement_key
 from compiler.plan.parts import action_texts
 from tdl import ast
 from tdl.formatter import format_statement
@@ -24,7 +24,7 @@ class DrawIdentity:
     text: str  # canonical
     ordinal: int  # among statements that draw and have the same text
 
-    def key(self, seed: int) -> bytes:
+    def key(self, seed: int | str) -> bytes:
         return statement_key(seed, self.text, self.ordinal)
 
 
@@ -55,6 +55,17 @@ def _text(step: StatementStep, whens: Sequence[ast.When]) -> str:
     return f"do {number}" if number else format_statement(step.statement)
 
 
-def keys(steps: Iterable[StatementStep], seed: int, whens: Sequence[ast.When]) -> dict[int, bytes]:
-    """The key of every step that may draw, by order."""
-    return {order: identity.key(seed) for order, identity in identities(steps, whens).items()}
+class Seeds:
+    """The seeds of a walk: by which one a statement draws at a moment."""
+
+    def __init__(self, seed: int, later: Sequence[tuple[int, int]]) -> None:
+        self._seed = seed
+        self._later = [(at_ns + UNDER_WAY_NS, f"{other} from {at_ns}") for at_ns, other in later]
+
+    def at(self, now_ns: int) -> int | str:
+        found = [seed for begin_ns, seed in self._later if begin_ns <= now_ns]
+        return found[-1] if found else self._seed
+
+    def changes_in(self, begin_ns: int, end_ns: int) -> list[int]:
+        """The moments between these at which there is another one."""
+        return [at_ns for at_ns, _ in self._later if begin_ns < at_ns < end_ns]

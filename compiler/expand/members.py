@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compiler.declare.steps import StatementStep
+from compiler.draws import Stream
 from compiler.expand import illegal
 from compiler.expand.targets import (
     CRASH,
@@ -66,11 +67,11 @@ def kill(walk: Walk, step: StatementStep) -> None:
 def churn(walk: Walk, step: StatementStep) -> None:
     action = step.statement.action
     assert isinstance(action, ast.Churn)
-    coins = walk.stream(step, "replace")
+    coins = SeededStream(walk, step, "replace")
 
     def one(targets: Targets, position: int) -> None:
         (node,) = targets.apply((position,), "crash")
-        if coins.chance(action.replace_ppb):
+        if coins.now().chance(action.replace_ppb):
             walk.world.bring(node)
 
     _in_interval(walk, step, CRASH, one)
@@ -226,7 +227,7 @@ def _in_interval(
 ) -> None:
     """Schedules `act` on one legal target at each of the moments."""
     world = walk.world
-    start, end = world.now, step.end_ns
+    end = step.end_ns
     assert end is not None
     targets = walk.targets(step, verb, drawn=True)
     count = _count(step)
@@ -240,8 +241,8 @@ def _in_interval(
         return
     if not walk.fits(step, wanted):
         return
-    when, who = walk.stream(step, "when"), walk.stream(step, "who")
-    moments = sorted(start + when.below(end - start) for _ in range(wanted))
+    who = SeededStream(walk, step, "who")
+    moments = _moments(walk, step, end, wanted)
     failed = False
     grows = verb is JOIN and _single_service(step)
 
@@ -255,7 +256,7 @@ def _in_interval(
             targets = targets.renewed()
         if targets.any_legal():
             seen = len(world.events)
-            act(targets, targets.choose(who))
+            act(targets, targets.choose(who.now()))
             walk.drawn.setdefault(step.order, []).extend(range(seen, len(world.events)))
         else:
             failed = True
@@ -263,6 +264,33 @@ def _in_interval(
 
     for at_ns in moments:
         walk.later(at_ns, step, one)
+
+
+def _moments(walk: Walk, step: StatementStep, end_ns: int, count: int) -> list[int]:
+    """From now to the end, ascending. Those after a moment of another seed are drawn again, by it,
+    from there to the end."""
+    start_ns = walk.world.now
+    when = walk.stream(step, "when")
+    found = [start_ns + when.below(end_ns - start_ns) for _ in range(count)]
+    for at_ns in walk.seeds.changes_in(start_ns, end_ns):
+        again = walk.stream(step, "again", at_ns)
+        found = [one if one < at_ns else at_ns + again.below(end_ns - at_ns) for one in found]
+    return sorted(found)
+
+
+class SeededStream:
+    """A stream of a statement that goes on for a while: another one where the seed is another."""
+
+    def __init__(self, walk: Walk, step: StatementStep, label: str) -> None:
+        self._walk, self._step, self._label = walk, step, label
+        self._seed = walk.seeds.at(walk.world.now)
+        self._stream = walk.stream(step, label)
+
+    def now(self) -> Stream:
+        seed = self._walk.seeds.at(self._walk.world.now)
+        if seed != self._seed:
+            self._seed, self._stream = seed, self._walk.stream(self._step, self._label)
+        return self._stream
 
 
 def _grow_by_one(walk: Walk, step: StatementStep) -> None:

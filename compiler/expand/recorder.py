@@ -77,6 +77,7 @@ class Origin:
     moment: Moment | None
     samples: tuple[DrawnSample, ...]
     coins: tuple[Draw, ...]  # of churn: whether the crashed instance is replaced
+    drawn_ns: int = 0  # when the samples were drawn
 
 
 @dataclass(slots=True)
@@ -134,13 +135,21 @@ class Recorder:
         begin = self._begins[act.step.order]
         samples = [sample for sample in act.samples if _seen(sample) <= event.seq]
         coins = [draw for draw in act.draws if draw.label == "replace" and draw.seen <= event.seq]
+        drawn_ns = event.at_ns
         if not samples and act is not begin:
             samples = begin.samples  # the end of what was drawn at the beginning
+            drawn_ns = act.step.statement.start_ns
         identity = self._identities.get(act.step.order)
         moment = _moment(begin, act)
         drawn = bool(samples or moment)
         return Origin(
-            event, act.step, identity if drawn else None, moment, tuple(samples), tuple(coins)
+            event,
+            act.step,
+            identity if drawn else None,
+            moment,
+            tuple(samples),
+            tuple(coins),
+            drawn_ns,
         )
 
     # --- told by the streams -------------------------------------------------------------------
@@ -172,8 +181,8 @@ def _seen(sample: DrawnSample) -> int:
 def _moment(begin: _Act, act: _Act) -> Moment | None:
     """Entries after the first are the moments in order of time, equal ones as drawn."""
     draws = tuple(draw for draw in begin.draws if draw.label == "when")
-    if not draws or act is begin:
-        return None
+    if not draws or act is begin or any(draw.label == "again" for draw in begin.draws):
+        return None  # or some were drawn again, by another seed: nobody can tell which
     rank = act.number - 1
     order = sorted(range(len(draws)), key=lambda i: draws[i].value)
     return Moment(draws, order[rank], rank)

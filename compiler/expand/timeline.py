@@ -14,7 +14,7 @@ from compiler.declare.actions import rule
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
 from compiler.declare.steps import StatementStep
-from compiler.expand import links, members, moving_links, outage, partition, ramp
+from compiler.expand import links, members, outage, partition, ramp
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
 from compiler.expand.walk import Walk
@@ -44,7 +44,7 @@ ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Background: links.background,
     ast.Partition: partition.partition,
     ast.Heal: partition.heal,
-    ast.Move: moving_links.move,
+    ast.Move: links.move,
     ast.Quit: lambda walk, _: walk.quit(),
 }
 

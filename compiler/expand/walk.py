@@ -44,7 +44,8 @@ class Walk:
         self.class_cuts: list[tuple[int, ast.Set, tuple[int, ...]]] = []  # of some packets
         self.cuts: dict[tuple[Groups, bytes], Cut] = {}  # known ones
         self.cut_off: dict[int, tuple[CutOff, ...]] = {}  # beside the groups, by order
-        self._keys = identity.keys(model.steps, model.seed, model.declared.whens)
+        self.seeds = identity.Seeds(model.seed, model.reseeds)
+        self._identities = identity.identities(model.steps, model.declared.whens)
         self._agenda: list[tuple[int, int, int, StatementStep, bool, Act]] = []
         self._scheduled = 0
         self._quit = False
@@ -56,10 +57,7 @@ class Walk:
         self._doubtful_marks: set[tuple[str, int]] = set()
         self._recorder = recorder
         if recorder is not None:
-            recorder.begin(
-                lambda: len(self.world.events),
-                identity.identities(model.steps, model.declared.whens),
-            )
+            recorder.begin(lambda: len(self.world.events), self._identities)
 
     @property
     def topology(self) -> Topology:
@@ -149,8 +147,10 @@ class Walk:
         self._targets[key] = self._targets[key].renewed()
         return self._targets[key]
 
-    def stream(self, step: StatementStep, label: str) -> Stream:
-        key = self._keys[step.order]
+    def stream(self, step: StatementStep, label: str, at_ns: int | None = None) -> Stream:
+        """Its draws by the seed of that moment; None: of now."""
+        seed = self.seeds.at(self.world.now if at_ns is None else at_ns)
+        key = self._identities[step.order].key(seed)
         return Stream(key, label) if self._recorder is None else self._recorder.stream(key, label)
 
     # --- reports -------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from runtime.driver.starting.setups import Setups
 from runtime.driver.starting.starts import OnFailure, Starts
 from runtime.errors import RunError, fail
 from runtime.options import REAL, VIRTUAL
-from runtime.schedule import Preparation, Schedule, Step, preparations
+from runtime.schedule import VIRTUAL_LEAD_NS, Preparation, Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
 FAREWELL_NS = 1_000_000_000
@@ -230,7 +230,7 @@ class TimelineRunner:
                 self.is_ending = await self._is_time(self.schedule.end_due_ns)
                 continue
             number, step = self.staged, self.schedule.steps[self.staged]
-            ahead_ns = reacting_ahead_ns(self.schedule, number) if self._waits else STAGE_AHEAD_NS
+            ahead_ns = self._ahead_ns(number)
             if await self._is_time(step.due_ns - ahead_ns):
                 self.staged += 1
                 await self._stage(network, number, step)
@@ -239,6 +239,12 @@ class TimelineRunner:
         except TimeoutError as error:
             silent = ", ".join(network.waiting_for())
             raise RunError(f"the last changes were not applied by {silent}") from error
+
+    def _ahead_ns(self, number: int) -> int:
+        """How long before its moment a step is asked for."""
+        if self._waits:
+            return reacting_ahead_ns(self.schedule, number)
+        return VIRTUAL_LEAD_NS if self.schedule.options.can_branch else STAGE_AHEAD_NS
 
     async def _is_time(self, elapsed_ns: int) -> bool:
         """Waits for a moment since the start; False as soon as the timeline is another one."""

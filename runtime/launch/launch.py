@@ -47,6 +47,7 @@ from runtime.virtual.clockpage import ClockPage
 from runtime.virtual.control_exchange import ControlExchange, RealPace
 from runtime.virtual.kernel import kernel_cache
 from runtime.virtual.spinning import SpinWatch
+from runtime.virtual.standstill import NoPace, Standstill
 
 STOP_SECONDS = 30.0  # to wind down after the first request to stop
 REFUSED = 125  # exit status of tstorm-ns when it fails itself
@@ -59,8 +60,10 @@ def run(
     options: RunOptions = DEFAULTS,
     places: RunPlaces = HERE,
     reporter: Reporter = ignore,
+    standstill: Standstill | None = None,
 ) -> RunResult:
     """Runs a plan to its end and says how it went. Call it from the main thread for clean Ctrl-C.
+    With a `standstill`, in virtual time alone, it ends there.
 
     Raises PlanError for the plan, RunError for what is asked, MachineError if the machine refuses.
     """
@@ -85,8 +88,10 @@ def run(
             elsewhere = _keep_programs(directory, plan, places, roots)
             local = _settings(places, engine, keeper, roots, elsewhere)
             machine = _machine(plan.seed, options, claim.record, keeper, kernel)
+            if machine is not None and standstill is not None:
+                machine = replace(machine, limit_ns=standstill.at_ns)
             session = Session(config.run_id, plan, schedule, options, directory, reporter)
-            attempt = _DriverProcess(session, claim, config, local, machine)
+            attempt = _DriverProcess(session, claim, config, local, machine, standstill)
             with closing(attempt.memory):
                 try:
                     _carry_out(attempt, signals)
@@ -206,6 +211,7 @@ class _DriverProcess:
     config: DriverConfig
     local: LocalSettings
     machine: guest.Machine | None  # in which it runs in virtual time; None: on this machine's own
+    standstill: Standstill | None = None
     status: int = 0
     interrupted: bool = False
     killed: str = ""  # why it did not come to its end
@@ -269,15 +275,18 @@ class _DriverProcess:
         """Until the other end closes."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if started.page is not None:
-            path, pace = Path(self.config.socket), RealPace(started.page)
+            path = Path(self.config.socket)
+            pace = (RealPace if self.standstill is None else NoPace)(started.page)
             self.exchange = ControlExchange(path, started.link.send, self._note_request, pace)
         _watch(signals, lambda: self._stop(started, signals), over)
         _watch(started.link, lambda: self._take(started.link, over), over)
         spinning = asyncio.ensure_future(self._look_after(started, over))
+        still = asyncio.ensure_future(self._stand_still(started, over))
         try:
             await over
         finally:
             spinning.cancel()
+            still.cancel()
             if self.exchange is not None:
                 await self.exchange.close()
 
@@ -287,6 +296,20 @@ class _DriverProcess:
             await self._look_for_spinners(started)
         except Exception as error:
             fail(over, error)
+
+    async def _stand_still(self, started: starting.Started, over: asyncio.Future[None]) -> None:
+        still, page = self.standstill, started.page
+        if still is None or page is None:
+            return
+        begun = lambda: self.session.latest is not None  # noqa: E731
+        try:
+            await still.take_place(page, Path(self.config.socket), begun)
+        except Exception as error:
+            fail(over, error)
+            return
+        if not self.interrupted:
+            self.interrupted = True
+            started.link.send({"stop": True})
 
     async def _look_for_spinners(self, started: starting.Started) -> None:
         if started.page is None:

@@ -11,10 +11,10 @@ from itertools import accumulate
 from typing import Any
 
 from compiler.plan.packet_class import parse
+from compiler.plan.parts import motion
 from compiler.plan.properties import NUMBERS, LinkState, has_rare
 from compiler.plan.reader import Plan
 from compiler.plan.types import Node, owner_of
-from runtime.page.page_positions import positions
 
 MOST_NODES, MOST_LINKS, MOST_CHANGES = 5_000, 10_000, 100_000
 # Of the state of a link, in this order; rare ones at the end are left out where all are nothing.
@@ -92,3 +92,34 @@ def _values(state: LinkState) -> list[int | str]:
     if not has_rare(state):
         return values[: len(FIELDS) - _RARE]
     return [*values, state.aqm.partition(";")[0], parse(state.only).match, state.neck]
+
+
+# Where nodes that move are over time: of each at most MOST_POINTS positions, and of all together
+# MOST_PLACES. They are times in ns from 0 on, and for each time a position of each node in m, None
+# where it is not there yet.
+
+MOST_POINTS, MOST_PLACES = 2_000, 100_000
+MM = 1000
+
+
+def positions(plan: Plan, drawn: Sequence[int]) -> dict[str, Any] | None:
+    """None where nothing moves. `drawn`: which of the page's nodes each node of the plan is."""
+    if not plan.topology.mobility:
+        return None
+    (moving,) = plan.topology.mobility
+    found = motion.decode(plan.attached.motions[moving.digest])
+    most = max(min(MOST_POINTS, MOST_PLACES // len(found.places)), 1)
+    every = -(-len(found.times) // most)
+    steps = range(0, len(found.times), every)
+    return {
+        "nodes": [drawn[node] for node in moving.nodes],
+        "times": [found.times[step] for step in steps],
+        "places": [
+            [None if track[step] is None else _metres(track[step]) for track in found.places]
+            for step in steps
+        ],
+    }
+
+
+def _metres(place: motion.Point | None) -> list[int]:
+    return [round(axis / MM) for axis in place or ()]

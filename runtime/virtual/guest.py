@@ -50,6 +50,7 @@ class Machine:
     scatter_ns: int = 0  # by which its programs are delayed at most when they wake
     cpu_ppb: int = 0  # of each second that programs compute on the host; 0: it takes no time
     more: tuple[str, ...] = ()  # words for the kernel's command line
+    limit_ns: int | None = None  # beyond which its time does not jump at first
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def start(
     (machine.folder / BOOT).write_bytes(_boot_file(argv, environment))
     with ExitStack() as owned:
         page = ClockPage.create()
+        page.limit_ns = machine.limit_ns
         failed = owned.enter_context(ExitStack())
         failed.callback(page.close)
         folders = [owned.enter_context(_opened(path)) for path in (machine.folder, *places)]

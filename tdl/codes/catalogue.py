@@ -12,8 +12,7 @@ import sys
 
 from tdl.codes.action_codes import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
-from tdl.codes.compose_codes import COMPOSE_CODES
-from tdl.codes.delay_codes import DELAY_CODES
+from tdl.codes.compose_codes import COMPOSE_CODES, TOPOLOGY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
 from tdl.codes.external_codes import EXTERNAL_CODES
 from tdl.codes.frame_codes import FRAME_CODES, FRAME_WARNINGS
@@ -23,8 +22,7 @@ from tdl.codes.reaction_codes import REACTIONS
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
 from tdl.codes.syntax_codes import SYNTAX
-from tdl.codes.topology_codes import TOPOLOGY_CODES
-from tdl.codes.trace_codes import TRACE_CODES
+from tdl.codes.trace_codes import DELAY_CODES, TRACE_CODES
 
 ALL = (
     *SYNTAX,

@@ -83,3 +83,23 @@ COMPOSE_CODES = (
         "",
     ),
 )
+
+
+# Of topologies of other tools (tdl/formats/topologies/), beside those of Compose files.
+
+TOPOLOGY_CODES = (
+    Code(
+        "TS0508",
+        "not in its format",
+        "The file is no XML, GML, CSV or JSON, or has a line that is no line of its format.",
+        "",
+    ),
+    Code(
+        "TS0973",
+        "means something else here",
+        "A part of another tool's file is carried over as something that behaves differently: a "
+        "router becomes a bridge, since routes are the plan's, and an instance forwards nothing "
+        "between its links. docs/import.md says what is so of each format.",
+        "",
+    ),
+)

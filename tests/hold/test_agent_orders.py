@@ -371,7 +371,7 @@ def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
         lives={0: made.pid if told == "the process" else 2},
         pods={0: UID},
         hosts="",
-        moved={},
+        moved=(),
     )
     attached = set() if told == "unattached" else {podprocesses.network_of(os.getpid())}
 
@@ -407,7 +407,7 @@ def test_a_pod_whose_gate_is_open_is_still_measured(monkeypatch: pytest.MonkeyPa
         lives={},
         pods={0: UID, 1: UID.replace("0", "1")},
         hosts="",
-        moved={},
+        moved=(),
     )
     asyncio.run(programs.restore(resume, {space}))
     assert programs.networks_of([0, 1]) == {0: os.getpid()}

@@ -11,10 +11,10 @@ import pytest
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan
 from compiler.sources import SourceFolder
-from runtime.page import page_positions
+from runtime.page import page_network
 from runtime.page.page_data import gather
 from runtime.page.page_file import page
-from runtime.page.page_positions import positions
+from runtime.page.page_network import positions
 from runtime.rundir import rundir
 from tests.page.browser import Browser, program
 from tests.runtime import recorded
@@ -57,7 +57,7 @@ def test_the_page_has_places_in_metres(plan: Plan) -> None:
 
 
 def test_there_are_not_too_many_of_them(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_positions, "MOST_PLACES", 8)
+    monkeypatch.setattr(page_network, "MOST_PLACES", 8)
     found = positions(plan, range(len(plan.topology.nodes)))
     assert found is not None
     assert found["times"] == [0, 3 * STEP, 6 * STEP, 9 * STEP]

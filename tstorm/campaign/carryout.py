@@ -56,7 +56,13 @@ class CampaignRequest:
         """CommandError, and PlanError."""
         from tstorm.loading import plan_to_run
 
-        found = plan_to_run(self.source, point.seed, params=dict(point.params), told=self.told)
+        found = plan_to_run(
+            self.source,
+            point.seed,
+            params=dict(point.params),
+            told=self.told,
+            reseeds=self.options.reseeds,
+        )
         known = self.begun.digest_of(point.settings) if self.begun else ""
         if known and campaign_record.source_digest(found.plan) != known:
             raise CommandError("the experiment was changed while its campaign went on")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from tstorm import output
 from tstorm.exit_codes import FAILED, CommandError
 from tstorm.options import option_types
+
+if TYPE_CHECKING:
+    from runtime.results.filetree import RunDifference
 
 
 @click.command()
@@ -40,7 +44,7 @@ from tstorm.options import option_types
     "--first",
     "where_they_part",
     is_flag=True,
-    help="Tell the first event or packet at which two runs in virtual time part.",
+    help="Tell the first event, packet or line of a log at which two runs in virtual time part.",
 )
 def command(
     paths: tuple[str, ...],
@@ -98,6 +102,13 @@ def command(
         raise CommandError(code=FAILED)
 
 
+def _tell_difference(which: str, one: RunDifference, first: str, second: str) -> None:
+    at = "at the latest at" if one.what == "log" else "at"
+    output.line(f"{which}: {one.what} {one.subject} {at} {(one.at_ns or 0) / 1e9:.9f} s")
+    output.line(f"  {first}: {output.visible(one.first) or 'nothing'}")
+    output.line(f"  {second}: {output.visible(one.second) or 'nothing'}")
+
+
 def _tell_parting(first: str, second: str, form: str) -> bool:
     """Whether a difference was found."""
     from runtime.errors import RunError
@@ -121,16 +132,17 @@ def _tell_parting(first: str, second: str, form: str) -> bool:
         if one is not None:
             said = {"what": one.what, "subject": one.subject, "at_ns": one.at_ns}
             said |= {"first": one.first, "second": one.second}
-        record = {"is_first": found.is_first, "difference": said}
+        maybe = [line.to_record() for line in found.maybe_earlier]
+        record = {"is_first": found.is_first, "difference": said, "maybe_earlier": maybe}
         output.emit_json(record | {"not_compared": list(found.not_compared)})
         return one is not None
     if one is None:
         output.line("What was compared is the same in both runs.")
     else:
         which = "first" if found.is_first else "first among what was compared"
-        output.line(f"{which}: {one.what} {one.subject} at {(one.at_ns or 0) / 1e9:.9f} s")
-        output.line(f"  {first}: {one.first or 'nothing'}")
-        output.line(f"  {second}: {one.second or 'nothing'}")
+        _tell_difference(which, one, first, second)
+    for one in found.maybe_earlier:
+        _tell_difference("perhaps earlier", one, first, second)
     for words in found.not_compared:
         output.line(f"not compared: {words}")
     return one is not None

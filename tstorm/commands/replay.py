@@ -142,7 +142,8 @@ def command(
             raise click.UsageError(f"--check needs a run to compare with, and {source} is none")
         options = options_of(asked, recorded)
         again = recorded is not None and _is_found_out_again(recorded, options)
-        found = plan_to_run(source, seed, params=params, again=again)
+        reseeds = asked.get("reseeds")
+        found = plan_to_run(source, seed, params=params, again=again, reseeds=reseeds)
         compare = _compared(source, recorded, found.plan, options) if check and recorded else None
         if not options.on_this_machine:
             show_in_cluster(found.plan, source, refuse=True)

@@ -161,6 +161,7 @@ def command(
             params=params,
             tdl=tdl,
             more=more,
+            reseeds=asked.get("reseeds"),
         )
         _note_end(found.plan, options)
         if not quiet:

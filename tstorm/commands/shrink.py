@@ -127,7 +127,7 @@ def command(
         options = options_of(asked, recorded)
         if not options.on_this_machine:
             raise click.UsageError("shrink runs on this machine: add --backend local.")
-        found = plan_to_run(source, seed, params=params)
+        found = plan_to_run(source, seed, params=params, reseeds=asked.get("reseeds"))
         bounds = (attempts, budget_ns, *repeat)
         runner = _runner(source, found, options, out)
         shrunk, trials, wanted = _shrink(source, found, runner, recorded, bounds, quiet)

@@ -57,6 +57,24 @@ class ThresholdType(click.ParamType[tuple[str, int]]):
         return found // 1000 if unit == PPM else found
 
 
+class ReseedType(click.ParamType[tuple[str, int]]):
+    """A moment and the seed from then on: `5s=7`."""
+
+    name = "moment and seed"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        moment, sign, seed = value.partition("=")
+        if not sign:
+            self.fail(f"{value!r} is not T=SEED, such as 5s=7", param, ctx)
+        at_ns = option_types.DURATION.convert(moment, param, ctx)
+        numbers = option_types.WholeNumber(min=0, max=option_types.MOST_SEED)
+        return str(at_ns), numbers.convert(seed, param, ctx)
+
+
 def gathered(
     _context: click.Context, _option: click.Parameter, value: Sequence[tuple[str, int]]
 ) -> dict[str, int] | None:
@@ -74,6 +92,7 @@ _KINDS: dict[str, click.ParamType[Any]] = {
     "instant": option_types.INSTANT,
     "threads": option_types.THREADS,
     "threshold": THRESHOLD,
+    "reseed": ReseedType(),
 }
 _UNIT = "_ns"  # at the end of the names of durations
 
@@ -92,7 +111,7 @@ def _of_row(row: Field[Any]) -> Iterator[Callable[[Any], Any]]:
             how |= {"default": None}
         else:
             how |= {"type": _type(row, asked)}
-        if asked.kind == "threshold":
+        if asked.kind in ("threshold", "reseed"):
             how |= {"multiple": True, "callback": gathered}
         yield click.option(flag, row.name, **how)
 

@@ -71,10 +71,16 @@ def _thresholds(value: Mapping[str, int]) -> list[str]:
     ]
 
 
+def _reseeds(value: Mapping[str, int]) -> list[str]:
+    moments = sorted((int(at_ns), seed) for at_ns, seed in value.items())
+    return [f"{units.duration(at_ns)}={seed}" for at_ns, seed in moments]
+
+
 _KINDS: Mapping[str, Callable[[Any], list[str]]] = {
     "cpu model": _cpu,
     "instant": _clock,
     "threshold": _thresholds,
+    "reseed": _reseeds,
 }
 
 

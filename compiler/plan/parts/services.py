@@ -91,14 +91,15 @@ def service_from_json(value: Any, outer: Place, index: int) -> types.Service:
 
 def _external(value: Any, place: Place) -> types.PlannedExternal:
     *words, line = place.items(value, 6)
-    texts = [place.text(word, "external") for word in words]
-    found = types.PlannedExternal(*texts, place.integer(line, "external", 1))
+    card, behind, own, gateway, file = (place.text(word, "external") for word in words)
+    line = place.integer(line, "external", 1)
+    found = types.PlannedExternal(card, behind, own, gateway, file, line)
     try:
         IPv4Network(found.behind)
         IPv4Interface(found.own or "0.0.0.0/0")
         IPv4Address(found.gateway or 0)
     except ValueError:
-        place.fail(f"the addresses of the external {texts!r:.80} are none")
+        place.fail(f"the addresses of the external {words!r:.80} are none")
     if not CARD.fullmatch(found.card):
         place.fail(f"the card of an external, {found.card!r:.60}, is none")
     return found

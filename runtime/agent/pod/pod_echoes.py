@@ -109,7 +109,7 @@ async def reach(network: int, probe: EchoProbe) -> list[int]:
 
     `network` is a process in the network. Raises RunError where no echo can be sent at all.
     """
-    seconds = (probe.count * probe.interval_ns + probe.timeout_ns) / 1e9 + SPARE_SECONDS
+    seconds = (probe.echoes * probe.interval_ns + probe.timeout_ns) / 1e9 + SPARE_SECONDS
     process = await start(network, probe)
     try:
         said, complaints = await asyncio.wait_for(process.communicate(), seconds)
@@ -127,7 +127,7 @@ async def reach(network: int, probe: EchoProbe) -> list[int]:
 async def start(network: int, probe: EchoProbe) -> asyncio.subprocess.Process:
     """A tprobe there, with a line for each echo."""
     words = ["rtt", probe.address, "--mode", "icmp", "--each", "--probe"]
-    words += ["--count", str(probe.count), "--interval", f"{probe.interval_ns}ns"]
+    words += ["--count", str(probe.echoes), "--interval", f"{probe.interval_ns}ns"]
     words += ["--timeout", f"{probe.timeout_ns}ns"]
     try:
         space = os.open(PROC / str(network) / "ns/net", os.O_RDONLY | os.O_CLOEXEC)

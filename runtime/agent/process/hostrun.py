@@ -286,7 +286,7 @@ class HostRun:
         """From now on, in the place of what was wanted before. OrderError."""
         if not self.started or self._finished:
             raise OrderError("the experiment does not go on")
-        nodes = {one.probe.node for one in wanted}
+        nodes = {one.node for one in wanted}
         networks = self.programs.networks_of(nodes)
         lost = sorted(nodes - networks.keys())
         if lost:
@@ -295,7 +295,7 @@ class HostRun:
         if self._echoing is not None:
             self._echoing.cancel()
         running = Echoes(self._say, self._since_ns).run(
-            [(networks[one.probe.node], one) for one in wanted if one.probe.node in networks]
+            [(networks[one.node], one) for one in wanted if one.node in networks]
         )
         self._echoing = self._spawn(running)
 

@@ -1,18 +1,19 @@
-"""What the coordinator asks of an agent, checked: types out of JSON, or an error that says what is
-wrong. Table in docs/agent.md (messages)."""
+"""What the coordinator asks of an agent: each request is a dataclass, checked by its annotations
+(runtime.json_schema), and here by what the plan has. Table in docs/agent.md (messages)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Annotated, Any, NamedTuple
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.agent.metadata.codec import MAX_BOOT
 from runtime.agent.process.commandline import METADATA_PORT
 from runtime.errors import RunError
+from runtime.json_schema import Count, ValueKind, decoded, integer, one_of
 from runtime.options import RunOptions, decode
 from runtime.rpc.endpoint import Endpoint
 
@@ -25,214 +26,148 @@ MAX_ECHOES = 1_000_001  # of one pair
 MAX_ECHO_NS = 3_600_000_000_000
 MAX_PROBE_NS = 10_000_000_000  # of an interval or a wait
 WAITS = ("set_up", "started", "ready", "released")  # of what is done before the start
-UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-
-Network = IPv4Network | IPv6Network
 
 
 class OrderError(RunError):
     """A request that makes no sense."""
 
 
-def number(value: Any, what: str, least: int = 0, most: int = 1 << 63) -> int:
-    if type(value) is not int or not least <= value < most:
-        raise OrderError(
-            f"{what} is {value!r:.60}: a number from {least} to {most - 1} is expected"
-        )
-    return value
+def _text(name: str, fits: Callable[[str], object]) -> ValueKind:
+    """A text of which this is true; ValueError for others."""
+
+    def test(value: object) -> bool:
+        try:
+            return type(value) is str and bool(fits(value))
+        except ValueError:
+            return False
+
+    return ValueKind(name, test)
 
 
-def text(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value.isprintable():
-        raise OrderError(f"{what} is {value!r:.60}: a text is expected")
-    return value
+_UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
-def word(value: Any, what: str) -> str:
-    """A text that can be a word of the datapath's protocol."""
-    found = text(value, what)
-    if not found or " " in found or not found.isascii():
-        raise OrderError(f"{what} is {value!r:.60}: it must be one word")
-    return found
+def _is_word(value: str) -> bool:
+    return value != "" and value.isascii() and value.isprintable() and " " not in value
 
 
-def items(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise OrderError(f"{what} is {value!r:.60}: a list is expected")
-    return value
+def _are_lines(value: str) -> bool:
+    ends = not value or value.endswith("\n")
+    words = value.replace("\n", "")
+    return ends and len(value) <= MAX_HOSTS_BYTES and words.isascii() and words.isprintable()
 
 
-def mapping(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise OrderError(f"{what} is {value!r:.60}: an object is expected")
-    return value
+Line = Annotated[str, _text("a text of printable characters", str.isprintable)]
+Word = Annotated[str, _text("one word of printable ASCII", _is_word)]  # of the datapath's protocol
+Lines = Annotated[str, _text("whole lines of printable ASCII, of at most 4 MiB", _are_lines)]
+Uid = Annotated[str, _text("the UID of a pod", _UID.fullmatch)]
+Address = Annotated[str, _text("an IPv4 or IPv6 address", ip_address)]
+# The name of an interface means nothing on another host.
+HostAddress = Annotated[
+    str, _text("an IPv4 or IPv6 address", lambda value: "%" not in value and ip_address(value))
+]
+Network = Annotated[str, _text("an IPv4 or IPv6 network", ip_network)]
+Moment = Annotated[int, integer(-(1 << 63), (1 << 63) - 1)]  # ns of the agent's clock
+Port = Annotated[int, integer(0, PORT_LIMIT - 1)]
+Process = Annotated[int, integer(2, (1 << 31) - 1)]
+Start = Annotated[int, integer(1, MAX_BOOT)]
+Wait = Annotated[str, one_of(WAITS, " or ".join(WAITS))]
+ProbeTime = Annotated[int, integer(1, MAX_PROBE_NS)]
+EchoTime = Annotated[int, integer(1, MAX_ECHO_NS)]
 
 
-def nodes(value: Any, what: str, instances: int) -> list[int]:
-    """Each once, in order."""
-    return sorted({number(item, f"a node of {what}", 0, instances) for item in items(value, what)})
-
-
-def rows(value: Any, what: str, form: str) -> list[list[Any]]:
-    """A list of lists, each with as many items as `form` names."""
-    found = items(value, what)
-    for row in found:
-        if not isinstance(row, list) or len(row) != form.count(",") + 1:
-            raise OrderError(f"an item of {what} is {row!r:.60}: [{form}] is expected")
-    return found
-
-
-def bindings(value: Any, what: str, instances: int) -> dict[int, int]:
-    return {
-        number(node, f"a node of {what}", 0, instances): number(
-            port, f"a port of {what}", 0, PORT_LIMIT
-        )
-        for node, port in rows(value, what, "node, port")
-    }
-
-
-def processes(value: Any, instances: int) -> dict[int, int]:
-    return {
-        number(node, "a node of lives", 0, instances): number(
-            process, "a process of lives", 2, 1 << 31
-        )
-        for node, process in rows(value, "lives", "node, process")
-    }
-
-
-def early(value: Any, instances: int) -> dict[int, str]:
-    """Own nodes, and what each is waited for."""
-    found: dict[int, str] = {}
-    for node, wait in rows(value, "nodes", f"node, {'|'.join(WAITS)}"):
-        if wait not in WAITS:
-            raise OrderError(f"a wait of nodes is {wait!r:.60}: {'|'.join(WAITS)} is expected")
-        found[number(node, "a node of nodes", 0, instances)] = wait
-    return found
-
-
-def pods(value: Any, instances: int) -> dict[int, str]:
-    """Nodes, and the UID of each one's pod."""
-    found: dict[int, str] = {}
-    for node, uid in rows(value, "pods", "node, UID"):
-        if not UID.fullmatch(text(uid, "a pod's UID")):
-            raise OrderError(f"the UID of node {node!r:.60}'s pod is {uid!r:.60}")
-        found[number(node, "a node of pods", 0, instances)] = uid
-    return found
-
-
-def hosts_lines(value: Any) -> str:
-    """Lines for /etc/hosts, each of printable ASCII, that end with a line feed."""
-    if not isinstance(value, str) or len(value) > MAX_HOSTS_BYTES:
-        raise OrderError("hosts must be a text of at most 4 MiB")
-    if not value.isascii() or not value.replace("\n", "").isprintable():
-        raise OrderError("hosts must be lines of printable ASCII")
-    return value if value.endswith("\n") or not value else value + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class EchoProbe:
+class EchoProbe(NamedTuple):
     """ICMP echoes that an own instance is to send."""
 
-    node: int
-    address: str
-    count: int
-    interval_ns: int
-    timeout_ns: int
+    node: Count
+    address: Address
+    echoes: Annotated[int, integer(1, MAX_PROBES)]
+    interval_ns: ProbeTime
+    timeout_ns: ProbeTime
 
 
-def probes(value: Any, instances: int) -> list[EchoProbe]:
-    """Times are in ns."""
-    form = "node, address, count, interval, timeout"
-    return [_probe(row, instances) for row in rows(value, "probes", form)]
-
-
-@dataclass(frozen=True, slots=True)
-class EchoOrder:
+class EchoOrder(NamedTuple):
     """Echoes for as long as the run goes on; the first one after `wait_ns`. `pair`: its number."""
 
-    pair: int
-    probe: EchoProbe
-    wait_ns: int
+    pair: Annotated[int, integer(0, MAX_ECHO_PAIRS - 1)]
+    node: Count
+    address: Address
+    echoes: Annotated[int, integer(1, MAX_ECHOES)]
+    interval_ns: EchoTime
+    timeout_ns: EchoTime
+    wait_ns: Annotated[int, integer(0, MAX_ECHO_NS)]
+
+    @property
+    def probe(self) -> EchoProbe:
+        return EchoProbe(*self[1:6])
 
 
-def echoes(value: Any, instances: int) -> list[EchoOrder]:
-    """Times are in ns."""
-    form = "pair, node, address, count, interval, timeout, wait"
-    return [
-        EchoOrder(
-            number(pair, "the pair of an echo", 0, MAX_ECHO_PAIRS),
-            _probe(probe, instances, MAX_ECHOES, MAX_ECHO_NS),
-            number(wait, "the wait of an echo", 0, MAX_ECHO_NS + 1),
-        )
-        for pair, *probe, wait in rows(value, "echoes", form)
-    ]
-
-
-def _probe(
-    row: list[Any], instances: int, most: int = MAX_PROBES, longest_ns: int = MAX_PROBE_NS
-) -> EchoProbe:
-    node, where, count, interval, timeout = row
-    address = text(where, "a probe's address")
-    try:
-        ip_address(address)
-    except ValueError as error:
-        raise OrderError(f"a probe's address is {address!r:.60}: {error}") from error
-    return EchoProbe(
-        number(node, "a node of probes", 0, instances),
-        address,
-        number(count, "the count of a probe", 1, most + 1),
-        number(interval, "the interval of a probe", 1, longest_ns + 1),
-        number(timeout, "the timeout of a probe", 1, longest_ns + 1),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class PortOrder:
+class PortOrder(NamedTuple):
     """A port that an agent before this one was to attach."""
 
-    port: int
-    node: int  # -1: nothing is bound to it yet
-    netns: str
-    interface: str
+    port: Port
+    node: Annotated[int, integer(-1, PORT_LIMIT)]  # -1: nothing is bound to it yet
+    netns: Word
+    interface: Word
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceOrder:
+class InstanceOrder(NamedTuple):
     """A process event of an own instance."""
 
-    step: int
-    node: int
-    what: str  # one of PROCESS_KINDS
+    step: Count
+    node: Count
+    what: Annotated[str, one_of(PROCESS_KINDS, "what happens to an instance")]
+
+
+class MovedNode(NamedTuple):
+    """A node that has other addresses than at the start; '' for the one that it has not."""
+
+    node: Count
+    ipv4: str
+    ipv6: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeOrder:
     """Where the experiment is, for an agent that takes another one's place."""
 
-    t0_ns: int
+    t0_ns: Moment
     ports: tuple[PortOrder, ...]
-    held: tuple[int, ...]
-    applied: int  # steps that are known to have been applied here, and are not told again
-    lives: Mapping[int, int]  # own node -> process of the tstorm-hold that keeps its program
-    pods: Mapping[int, str]  # own node -> UID of its pod
-    hosts: str  # lines for /etc/hosts of held containers
-    moved: Mapping[int, tuple[str, str]]  # nodes that have other addresses than at the start
+    held: tuple[Count, ...] = ()
+    applied: Count = 0  # steps that are known to have been applied here, and are not told again
+    lives: Mapping[Count, Process] = field(default_factory=dict)  # by own node: its tstorm-hold
+    pods: Mapping[Count, Uid] = field(default_factory=dict)  # by own node
+    hosts: Lines = ""  # lines for /etc/hosts of held containers
+    moved: tuple[MovedNode, ...] = ()
     orders: tuple[InstanceOrder, ...] = ()  # of applied steps: nobody has said that they were given
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareOrder:
-    """What `prepare` says. `placement` is the host of each node, -1 for bridges; `addresses` are
-    IPv4 and IPv6 of each instance, '' for none, all of them in `networks`."""
+class AgentHost:
+    """Where an agent receives metadata."""
 
-    run: str
-    digest: str
-    host: int
-    hosts: tuple[Endpoint, ...]  # where each agent receives metadata
-    starts: tuple[int, ...]  # which start of each host's agent is the present one
+    address: HostAddress
+    metadata_port: Annotated[int, integer(1, 65535)] = METADATA_PORT
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return str(ip_address(self.address)), self.metadata_port
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareOrder:
+    """What `prepare` says. `starts`: which start of each host's agent is the present one;
+    `placement` is the host of each node, -1 for bridges; `addresses` are IPv4 and IPv6 of each
+    instance, '' for none, all of them in `networks`."""
+
+    run: Line
+    digest: Line
+    host: Count
+    hosts: tuple[AgentHost, ...]
+    starts: tuple[Start, ...]
     placement: tuple[int, ...]
     addresses: tuple[tuple[str, str], ...]
-    networks: tuple[str, ...]
+    networks: tuple[Network, ...]
     options: RunOptions
     resume: ResumeOrder | None = None
     own: tuple[int, ...] = field(init=False)
@@ -242,146 +177,142 @@ class PrepareOrder:
         object.__setattr__(self, "own", own)
 
 
+@dataclass(frozen=True, slots=True)
+class NoFields:
+    """Of a request that needs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachOrder:
+    port: Port
+    netns: Word
+    if_: Word
+
+
+@dataclass(frozen=True, slots=True)
+class DetachOrder:
+    port: Port
+
+
+@dataclass(frozen=True, slots=True)
+class StartOrder:
+    t0_ns: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class StartsOrder:
+    starts: tuple[Start, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindOrder:
+    step: Count
+    bind: Mapping[Count, Port] = field(default_factory=dict)
+    unbind: tuple[Count, ...] = ()
+    hold: tuple[Count, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CutOrder:
+    nodes: tuple[Count, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LivesOrder:
+    lives: Mapping[Count, Process]
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOrder:
+    pods: Mapping[Count, Uid]
+    hosts: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class ReachOrder:
+    probes: tuple[EchoProbe, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EchoesOrder:
+    echoes: tuple[EchoOrder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyOrder:
+    nodes: Mapping[Count, Wait]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveOrder:
+    moved: tuple[MovedNode, ...]
+
+
+# -- by what the plan and the run have ------------------------------------------------------------
+
+
 def preparation(request: Mapping[str, Any], node_count: int, instances: int) -> PrepareOrder:
-    """Raises OrderError; KeyError for what is missing."""
-    hosts = tuple([_host(item) for item in items(request["hosts"], "hosts")])
-    networks = _networks(request["networks"])
-    given = request.get("resume")
-    resume = None if given is None else _resume(given, instances, networks)
-    addresses = _addresses(request["addresses"], instances, networks)
-    moved = {} if resume is None else resume.moved
-    return PrepareOrder(
-        run=text(request["run"], "run"),
-        digest=text(request["digest"], "digest"),
-        host=number(request["host"], "host", 0, len(hosts)),
-        hosts=hosts,
-        starts=starts(request["starts"], len(hosts)),
-        placement=_placement(request["placement"], node_count, instances, len(hosts)),
-        addresses=tuple([moved.get(node, pair) for node, pair in enumerate(addresses)]),
-        networks=tuple([str(network) for network in networks]),
-        options=_options(request["options"]),
-        resume=resume,
-    )
-
-
-def _options(value: Any) -> RunOptions:
-    try:
-        return decode(value, "options")
-    except RunError as error:
-        raise OrderError(error.message, error.remedy) from error
-
-
-def starts(value: Any, hosts: int) -> tuple[int, ...]:
-    """Of the agents of all hosts, in order."""
-    found = items(value, "starts")
-    if len(found) != hosts:
-        raise OrderError(f"there are {len(found)} starts, and {hosts} hosts")
-    return tuple([number(item, "a start", 1, MAX_BOOT + 1) for item in found])
-
-
-def _host(value: Any) -> Endpoint:
-    item = mapping(value, "a host")
-    port = number(item.get("metadata_port", METADATA_PORT), "metadata_port", 1, 1 << 16)
-    address = text(item["address"], "address")
-    try:
-        if "%" in address:
-            raise ValueError("the name of an interface means nothing on another host")
-        return str(ip_address(address)), port
-    except ValueError as error:  # a name would be looked up again and again
+    """Of a plan with so many nodes, the first of which are instances. RunError."""
+    options = decode(request.get("options"), "options")
+    order = decoded(PrepareOrder, request, "the request")
+    hosts = len(order.hosts)
+    check_count("starts", order.starts, hosts)
+    check_count("placement", order.placement, node_count)
+    check_count("addresses", order.addresses, instances)
+    if order.host >= hosts:
+        raise OrderError(f"host is {order.host}: there are {hosts}")
+    if not 1 <= len(order.networks) <= MAX_NETWORKS:
         raise OrderError(
-            f"a host's address is {address!r:.60}: an IPv4 or IPv6 address is expected"
-        ) from error
-
-
-def _placement(value: Any, node_count: int, instances: int, hosts: int) -> tuple[int, ...]:
-    found = items(value, "placement")
-    if len(found) != node_count:
-        raise OrderError(f"the placement has {len(found)} nodes, and the plan {node_count}")
-    for node, host in enumerate(found[:instances]):
-        number(host, f"the host of node {node}", 0, hosts)
-    return tuple(found[:instances]) + (-1,) * (node_count - instances)
-
-
-def _networks(value: Any) -> list[Network]:
-    found = [_network(text(item, "a network")) for item in items(value, "networks")]
-    if not 1 <= len(found) <= MAX_NETWORKS:
-        raise OrderError(f"there are {len(found)} networks: 1 to {MAX_NETWORKS} are expected")
-    return found
-
-
-def _network(words: str) -> Network:
-    try:
-        return ip_network(words)
-    except ValueError as error:
-        raise OrderError(f"a network is {words!r:.60}: {error}") from error
-
-
-def _addresses(value: Any, instances: int, networks: list[Network]) -> tuple[tuple[str, str], ...]:
-    found = items(value, "addresses")
-    if len(found) != instances:
-        raise OrderError(
-            f"there are addresses of {len(found)} instances, and the plan has {instances}"
+            f"there are {len(order.networks)} networks, and 1 to {MAX_NETWORKS} can be"
         )
-    return tuple([_pair(item, node, networks) for node, item in enumerate(found)])
+    for node, host in enumerate(order.placement[:instances]):
+        if not 0 <= host < hosts:
+            raise OrderError(f"the host of node {node} is {host}: there are {hosts}")
+    addresses = list(order.addresses)
+    if order.resume is not None:
+        check_nodes(instances, _nodes_of(order.resume))
+        for node, ipv4, ipv6 in order.resume.moved:
+            addresses[node] = ipv4, ipv6
+    check_addresses(enumerate(addresses), order.networks)
+    return replace(
+        order,
+        placement=order.placement[:instances] + (-1,) * (node_count - instances),
+        addresses=tuple(addresses),
+        networks=tuple([str(ip_network(network)) for network in order.networks]),
+        options=options,
+    )
 
 
-def _pair(item: Any, node: int, networks: list[Network]) -> tuple[str, str]:
-    """What is sent to an address outside of the networks would pass as if nothing were emulated."""
-    if not isinstance(item, list) or len(item) != 2 or not any(item):
-        raise OrderError(f"addresses of node {node} are {item!r:.60}: [IPv4, IPv6] is expected")
-    for words, kind in zip(item, (IPv4Address, IPv6Address), strict=True):
-        if text(words, f"an address of node {node}") == "":
-            continue
-        try:
-            address = kind(words)
-        except ValueError as error:
-            raise OrderError(f"an address of node {node} is {words!r:.60}: {error}") from error
-        if not any(address in network for network in networks):
-            raise OrderError(f"node {node} is at {words}, which is in no network of the run")
-    return item[0], item[1]
+def _nodes_of(resume: ResumeOrder) -> list[int]:
+    bound = [port.node for port in resume.ports if port.node >= 0]
+    told = [row.node for row in resume.moved] + [row.node for row in resume.orders]
+    return [*bound, *told, *resume.held, *resume.lives, *resume.pods]
 
 
-def moves(
-    value: Any, instances: int, networks: Iterable[Network | str]
-) -> dict[int, tuple[str, str]]:
+def check_count(what: str, found: Sequence[object], wanted: int) -> None:
+    if len(found) != wanted:
+        raise OrderError(f"{what} has {len(found)} items, and {wanted} are expected")
+
+
+def check_nodes(instances: int, nodes: Iterable[int]) -> None:
+    for node in nodes:
+        if node >= instances:
+            raise OrderError(f"node {node} is no instance: the plan has {instances}")
+
+
+def check_addresses(
+    addresses: Iterable[tuple[int, tuple[str, str]]], networks: Iterable[str]
+) -> None:
+    """Of nodes. What is sent to one outside of the networks would pass as if nothing were
+    emulated."""
     within = [ip_network(network) for network in networks]
-    found: dict[int, tuple[str, str]] = {}
-    for word, *addresses in rows(value, "moved", "node, IPv4, IPv6"):
-        node = number(word, "a node of moved", 0, instances)
-        found[node] = _pair(addresses, node, within)
-    return found
-
-
-def _resume(found: Any, instances: int, networks: Iterable[Network]) -> ResumeOrder:
-    value = mapping(found, "resume")
-    orders = rows(value.get("orders", []), "orders", f"step, node, {'|'.join(PROCESS_KINDS)}")
-    ports = rows(value["ports"], "ports", "port, node, namespace, if")
-    return ResumeOrder(
-        t0_ns=number(value["t0_ns"], "t0_ns", -(1 << 63)),
-        ports=tuple([_port(row, instances) for row in ports]),
-        held=tuple(nodes(value.get("held", []), "held", instances)),
-        applied=number(value.get("applied", 0), "applied"),
-        lives=processes(value.get("lives", []), instances),
-        pods=pods(value.get("pods", []), instances),
-        hosts=hosts_lines(value.get("hosts", "")),
-        moved=moves(value.get("moved", []), instances, networks),
-        orders=tuple([_life(row, instances) for row in orders]),
-    )
-
-
-def _life(row: list[Any], instances: int) -> InstanceOrder:
-    step, node, what = row
-    if what not in PROCESS_KINDS:
-        raise OrderError(f"an order is {what!r:.60}: {'|'.join(PROCESS_KINDS)} is expected")
-    step = number(step, "the step of an order")
-    return InstanceOrder(step, number(node, "a node of orders", 0, instances), what)
-
-
-def _port(row: list[Any], instances: int) -> PortOrder:
-    port, node, netns, interface = row
-    return PortOrder(
-        number(port, "a port", 0, PORT_LIMIT),
-        number(node, "a port's node", -1, instances),
-        word(netns, "a port's namespace"),
-        word(interface, "a port's interface"),
-    )
+    for node, pair in addresses:
+        if not any(pair):
+            raise OrderError(f"node {node} has no address")
+        for words, family in zip(pair, (IPv4Address, IPv6Address), strict=True):
+            try:
+                address = family(words) if words else None
+            except ValueError as error:
+                raise OrderError(f"an address of node {node} is {words!r:.60}: {error}") from error
+            if address is not None and not any(address in network for network in within):
+                raise OrderError(f"node {node} is at {words}, which is in no network of the run")

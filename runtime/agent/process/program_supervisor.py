@@ -151,7 +151,7 @@ class ProgramSupervisor:
                 raise OrderError(f"no pod of node {probe.node} was found")
             async with room:
                 times_ns = await reach(kept.network, probe)
-            return probe.node, probe.address, probe.count, times_ns
+            return probe.node, probe.address, probe.echoes, times_ns
 
         return list(await asyncio.gather(*map(one, probes)))
 

@@ -27,6 +27,7 @@ from runtime.agent.process.orders import OrderError, PrepareOrder
 from runtime.agent.share.sharing import Sharing
 from runtime.datapath.pktd import EngineError
 from runtime.errors import MachineError, RunError
+from runtime.json_schema import decoded
 from runtime.system import hostfigures
 
 MAX_PATHS = 1_048_575  # of one datapath (docs/tcal.md)
@@ -73,24 +74,23 @@ class Responder:
         self._used = False
         self._networks: Sequence[str] = ()
         self._instances = 0
-        self._handlers: Mapping[str, Callable[[Request], Awaitable[Answer]]] = {
-            "prepare": self._prepare,
-            "attach": self._attach,
-            "detach": self._detach,
-            "open": self._open,
-            "start": self._start,
-            "starts": self._starts,
-            "bind": self._bind,
-            "cut": self._cut,
-            "pods": self._pods,
-            "reach": self._reach,
-            "echo": self._echo,
-            "lives": self._lives,
-            "early": self._do_early,
-            "move": self._move,
-            "finish": self._finish,
-            "status": self._status,
-            "stop": self._stop,
+        self._handlers: Mapping[str, tuple[type, Callable[[Any], Awaitable[Answer]]]] = {
+            "attach": (orders.AttachOrder, self._attach),
+            "detach": (orders.DetachOrder, self._detach),
+            "open": (orders.NoFields, self._open),
+            "start": (orders.StartOrder, self._start),
+            "starts": (orders.StartsOrder, self._starts),
+            "bind": (orders.BindOrder, self._bind),
+            "cut": (orders.CutOrder, self._cut),
+            "pods": (orders.PodsOrder, self._pods),
+            "reach": (orders.ReachOrder, self._reach),
+            "echo": (orders.EchoesOrder, self._echo),
+            "lives": (orders.LivesOrder, self._lives),
+            "early": (orders.EarlyOrder, self._do_early),
+            "move": (orders.MoveOrder, self._move),
+            "finish": (orders.NoFields, self._finish),
+            "status": (orders.NoFields, self._status),
+            "stop": (orders.NoFields, self._stop),
         }
 
     async def answer(self, request: Request, at_ns: int) -> Answer:
@@ -100,12 +100,14 @@ class Responder:
             ahead_ns = hostfigures.ahead_ns() - self._clock.agent_ns(0)
             t2_ns = self._clock.agent_ns(at_ns)
             return {"t2": t2_ns, "wall": ahead_ns, "t3": self._clock.now_ns()}
-        handler = self._handlers.get(what)
-        if handler is None:
-            known = ", ".join(sorted(("time", *self._handlers)))
+        if what != "prepare" and what not in self._handlers:
+            known = ", ".join(sorted(("time", "prepare", *self._handlers)))
             raise OrderError(f"{what!r:.40} is nothing to do", f"there is: {known}")
         try:
-            return await handler(request)
+            if what == "prepare":
+                return await self._prepare(request)
+            kind, handler = self._handlers[what]
+            return await handler(decoded(kind, request, "the request"))
         except (PlanError, OSError) as error:
             raise RunError(str(error)) from error
 
@@ -121,7 +123,8 @@ class Responder:
         self._used = True
         self._networks = order.networks
         run_tag = Seal(self._key, order.run.encode()).run_tag
-        self._mailbox.meet(order.hosts, MAGIC + bytes([VERSION]) + run_tag)
+        hosts = [host.endpoint for host in order.hosts]
+        self._mailbox.meet(hosts, MAGIC + bytes([VERSION]) + run_tag)
         conduct = self._make_conduct(order)
         if order.resume is None:
             paths = await conduct.prepare()
@@ -181,100 +184,91 @@ class Responder:
             node = self._plan.topology.nodes[port.node].name if port.node >= 0 else "an instance"
             conduct.notice(f"{node} is not attached: the network of its pod is gone")
 
-    async def _attach(self, request: Request) -> Answer:
+    async def _attach(self, order: orders.AttachOrder) -> Answer:
         self._prepared()
-        port = orders.number(request["port"], "port", 0, orders.PORT_LIMIT)
-        netns = orders.word(request["netns"], "netns")
-        interface = orders.word(request["if"], "if")
-        facts = await self._ports.attach(port, netns, interface, self._networks)
+        facts = await self._ports.attach(order.port, order.netns, order.if_, self._networks)
         return {"kind": facts.get("kind", "?"), "stamp": facts.get("stamp", "?")}
 
-    async def _detach(self, request: Request) -> Answer:
-        port = orders.number(request["port"], "port", 0, orders.PORT_LIMIT)
-        network = await self._ports.detach(port)
+    async def _detach(self, order: orders.DetachOrder) -> Answer:
+        network = await self._ports.detach(order.port)
         if network and self.conduct is not None:
             self.conduct.programs.detached(network)
         return {}
 
-    async def _open(self, _request: Request) -> Answer:
+    async def _open(self, _order: orders.NoFields) -> Answer:
         await self._prepared().open()
         return {}
 
-    async def _start(self, request: Request) -> Answer:
-        await self._prepared().start(orders.number(request["t0_ns"], "t0_ns", -(1 << 63)))
+    async def _start(self, order: orders.StartOrder) -> Answer:
+        await self._prepared().start(order.t0_ns)
         return {}
 
-    async def _starts(self, request: Request) -> Answer:
+    async def _starts(self, order: orders.StartsOrder) -> Answer:
         conduct = self._prepared()
-        conduct.announce(orders.starts(request["starts"], len(conduct.order.hosts)))
+        orders.check_count("starts", order.starts, len(conduct.order.hosts))
+        conduct.announce(order.starts)
         return {}
 
-    async def _bind(self, request: Request) -> Answer:
+    async def _bind(self, order: orders.BindOrder) -> Answer:
         conduct = self._prepared()
-        instances = self._instances
-        await conduct.bind(
-            orders.number(request["step"], "step"),
-            orders.bindings(request.get("bind", []), "bind", instances),
-            orders.nodes(request.get("unbind", []), "unbind", instances),
-            orders.nodes(request.get("hold", []), "hold", instances),
-        )
+        orders.check_nodes(self._instances, [*order.bind, *order.unbind, *order.hold])
+        gone, hold = sorted(set(order.unbind)), sorted(set(order.hold))
+        await conduct.bind(order.step, order.bind, gone, hold)
         return {}
 
-    async def _cut(self, request: Request) -> Answer:
+    async def _cut(self, order: orders.CutOrder) -> Answer:
         conduct = self._prepared()
         if not conduct.started:
             raise OrderError("the experiment has not started")
-        await conduct.cut(orders.nodes(request["nodes"], "nodes", self._instances))
+        orders.check_nodes(self._instances, order.nodes)
+        await conduct.cut(sorted(set(order.nodes)))
         return {}
 
-    async def _lives(self, request: Request) -> Answer:
+    async def _lives(self, order: orders.LivesOrder) -> Answer:
         conduct = self._prepared()
-        processes = orders.processes(request["lives"], self._instances)
-        conduct.check_own(processes)
-        conduct.programs.know(processes)
+        conduct.check_own(order.lives)
+        conduct.programs.know(order.lives)
         return {}
 
-    async def _pods(self, request: Request) -> Answer:
+    async def _pods(self, order: orders.PodsOrder) -> Answer:
         conduct = self._prepared()
-        pods = orders.pods(request["pods"], self._instances)
-        conduct.check_own(pods)
-        found = await conduct.programs.find(pods, orders.hosts_lines(request["hosts"]))
+        conduct.check_own(order.pods)
+        found = await conduct.programs.find(order.pods, order.hosts)
         kept = [(node, at.hold, at.network, at.kind) for node, at in found.kept.items()]
         return {"found": kept, "missing": list(found.missing.items())}
 
-    async def _reach(self, request: Request) -> Answer:
+    async def _reach(self, order: orders.ReachOrder) -> Answer:
         conduct = self._prepared()
-        probes = orders.probes(request["probes"], self._instances)
-        conduct.check_own(probe.node for probe in probes)
-        return {"answers": await conduct.programs.reach(probes)}
+        conduct.check_own(probe.node for probe in order.probes)
+        return {"answers": await conduct.programs.reach(order.probes)}
 
-    async def _echo(self, request: Request) -> Answer:
+    async def _echo(self, order: orders.EchoesOrder) -> Answer:
         conduct = self._prepared()
-        found = orders.echoes(request["echoes"], self._instances)
-        conduct.check_own(one.probe.node for one in found)
-        conduct.echo(found)
+        conduct.check_own(one.node for one in order.echoes)
+        conduct.echo(order.echoes)
         return {}
 
-    async def _do_early(self, request: Request) -> Answer:
+    async def _do_early(self, order: orders.EarlyOrder) -> Answer:
         conduct = self._prepared()
-        waits = orders.early(request["nodes"], self._instances)
-        conduct.check_own(waits)
+        conduct.check_own(order.nodes)
         if conduct.started:
             raise OrderError("the experiment has started")
-        found = conduct.programs.do_early(waits)
+        found = conduct.programs.do_early(order.nodes)
         failed = [[node, error] for node, (over, error) in found.items() if over and error]
         return {"pending": [n for n, (over, _) in found.items() if not over], "failed": failed}
 
-    async def _move(self, request: Request) -> Answer:
+    async def _move(self, order: orders.MoveOrder) -> Answer:
         conduct = self._prepared()
-        moved = orders.moves(request["moved"], self._instances, self._networks)
+        moved = {one.node: (one.ipv4, one.ipv6) for one in order.moved}
+        orders.check_nodes(self._instances, moved)
+        orders.check_addresses(moved.items(), self._networks)
         await conduct.enforcer.move(moved)
         return {}
 
-    async def _finish(self, _request: Request) -> Answer:
+    async def _finish(self, _order: orders.NoFields) -> Answer:
         return {"running": await self._prepared().programs.finish()}
 
-    async def _status(self, _request: Request) -> Answer:
+    async def _status(self, _order: orders.NoFields) -> Answer:
         found: dict[str, object] = {}
         if self.conduct is not None:
             found.update(self.conduct.counters())
@@ -284,10 +278,10 @@ class Responder:
             found["datapath"] = {}  # gone: the agent is about to say so
         return found
 
-    async def _stop(self, request: Request) -> Answer:
+    async def _stop(self, order: orders.NoFields) -> Answer:
         if self.conduct is not None:
             await self.conduct.finish()
-        found = await self._status(request)
+        found = await self._status(order)
         self.stopping = True
         self._on_stop()
         return found

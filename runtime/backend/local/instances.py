@@ -146,9 +146,13 @@ class Maker:
                     ports[index] = await self._ports.attach(holder, index)
                 wanted = [
                     addresses.Addresses(
-                        *(one.ipv4, one.ipv6, self._ports.groups, one.interface, number),
-                        _of_frames(index, one),
-                        () if number else beyond,
+                        ipv4=one.ipv4,
+                        ipv6=one.ipv6,
+                        groups=self._ports.groups,
+                        interface=one.interface,
+                        number=number,
+                        frames=_of_frames(index, one),
+                        beyond=() if number else beyond,
                     )
                     for number, (index, one) in enumerate(endpoints.items())
                 ]

@@ -95,8 +95,12 @@ class LocalBackend:
         await network.start()
         hosts_files = self._own_hosts(wanted)
         self._maker = Maker(
-            *(self._nursery, network.ports, self._on_ready, hosts_files.paths),
-            *(self._ways_out(), context.plan.topology.services),
+            self._nursery,
+            network.ports,
+            on_ready=self._on_ready,
+            hosts=hosts_files.paths,
+            outside=self._ways_out(),
+            services=context.plan.topology.services,
         )
         self._add_instances(self._maker, frozenset(wanted))
         await self._make_incarnations()

@@ -11,7 +11,7 @@ from compiler.plan.properties import has_rare
 from compiler.plan.reader import Plan
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
 from runtime.backend.missing import Missing
-from runtime.backend.onehost import captures, staging
+from runtime.backend.onehost import captures, reseeding, staging
 from runtime.backend.onehost.link_holds import LinkHolds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
@@ -102,6 +102,8 @@ class HopNetwork:
         await self.engine.stage(self._first_lines(bound))
         await self.engine.commit([])
         self._in_force = True
+        begin_ns = first_moment(self._options, time.monotonic_ns())
+        reseeding.begin_anew(self._schedule, self._plan.seed, begin_ns, is_start=False)
 
     def _first_lines(self, bound: Mapping[int, int]) -> list[str]:
         plan, schedule = self._plan, self._schedule
@@ -126,7 +128,10 @@ class HopNetwork:
         self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
         earliest_ns = time.monotonic_ns() + START_MARGIN_NS
         self._t0_ns = first_moment(self._options, earliest_ns, grid_ns)
-        await self.engine.call(f"epoch {self._t0_ns} unix={wallclock.unix_ns(self._t0_ns)}")
+        unix_ns = wallclock.unix_ns(self._t0_ns)
+        more = reseeding.engine_words(schedule, self._t0_ns)
+        await self.engine.call(f"epoch {self._t0_ns} unix={unix_ns}{more}")
+        reseeding.begin_anew(schedule, plan.seed, self._t0_ns, is_start=True)
         if self._captures:
             await self.engine.stage(list(captures.lines(plan.topology)))
         await self._commit([], 0, schedule.steps[0])

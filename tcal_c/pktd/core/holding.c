@@ -120,6 +120,7 @@ static void hold(struct transit *t, struct link *link, struct piece *piece, uint
     const struct aqm_sending now = {queue->rate_bps, sending, queue->free_ns};
     counter_add(&t->in_flight, 1);
     link_count_accepted(link, 1, piece_bytes(piece));
+    link->aqm->seed = link_seed(t, link, came_ns);
     aqm_put(link->aqm, piece, nth, &now, came_ns);
     drop_lost(t, link, came_ns);
     count_held(link);
@@ -141,12 +142,14 @@ void holding_offer(struct transit *t, struct link *link, struct piece *piece, ui
         if (link_draws_loss(t, link, piece, segment, nth + i, came_ns)) {
             continue;
         }
-        unsigned fate = link->impairs ? impair_draw(&link->impair, link->seed, probe, nth + i) : 0;
-        hold(t, link, link_single(t, link, piece, segment, nth + i, fate), nth + i, came_ns, at_ns);
+        uint64_t seed = link_seed(t, link, came_ns);
+        unsigned fate = link->impairs ? impair_draw(&link->impair, seed, probe, nth + i) : 0;
+        hold(t, link, link_single(t, link, piece, segment, nth + i, fate, came_ns), nth + i,
+             came_ns, at_ns);
         if (fate & IMPAIR_DUPLICATE) {
             counter_add(&t->duplicated, 1);
-            hold(t, link, link_single(t, link, piece, segment, nth + i, 0), nth + i, came_ns,
-                 at_ns);
+            hold(t, link, link_single(t, link, piece, segment, nth + i, 0, came_ns), nth + i,
+                 came_ns, at_ns);
         }
     }
     if (link->aqm) {
@@ -178,7 +181,7 @@ static void change_aqm(struct transit *t, struct link *link, const struct aqm_co
                        uint64_t at_ns) {
     struct aqm *aqm = link->aqm;
     if (!aqm && (aqm = pool_room(&t->pool, sizeof *aqm))) {
-        *aqm = (struct aqm){.seed = link->seed};
+        *aqm = (struct aqm){.salt = link->seed};
         link->aqm = aqm;
     }
     struct fq_flow *flow = aqm ? aqm->flow : NULL;
@@ -190,7 +193,7 @@ static void change_aqm(struct transit *t, struct link *link, const struct aqm_co
         return;
     }
     aqm->flow_room = (uint32_t)max_u64(aqm->flow_room, config->flows);
-    aqm->seed = link->seed;
+    aqm->salt = link->seed;
     aqm_change(aqm, config, flow, at_ns);
 }
 

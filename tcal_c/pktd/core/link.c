@@ -72,13 +72,14 @@ static int64_t deviation(const struct transit *t, const struct link *link, uint6
         return 0;
     }
     uint64_t since = leaves - counter_get(&t->epoch_ns);
-    return link->measured ? measured_jitter(link->measured, link->seed, since, jitter)
-                          : draw_jitter(link->seed, since, link->dist, jitter);
+    uint64_t seed = link_seed(t, link, leaves);
+    return link->measured ? measured_jitter(link->measured, seed, since, jitter)
+                          : draw_jitter(seed, since, link->dist, jitter);
 }
 
-static int32_t deviation_alone(const struct link *link, bool probe, uint64_t nth) {
-    return link->measured ? measured_alone(link->measured, link->seed, probe, nth)
-                          : draw_alone(link->seed, probe, nth, link->dist);
+static int32_t deviation_alone(const struct link *link, uint64_t seed, bool probe, uint64_t nth) {
+    return link->measured ? measured_alone(link->measured, seed, probe, nth)
+                          : draw_alone(seed, probe, nth, link->dist);
 }
 
 void link_set_due(const struct transit *t, struct link *link, struct piece *piece,
@@ -316,13 +317,14 @@ static uint32_t loss_at(const struct transit *t, const struct link *link, uint64
 static bool draws_loss(const struct transit *t, struct link *link, const struct frame *frame,
                        uint64_t nth, uint64_t at_ns) {
     bool probe = frame->info.probe;
+    uint64_t seed = link_seed(t, link, at_ns);
     const struct only *only = class_of(link, frame);
     if (only && only->stated & ONLY_LOSS) {
-        return draw_lost(link->seed, probe, nth, (uint32_t)only->loss_ppb);
+        return draw_lost(seed, probe, nth, (uint32_t)only->loss_ppb);
     }
     uint32_t loss_ppb = loss_at(t, link, at_ns);
-    return link->impairs ? impair_lost(&link->impair, link->seed, probe, nth, loss_ppb)
-                         : draw_lost(link->seed, probe, nth, loss_ppb);
+    return link->impairs ? impair_lost(&link->impair, seed, probe, nth, loss_ppb)
+                         : draw_lost(seed, probe, nth, loss_ppb);
 }
 
 bool link_draws_loss(const struct transit *t, struct link *link, const struct piece *origin,
@@ -369,7 +371,7 @@ static void add_to_run(struct transit *t, struct link *link, struct piece *origi
 /* The segment as a frame of its own, with one bit behind the IP header flipped: whoever checks its
  * checksum sees it. NULL without memory. */
 static struct frame *damaged(struct transit *t, const struct link *link, struct frame *frame,
-                             uint32_t segment, uint64_t nth) {
+                             uint32_t segment, uint64_t nth, uint64_t at_ns) {
     struct frame *copy = pool_segment(&t->pool, frame, segment);
     if (!copy) {
         return NULL;
@@ -378,7 +380,7 @@ static struct frame *damaged(struct transit *t, const struct link *link, struct 
     uint32_t begin = packet_behind_ip(&copy->info, data);
     uint32_t bits = 8 * (copy->info.length - begin);
     if (bits) {
-        uint32_t bit = impair_bit(link->seed, frame->info.probe, nth, bits);
+        uint32_t bit = impair_bit(link_seed(t, link, at_ns), frame->info.probe, nth, bits);
         data[begin + bit / 8] ^= (uint8_t)(1u << bit % 8);
         counter_add(&t->corrupted, 1);
     }
@@ -387,10 +389,10 @@ static struct frame *damaged(struct transit *t, const struct link *link, struct 
 }
 
 struct piece *link_single(struct transit *t, struct link *link, const struct piece *origin,
-                          uint32_t segment, uint64_t nth, unsigned fate) {
+                          uint32_t segment, uint64_t nth, unsigned fate, uint64_t at_ns) {
     struct frame *frame = origin->frame;
     bool damages = fate & IMPAIR_CORRUPT;
-    struct frame *copy = damages ? damaged(t, link, frame, segment, nth) : frame;
+    struct frame *copy = damages ? damaged(t, link, frame, segment, nth, at_ns) : frame;
     struct piece *piece = copy ? pool_piece(&t->pool, copy) : NULL;
     if (damages && copy) {
         pool_release(&t->pool, copy); /* the piece has it */
@@ -405,7 +407,8 @@ struct piece *link_single(struct transit *t, struct link *link, const struct pie
     if (fate & IMPAIR_STRAY) {
         bool alone = link->impair.is.reorder_ns == 0;
         piece->order = alone ? PIECE_ALONE : PIECE_LATER;
-        piece->deviation = alone ? deviation_alone(link, frame->info.probe, nth) : 0;
+        uint64_t seed = link_seed(t, link, at_ns);
+        piece->deviation = alone ? deviation_alone(link, seed, frame->info.probe, nth) : 0;
         counter_add(&t->reordered, 1);
     }
     return piece;
@@ -416,10 +419,11 @@ static void impair_segment(struct transit *t, struct link *link, struct piece *o
                            struct run *run, uint32_t segment, uint64_t nth, struct service *service,
                            uint64_t at_ns) {
     struct frame *frame = origin->frame;
-    unsigned fate = impair_draw(&link->impair, link->seed, frame->info.probe, nth);
+    uint64_t seed = link_seed(t, link, at_ns);
+    unsigned fate = impair_draw(&link->impair, seed, frame->info.probe, nth);
     if (fate & (IMPAIR_CORRUPT | IMPAIR_STRAY)) {
         close_run(t, link, origin, run, at_ns);
-        struct piece *piece = link_single(t, link, origin, segment, nth, fate);
+        struct piece *piece = link_single(t, link, origin, segment, nth, fate, at_ns);
         if (piece) {
             piece->served_ns = service->end_ns;
             link_append(t, link, piece, at_ns);
@@ -482,12 +486,14 @@ static void count_offered(const struct transit *t, struct link *link, const stru
     counter_add(&link->count.bytes, bytes);
 }
 
-bool link_refuses(const struct link *link, const struct piece *piece) {
+bool link_refuses(const struct transit *t, const struct link *link, const struct piece *piece,
+                  uint64_t at_ns) {
     bool probe = piece->frame->info.probe;
     const struct only *only = class_of(link, piece->frame);
     uint64_t own = link->impair.is.reject;
     uint64_t share = only && only->stated & ONLY_REJECT ? only->reject_ppb : own;
-    return share && link->up && impair_rejects(link->seed, probe, next_number(link, probe), share);
+    return share && link->up &&
+           impair_rejects(link_seed(t, link, at_ns), probe, next_number(link, probe), share);
 }
 
 bool link_exceeded(const struct link *link, const struct piece *piece) {

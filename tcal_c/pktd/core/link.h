@@ -6,6 +6,7 @@
 #include "pktd/core/structures/counter.h"
 #include "pktd/core/draws/impair.h"
 #include "pktd/core/draws/measured.h"
+#include "pktd/core/draws/reseed.h"
 #include "pktd/core/structures/heap.h"
 #include "pktd/record/ring.h"
 #include "pktd/core/aqm/aqm.h"
@@ -159,7 +160,8 @@ enum digests { DIGESTS_OFF, DIGESTS_CONTENTS, DIGESTS_TIMES };
 struct transit {
     enum digests digests; /* chosen before the first packet */
     counter epoch_ns;     /* from which their times and the links' jitter count */
-    struct ring *ring;    /* for packets that are captured; NULL: none are */
+    struct reseeds reseeds;
+    struct ring *ring; /* for packets that are captured; NULL: none are */
 
     struct pool pool;
     struct heap heap; /* of links, by the time of their heads */
@@ -173,6 +175,11 @@ struct transit {
     counter reordered; /* segments that left the order, on any link */
     counter marked;    /* segments that queues marked: congestion experienced */
 };
+
+/* What the link draws by at that time. */
+static inline uint64_t link_seed(const struct transit *t, const struct link *link, uint64_t at_ns) {
+    return reseeded(&t->reseeds, link->seed, at_ns);
+}
 
 /* What the frame's bytes hash to, where anybody asks. */
 static inline void transit_hash(const struct transit *t, struct frame *frame) {
@@ -191,7 +198,8 @@ static inline void transit_hash(const struct transit *t, struct frame *frame) {
 void link_offer(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);
 
 /* Whether the link refuses the piece, which arrives at it; whether it is too large for the link. */
-bool link_refuses(const struct link *link, const struct piece *piece);
+bool link_refuses(const struct transit *t, const struct link *link, const struct piece *piece,
+                  uint64_t at_ns);
 bool link_exceeded(const struct link *link, const struct piece *piece);
 
 /* The piece is refused, and counted as dropped. Takes it over. */
@@ -215,7 +223,7 @@ void link_lose(const struct transit *t, struct link *link, const struct piece *o
 bool link_draws_loss(const struct transit *t, struct link *link, const struct piece *origin,
                      uint32_t segment, uint64_t nth, uint64_t at_ns);
 struct piece *link_single(struct transit *t, struct link *link, const struct piece *origin,
-                          uint32_t segment, uint64_t nth, unsigned fate);
+                          uint32_t segment, uint64_t nth, unsigned fate, uint64_t at_ns);
 void link_set_due(const struct transit *t, struct link *link, struct piece *piece,
                   uint64_t after_ns);
 void link_append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns);

@@ -105,7 +105,7 @@ static void cut_up(struct engine *e, struct link *link, struct piece *piece, uin
 bool obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
               uint64_t at_ns) {
     struct frame *frame = piece->frame;
-    bool refused = link_refuses(link, piece);
+    bool refused = link_refuses(&e->transit, link, piece, at_ns);
     if (!refused && !link_exceeded(link, piece)) {
         return false;
     }

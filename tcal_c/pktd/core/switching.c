@@ -84,7 +84,7 @@ static void send_on(struct engine *e, struct link *link, struct piece *piece, ui
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    bool refused = link->obstructs && link_refuses(link, piece);
+    bool refused = link->obstructs && link_refuses(&e->transit, link, piece, at_ns);
     if (refused || (link->obstructs && link_exceeded(link, piece))) {
         counter_add(refused ? &e->transit.rejected : &e->transit.too_large, piece->count);
         link_refuse(&e->transit, link, piece, at_ns);

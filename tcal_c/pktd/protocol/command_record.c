@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define EPOCH_USAGE "epoch NS [unix=NS]"
+#define EPOCH_USAGE "epoch NS [unix=NS] [reseed=NS:KEY…]"
 #define CAPTURE_USAGE "capture FILE [pipe=1] [probes=0|1] [offered:]LINK=NAME…"
 #define OFFERED "offered:"
 #define NAME_LIMIT 255u
@@ -24,18 +24,50 @@ static bool take_time(const char *word, const char *what, uint64_t *ns, struct r
            refuse(r, "range", "%s '%.32s' is not a 64-bit number", what, word);
 }
 
-bool do_epoch(struct proto *p, struct words *w, struct refusal *r) {
-    const char *word = words_next(w);
-    char *more = words_next(w);
-    char *value = more ? word_value(more) : NULL;
-    uint64_t ns;
-    uint64_t unix_ns = 0;
-    if (!word || (more && (!value || strcmp(more, "unix") != 0)) || !take_end(w, EPOCH_USAGE, r)) {
+/* NS:KEY, later than those before. */
+static bool take_reseed(char *value, struct reseeds *all, struct refusal *r) {
+    char *key = strchr(value, ':');
+    uint32_t count = all->count;
+    if (!key) {
         return syntax(r, EPOCH_USAGE);
     }
-    if (!take_time(word, "epoch", &ns, r) || (value && !take_time(value, "unix", &unix_ns, r))) {
+    *key++ = 0;
+    if (count == RESEED_LIMIT) {
+        return refuse(r, "range", "there are more than %u reseeds", RESEED_LIMIT);
+    }
+    if (!take_time(value, "reseed", &all->at[count].at_ns, r) ||
+        !take_time(key, "reseed", &all->at[count].key, r)) {
         return false;
     }
+    if (count && all->at[count].at_ns <= all->at[count - 1].at_ns) {
+        return refuse(r, "range", "reseed '%.32s' is not later than the one before", value);
+    }
+    all->count = count + 1;
+    return true;
+}
+
+bool do_epoch(struct proto *p, struct words *w, struct refusal *r) {
+    const char *word = words_next(w);
+    struct reseeds reseeds = {0};
+    uint64_t ns;
+    uint64_t unix_ns = 0;
+    if (!word) {
+        return syntax(r, EPOCH_USAGE);
+    }
+    if (!take_time(word, "epoch", &ns, r)) {
+        return false;
+    }
+    for (char *more; (more = words_next(w));) {
+        char *value = word_value(more);
+        bool is_unix = value && strcmp(more, "unix") == 0;
+        if (!value || (!is_unix && strcmp(more, "reseed") != 0)) {
+            return syntax(r, EPOCH_USAGE);
+        }
+        if (is_unix ? !take_time(value, "unix", &unix_ns, r) : !take_reseed(value, &reseeds, r)) {
+            return false;
+        }
+    }
+    reseeds_set(&p->engine->transit.reseeds, &reseeds);
     counter_set(&p->engine->transit.epoch_ns, ns);
     p->host->epoch(p->host->context, ns, unix_ns);
     return done(p);

@@ -11,10 +11,10 @@ import pytest
 
 from runtime.agent.pod import pod_echoes
 from runtime.agent.pod.pod_echoes import Echoes
-from runtime.agent.process import orders
-from runtime.agent.process.orders import EchoOrder, EchoProbe, OrderError
+from runtime.agent.process.orders import EchoesOrder, EchoOrder, EchoProbe
 from runtime.coordinator import says
 from runtime.errors import RunError
+from runtime.json_schema import decoded
 from tests.waiting import until
 
 LINES = """{"t_ns":1000,"seq":0,"rtt_us":20.5}
@@ -26,7 +26,7 @@ GOOD = [3, 1, "10.0.0.2", 100, 10**8, 5 * 10**9, 0]
 
 
 def order(pair: int) -> EchoOrder:
-    return EchoOrder(pair, EchoProbe(1, "10.0.0.2", 2, 10**8, 10**9), 0)
+    return EchoOrder(pair, 1, "10.0.0.2", 2, 10**8, 10**9, 0)
 
 
 async def said(script: str, enough: Callable[[list[Mapping[str, Any]]], bool]) -> list[Any]:
@@ -84,13 +84,13 @@ def _has_notice(found: list[Mapping[str, Any]]) -> bool:
 
 
 def test_an_order_that_makes_no_sense_is_refused() -> None:
-    [found] = orders.echoes([GOOD], 2)
-    assert (found.pair, found.probe.count) == (3, 100)
-    for at, value in enumerate([-1, 2, "x", 0, 0, 10**13, -1]):
-        with pytest.raises(OrderError):
-            orders.echoes([[*GOOD[:at], value, *GOOD[at + 1 :]]], 2)
-    with pytest.raises(OrderError, match="is expected"):
-        orders.echoes([GOOD[:6]], 2)
+    (found,) = decoded(EchoesOrder, {"echoes": [GOOD]}, "echo").echoes
+    assert (found.pair, found.probe) == (3, EchoProbe(1, "10.0.0.2", 100, 10**8, 5 * 10**9))
+    for at, value in enumerate([-1, -2, "x", 0, 0, 10**13, -1]):
+        with pytest.raises(RunError, match=rf"echoes\[0\]\[{at}\] must be"):
+            decoded(EchoesOrder, {"echoes": [[*GOOD[:at], value, *GOOD[at + 1 :]]]}, "echo")
+    with pytest.raises(RunError, match="a list of 7"):
+        decoded(EchoesOrder, {"echoes": [GOOD[:6]]}, "echo")
 
 
 @pytest.mark.parametrize("rows", [None, [[1, 2]], [[-1, 2, 3]], [[1, 2, -3]], [["1", 2, None]]])

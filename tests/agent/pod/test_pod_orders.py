@@ -6,61 +6,65 @@ from typing import Any
 
 import pytest
 
-from runtime.agent.process.orders import (
-    EchoProbe,
-    OrderError,
-    hosts_lines,
-    pods,
-    probes,
-)
+from runtime.agent.process.orders import EchoProbe, PodsOrder, ReachOrder
+from runtime.errors import RunError
+from runtime.json_schema import decoded
 
 UID = "0a1b2c3d-0000-4000-8000-00000000000f"
 
 
+def pods(value: Any, hosts: Any = "") -> PodsOrder:
+    return decoded(PodsOrder, {"do": "pods", "pods": value, "hosts": hosts}, "pods")
+
+
 def test_pods() -> None:
-    assert pods([[1, UID], [0, UID]], 2) == {1: UID, 0: UID}
+    assert pods([[1, UID], [0, UID]]).pods == {1: UID, 0: UID}
 
 
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ({}, "pods is {}: a list"),
-        ([[1]], "an item of pods is .*UID. is expected"),
-        ([[2, UID]], "a node of pods is 2: a number from 0 to 1"),
-        ([[1, 7]], "a pod's UID is 7: a text"),
-        ([[1, UID.upper()]], "the UID of node 1's pod is"),
-        ([[1, UID + "/.."]], "the UID of node 1's pod is"),
+        ({}, "pods: pods must be a list"),
+        ([[1]], r"pods: pods\[0\] must be a list of 2"),
+        ([[-2, UID]], r"pods\[0\]\[0\] must be an integer of 0 or more, not -2"),
+        ([[1, 7]], r"pods\[0\]\[1\] must be the UID of a pod, not 7"),
+        ([[1, UID.upper()]], r"pods\[0\]\[1\] must be the UID of a pod"),
+        ([[1, UID + "/.."]], r"pods\[0\]\[1\] must be the UID of a pod"),
     ],
 )
 def test_wrong_pods(value: Any, says: str) -> None:
-    with pytest.raises(OrderError, match=says):
-        pods(value, 2)
+    with pytest.raises(RunError, match=says):
+        pods(value)
 
 
 def test_lines_for_hosts_end_with_a_line_feed() -> None:
-    assert hosts_lines("") == ""
-    assert hosts_lines("10.0.0.1 a.0 a") == "10.0.0.1 a.0 a\n"
-    for wrong in (7, "10.0.0.1 ä", "a\0b", "a\rb", "a" * (5 << 20)):
-        with pytest.raises(OrderError, match="hosts must be"):
-            hosts_lines(wrong)
+    assert pods([], "").hosts == ""
+    assert pods([], "10.0.0.1 a.0 a\n").hosts == "10.0.0.1 a.0 a\n"
+    for wrong in (7, "10.0.0.1 a", "10.0.0.1 ä\n", "a\0b\n", "a\rb\n", "a\n" * (3 << 20)):
+        with pytest.raises(RunError, match="pods: hosts must be whole lines"):
+            pods([], wrong)
+
+
+def probes(value: Any) -> tuple[EchoProbe, ...]:
+    return decoded(ReachOrder, {"do": "reach", "probes": value}, "reach").probes
 
 
 def test_probes() -> None:
-    assert probes([[1, "fd00::7", 5, 1000, 2000]], 2) == [EchoProbe(1, "fd00::7", 5, 1000, 2000)]
+    assert probes([[1, "fd00::7", 5, 1000, 2000]]) == (EchoProbe(1, "fd00::7", 5, 1000, 2000),)
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({0: 2}, "a node of probes is 2"),
-        ({1: "server"}, "a probe's address is 'server'"),
-        ({2: 0}, "the count of a probe is 0: a number from 1 to 1000"),
-        ({3: 0}, "the interval of a probe is 0"),
-        ({4: 10**11}, "the timeout of a probe is 1"),
-        ({5: 1}, "an item of probes is .* is expected"),
+        ({0: "b"}, r"probes\[0\]\[0\] must be an integer"),
+        ({1: "server"}, r"probes\[0\]\[1\] must be an IPv4 or IPv6 address, not 'server'"),
+        ({2: 0}, r"probes\[0\]\[2\] must be an integer from 1 to 1000, not 0"),
+        ({3: 0}, r"probes\[0\]\[3\] must be an integer from 1"),
+        ({4: 10**11}, r"probes\[0\]\[4\] must be an integer from 1"),
+        ({5: 1}, r"probes\[0\] must be a list of 5"),
     ],
 )
 def test_wrong_probes(change: dict[int, Any], says: str) -> None:
     right: dict[int, Any] = dict(enumerate([1, "10.0.0.1", 5, 1000, 2000]))
-    with pytest.raises(OrderError, match=says):
-        probes([list({**right, **change}.values())], 2)
+    with pytest.raises(RunError, match=says):
+        probes([list({**right, **change}.values())])

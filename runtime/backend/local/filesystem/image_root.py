@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from runtime.backend.local.nursery import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +33,42 @@ def image_root(record: Mapping[str, Any]) -> ImageRoot:
         found[name] = tuple(record[name])
     found["env"] = tuple((name, value) for name, value in record["env"])
     return ImageRoot(**found)
+
+
+# /dev of an instance that runs an image: what every container has there, and no other device.
+#
+# The links are in the instance's layer, which hides what the image has in /dev; the devices are
+# those of the machine, each mounted over a file of its own. The layer is mounted without devices,
+# so one that a program makes is of no use to it.
+
+_NODES = ("null", "zero", "full", "random", "urandom", "tty")
+_FOLDERS = ("pts", "shm", "mqueue")
+_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "ptmx": "pts/ptmx",
+}
+_DEV = Path("/dev")
+
+
+def make_dev(upper: Path, attribute: str) -> None:
+    """What is in an instance's layer, before anything else is. `attribute`: whose value `y` hides
+    a directory of the layers below (overlayfs: trusted or user). OSError."""
+    place = upper / "dev"
+    place.mkdir(mode=0o755)
+    with suppress(OSError):  # then it is seen through to the image's own
+        os.setxattr(place, attribute, b"y")
+    for name, target in _LINKS.items():
+        (place / name).symlink_to(target)
+    for name in _NODES:
+        (place / name).touch(mode=0o666)
+    for name in _FOLDERS:
+        (place / name).mkdir(mode=0o755)
+
+
+def dev_operations() -> list[Operation]:
+    """How the devices get there, for tstorm-ns: those that the machine has."""
+    wanted = (_DEV / name for name in (*_NODES, *_FOLDERS))
+    return [("bind", str(path), str(path), "rw") for path in wanted if path.exists()]

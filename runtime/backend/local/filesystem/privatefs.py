@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from runtime.backend.local.filesystem import imagedev
+from runtime.backend.local.filesystem import image_root
 from runtime.backend.local.nursery import Operation
 from runtime.backend.local.ports.spaces import in_thread
 from runtime.errors import MachineError, RunError
@@ -238,14 +238,14 @@ def of_image(lower: str, place: Path) -> list[Operation]:
         )
     if not (place / "upper").exists():  # later it is the programs' own
         _make(place / "upper")
-        imagedev.make(place / "upper", f"{_attributes()}.overlay.opaque")
+        image_root.make_dev(place / "upper", f"{_attributes()}.overlay.opaque")
     for name in ("root", "work"):
         _make(place / name)
     root = str(place / "root")
     layer = options(lower, place / "upper", place / "work")
     done: list[Operation] = [("root", root), ("overlay", "/", layer)]
     done += [("bind", path, path, "rw") for path in ("/proc", "/sys")]
-    done += imagedev.operations()
+    done += image_root.dev_operations()
     done += [("bind", path, path, "rw") for path in _OVER if Path(path).exists()]
     return done
 

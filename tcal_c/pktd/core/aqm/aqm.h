@@ -47,7 +47,8 @@ struct fq_list {
 
 struct aqm {
     struct aqm_config is;
-    uint64_t seed;
+    uint64_t seed; /* of what is drawn now */
+    uint64_t salt; /* of the hashes that tell flows apart */
     uint64_t limit_bytes;
     uint64_t limit_packets; /* 0: only bytes count */
     uint64_t bytes;         /* of all that is held; what is being sent is not */

@@ -33,7 +33,7 @@ static bool has_ports(const struct packet_info *info) {
 
 static struct fq_flow *flow_of(struct aqm *aqm, const struct piece *piece) {
     const struct packet_info *info = &piece->frame->info;
-    uint64_t hash = mixed(aqm->seed ^ KEY_FLOW, &info->protocol, 1);
+    uint64_t hash = mixed(aqm->salt ^ KEY_FLOW, &info->protocol, 1);
     for (size_t i = 0; i < sizeof info->source; i += 8) {
         hash = mixed(mixed(hash, info->source + i, 8), info->dest + i, 8);
     }

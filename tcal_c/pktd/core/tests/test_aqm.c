@@ -46,7 +46,7 @@ static void begin(const struct aqm_config *config, uint64_t limit_packets) {
     pool_destroy(&w.pool);
     memset(&w, 0, sizeof w);
     pool_init(&w.pool, 64u << 20);
-    w.aqm.seed = 5;
+    w.aqm.seed = w.aqm.salt = 5;
     aqm_limit(&w.aqm, 1u << 30, limit_packets);
     aqm_change(&w.aqm, config, w.flow, 0);
 }

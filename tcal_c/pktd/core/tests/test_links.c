@@ -208,6 +208,37 @@ static void jitter_is_of_the_time_and_keeps_order(void) {
     sim_free(sim);
 }
 
+/* Losses and jitter are other ones from the moment on, and the same before it. */
+static void a_reseed_changes_what_comes_after_it(void) {
+    static const char *const told[] = {"", " reseed=1100000000:77 reseed=1150000000:78"};
+    static uint64_t at_ns[2][200];
+    memset(at_ns, 0, sizeof at_ns);
+    for (int k = 0; k < 2; k++) {
+        struct sim *sim = sim_new(POOL);
+        sim_do(sim, "epoch %llu%s", T0, told[k]);
+        sim_pair(sim, "rate=0 delay=1000000 jitter=100000 loss=300000000 queue=0 dist=normal up=1");
+        for (unsigned i = 0; i < 200; i++) {
+            make_packet(&frame, 0, 1, 100 + i);
+            sim_run(sim, T0 + i * MS);
+            sim_send(sim, 0, &frame);
+        }
+        sim_run(sim, T0 + 1000 * MS);
+        for (size_t i = 0; i < sim->count; i++) {
+            at_ns[k][sim->delivery[i].bytes - 114] = sim->delivery[i].at_ns;
+        }
+        sim_free(sim);
+    }
+    size_t half = 99 * sizeof at_ns[0][0]; /* the last before it leaves the second link after it */
+    CHECK(memcmp(at_ns[0], at_ns[1], half) == 0);
+    unsigned same = 0, lost = 0;
+    for (size_t i = 100; i < 200; i++) {
+        same += at_ns[0][i] == at_ns[1][i] && at_ns[1][i];
+        lost += at_ns[1][i] == 0;
+    }
+    CHECK_EQ(same, 0);
+    CHECK(lost > 30 && lost < 72); /* 51 */
+}
+
 /* What a run sends to measure takes no numbers of what programs send. */
 static void probes_change_no_losses(void) {
     static bool arrived[2][200];
@@ -343,6 +374,7 @@ void test_links(void) {
     queues_drop_segments_not_super_packets();
     loss_repeats();
     jitter_is_of_the_time_and_keeps_order();
+    a_reseed_changes_what_comes_after_it();
     probes_change_no_losses();
     down_loses_what_is_in_the_link();
     a_rate_change_retimes_what_waits();

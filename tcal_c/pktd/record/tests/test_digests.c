@@ -176,12 +176,19 @@ static void commands_are_strict(void) {
     struct sim *sim = sim_new(POOL);
     CHECK_TEXT(sim_ask(sim, "digests"), "ok 0");
     CHECK_TEXT(sim_ask(sim, "digests all"), "err syntax usage: digests");
-    CHECK_TEXT(sim_ask(sim, "epoch"), "err syntax usage: epoch NS [unix=NS]");
-    CHECK_TEXT(sim_ask(sim, "epoch 1 2"), "err syntax usage: epoch NS [unix=NS]");
+    CHECK_TEXT(sim_ask(sim, "epoch"), "err syntax usage: epoch NS [unix=NS] [reseed=NS:KEY…]");
+    CHECK_TEXT(sim_ask(sim, "epoch 1 2"), "err syntax usage: epoch NS [unix=NS] [reseed=NS:KEY…]");
     CHECK_TEXT(sim_ask(sim, "epoch -1"), "err range epoch '-1' is not a 64-bit number");
+    CHECK_TEXT(sim_ask(sim, "epoch 1 reseed=5"),
+               "err syntax usage: epoch NS [unix=NS] [reseed=NS:KEY…]");
+    CHECK_TEXT(sim_ask(sim, "epoch 1 reseed=5:x"), "err range reseed 'x' is not a 64-bit number");
+    CHECK_TEXT(sim_ask(sim, "epoch 1 reseed=5:1 reseed=5:2"),
+               "err range reseed '5' is not later than the one before");
     CHECK_TEXT(sim_ask(sim, "epoch 1 unix=x"), "err range unix 'x' is not a 64-bit number");
-    CHECK_TEXT(sim_ask(sim, "epoch 1 unit=2"), "err syntax usage: epoch NS [unix=NS]");
-    CHECK_TEXT(sim_ask(sim, "epoch 1 unix=2 3"), "err syntax usage: epoch NS [unix=NS]");
+    CHECK_TEXT(sim_ask(sim, "epoch 1 unit=2"),
+               "err syntax usage: epoch NS [unix=NS] [reseed=NS:KEY…]");
+    CHECK_TEXT(sim_ask(sim, "epoch 1 unix=2 3"),
+               "err syntax usage: epoch NS [unix=NS] [reseed=NS:KEY…]");
     CHECK_TEXT(sim_ask(sim, "epoch 18446744073709551615"), "ok");
     CHECK_TEXT(sim_ask(sim, "epoch 5 unix=7"), "ok");
     sim_free(sim);

@@ -7,8 +7,8 @@
  * NANOSECONDS later, and so it does after one system call in PAUSE_ONE_IN that did not block, while the others run.
  * The draws come from the seed, in a sequence of their own: one seed, one order.
  *
- * A program that asked for exact timers (prctl PR_SET_TIMERSLACK 1) is left alone, as are those it starts: what
- * carries the packets and plans the events has to be in time.
+ * A program that asked for exact timers (prctl PR_SET_TIMERSLACK 1), or has them since its policy is a real-time one
+ * (0), is left alone, as are those it starts: what carries the packets and plans the events has to be in time.
  */
 #include <linux/hrtimer.h>
 #include <linux/init.h>
@@ -45,7 +45,7 @@ void tstorm_scatter_program(int woken)
 	unsigned long long drawn;
 	ktime_t time;
 
-	if (current->timer_slack_ns == 1 || !tstorm_seeded)
+	if (current->timer_slack_ns <= 1 || !tstorm_seeded)
 		return;
 	drawn = tstorm_draw(TSTORM_SCATTER);
 	if (!woken && drawn % PAUSE_ONE_IN)

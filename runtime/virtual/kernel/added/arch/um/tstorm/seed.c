@@ -4,6 +4,7 @@
  *
  * The generator is xoshiro256** (Blackman and Vigna), its state filled by splitmix64 from the seed's words and the
  * number of the sequence. It need not be secret: everything that it feeds goes through the kernel's own generator.
+ * At moments that were told the sequences are filled anew, from other seeds.
  */
 #include <linux/init.h>
 #include <linux/irqflags.h>
@@ -13,20 +14,32 @@
 #endif
 #include <linux/minmax.h>
 #include <linux/proc_fs.h>
+#include <linux/random.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 #include <init.h>
 #include <kern.h>
 #include <os.h>
+#include <tstorm/cpu.h>
 #include <tstorm/host.h>
 #include <tstorm/seed.h>
 
 #define SEED_BYTES 32
 #define WORDS (SEED_BYTES / sizeof(u64))
+#define RESEEDS 16
 
 int tstorm_seeded __ro_after_init;
 static int addresses_vary __ro_after_init;
 static u64 state[TSTORM_SEQUENCES][WORDS];
+
+/* Seeds of later moments, in order of time; `reseeded` of them are in use. */
+static struct {
+	u64 at_ns;
+	u8 seed[SEED_BYTES];
+} reseeds[RESEEDS];
+static int reseed_count, reseeded;
+unsigned long long tstorm_reseed_ns = ~0ULL;
 
 static u64 rotate(u64 value, int bits)
 {
@@ -47,6 +60,9 @@ unsigned long long tstorm_draw(enum tstorm_sequence sequence)
 	u64 *s = state[sequence], drawn, shifted;
 	unsigned long flags;
 
+	/* The kernel's generator has to take part: one byte of it asks for the seed (drivers/char/random.c). */
+	if (sequence == TSTORM_SCATTER && tstorm_reseed_ns != ~0ULL && time_travel_now() >= tstorm_reseed_ns)
+		get_random_bytes(&drawn, 1);
 	local_irq_save(flags);
 	drawn = rotate(s[1] * 5, 7) * 9;
 	shifted = s[1] << 17;
@@ -76,7 +92,7 @@ long tstorm_getrandom(void *buf, unsigned long len)
 }
 
 /* Each word depends on all bytes before it, and each sequence on all of them. */
-static void __init fill(const u8 *seed, enum tstorm_sequence sequence)
+static void fill(const u8 *seed, enum tstorm_sequence sequence)
 {
 	u64 counter = sequence, word;
 	int i;
@@ -88,6 +104,54 @@ static void __init fill(const u8 *seed, enum tstorm_sequence sequence)
 	}
 	for (i = 0; i < WORDS; i++)
 		state[sequence][i] = splitmix(&counter);
+}
+
+int tstorm_reseed_now(void)
+{
+	unsigned long flags;
+	int i, came = 0;
+
+	local_irq_save(flags);
+	while (time_travel_now() >= tstorm_reseed_ns) {
+		for (i = 0; i < TSTORM_SEQUENCES; i++)
+			fill(reseeds[reseeded].seed, i);
+		reseeded++;
+		tstorm_reseed_ns = reseeded < reseed_count ? reseeds[reseeded].at_ns : ~0ULL;
+		came = 1;
+	}
+	local_irq_restore(flags);
+	return came;
+}
+
+static int reseed_later(u64 at_ns, const char *hex)
+{
+	u64 least = reseed_count ? reseeds[reseed_count - 1].at_ns + 1 : 0;
+
+	if (!tstorm_seeded || reseed_count == RESEEDS || at_ns < max_t(u64, least, time_travel_now()) || at_ns == ~0ULL)
+		return -EINVAL;
+	if (strlen(hex) != 2 * SEED_BYTES || hex2bin(reseeds[reseed_count].seed, hex, SEED_BYTES))
+		return -EINVAL;
+	reseeds[reseed_count].at_ns = at_ns;
+	if (reseeded == reseed_count++)
+		tstorm_reseed_ns = at_ns;
+	return 0;
+}
+
+/* One "reseed NS HEX" a call, in order of time; the moment is CLOCK_MONOTONIC's. */
+static ssize_t tstorm_write(struct file *file, const char __user *from, size_t length, loff_t *place)
+{
+	char text[128] = { }, hex[2 * SEED_BYTES + 1];
+	u64 at_ns;
+	int refused;
+
+	if (length >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, length))
+		return -EFAULT;
+	if (sscanf(text, "reseed %llu %64s", &at_ns, hex) != 2)
+		return -EINVAL;
+	refused = reseed_later(at_ns, hex);
+	return refused ? refused : length;
 }
 
 static int __init tstorm_seed_setup(char *text, int *add)
@@ -124,9 +188,22 @@ static int tstorm_show(struct seq_file *m, void *unused)
 	return 0;
 }
 
+static int tstorm_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, tstorm_show, NULL);
+}
+
+static const struct proc_ops tstorm_ops = {
+	.proc_open = tstorm_open,
+	.proc_read = seq_read,
+	.proc_lseek = seq_lseek,
+	.proc_release = single_release,
+	.proc_write = tstorm_write,
+};
+
 static int __init tstorm_proc(void)
 {
-	proc_create_single("tstorm", 0444, NULL, tstorm_show);
+	proc_create("tstorm", 0644, NULL, &tstorm_ops);
 	return 0;
 }
 fs_initcall(tstorm_proc);
