@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from compiler.pipeline import Compilation, compile_source
@@ -87,6 +89,17 @@ def test_paths_are_measured_as_the_page_says() -> None:
     assert len(typed) == 4
     for line in typed:
         measure.command.make_context("measure", line.split()[1:]).close()
+
+
+def test_commands_that_find_what_decided_a_failure_are_those_of_the_command_line() -> None:
+    """tests/virtual/test_reseed.py carries out such ones."""
+    typed = re.findall(r"^ +tstorm ([^#|\n]+)", PAGES["finding-bugs"], re.MULTILINE)
+    assert len(typed) == 7
+    for line in typed:
+        name, *words = shlex.split(line.replace("${t}", "2").replace("$s", "1"))
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        command.make_context(name, words).close()
 
 
 def test_a_datapath_is_added(reader: Reader) -> None:
