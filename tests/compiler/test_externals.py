@@ -9,6 +9,7 @@ import pytest
 from compiler.pipeline import compile_source
 from compiler.plan.format import Place, PlanError
 from compiler.plan.parts.services import service_from_json, service_to_json
+from compiler.plan.reader import decode
 from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES, refusal, to_blame
 from runtime.backend.local.cards import beyond
 from runtime.backend.onehost.staging import declaration_lines
@@ -58,7 +59,7 @@ def test_plans_keep_externals() -> None:
 
 @pytest.mark.parametrize("way", [KUBERNETES, COMPOSE])
 def test_elsewhere_it_is_refused_with_the_line(way: str) -> None:
-    plan = compile_source(TEXT)
+    plan = decode(compile_source(TEXT).files)
     found = to_blame(plan, way)
     assert "(external pc)" in refusal(plan, way)
     assert found is not None and found.line == 2
