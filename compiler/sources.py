@@ -27,7 +27,7 @@ from compiler.trace_files import MOST_BYTES, BadTrace
 from tdl import ast
 from tdl.bounds import MAX_FILE_BYTES
 from tdl.diagnostics import Sink
-from tdl.preprocess.includes import NO_TEXTS, NoTextError, Reader
+from tdl.preprocess.includes import NO_TEXTS, NoTextError, Reader, described
 from tdl.preprocess.translated import Translation, Variable
 from tdl.suggest import did_you_mean
 
@@ -49,6 +49,8 @@ class Content:
 
 
 Moving = tuple[list[str], Motion]  # names of nodes, and where they are
+# What a program describes (tdl.preprocess.includes.described), from its file. NoTextError
+LoadProgram = Callable[[Path, str], bytes]
 
 
 class Sources(Protocol):
@@ -184,11 +186,15 @@ class _NotOnDiskError(ValueError):
 class SourceFolder:
     """Files of the machine; relative names begin in the folder of the TDL file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, load: LoadProgram | None = None) -> None:
         self._folder = folder
+        self._load = load
         self._left = MAX_ATTACHED_BYTES
 
     def text(self, path: str) -> bytes:
+        file, choice = described(path)
+        if file != path:
+            return self._described(file, choice)
         place = self._folder / path
         try:
             with os.fdopen(os.open(place, _OPEN), "rb") as stream:
@@ -199,6 +205,14 @@ class SourceFolder:
             raise NoTextError(f"there is no file {path!r}", self._near(place)) from None
         except (OSError, ValueError) as error:
             raise NoTextError(_unread(path, error)) from None
+
+    def _described(self, file: str, choice: str) -> bytes:
+        if self.is_outside(file):
+            hint = "put it beside the text, or below: no program from elsewhere is run"
+            raise NoTextError(f"{file!r} is a program outside of this folder", hint)
+        if self._load is None:
+            raise NoTextError(f"{file!r} is a program, and nothing runs it here")
+        return self._load(self._folder / file, choice)
 
     def translated(
         self, paths: Sequence[str], variable: Variable, read: Reader, sink: Sink

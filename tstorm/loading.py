@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from compiler.feasibility.warnings import Machines
     from compiler.pipeline import Compilation
     from compiler.plan.reader import Plan
-    from compiler.sources import Sources
+    from compiler.sources import SourceFolder, Sources
     from tdl.diagnostics import Diagnostic
 
 STDIN = "-"
@@ -129,11 +129,32 @@ def read_source(file: str) -> bytes:
         raise CommandError(f"error: reading {file}: {error.strerror}") from error
 
 
+def _must_be_readable(file: str) -> None:
+    """What cannot be read is told as ever; whoever includes it reads it."""
+    from tdl.preprocess import includes
+
+    path = Path(includes.file_of(file))
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        raise CommandError(f"error: reading {path}: {error.strerror}") from error
+    if path.is_dir():
+        raise CommandError(f"error: {path} {_what_else(path)}")
+
+
 def is_foreign(file: str) -> bool:
     """Whether another tool has written it, by its name."""
-    from tdl.preprocess.includes import FOREIGN
+    from tdl.preprocess import includes
 
-    return file.endswith(FOREIGN) and not Path(file).is_dir()
+    return includes.is_foreign(file) and not Path(file).is_dir()
+
+
+def sources_beside(file: str) -> SourceFolder:
+    """The files beside a text, those among them that are programs run confined."""
+    from compiler.sources import SourceFolder
+    from tstorm.topologies.load_topology import load_topology
+
+    return SourceFolder(folder_of(file), load_topology)
 
 
 def read_experiment(file: str, tdl: str | None = None, more: Sequence[str] = ()) -> bytes:
@@ -146,7 +167,7 @@ def read_experiment(file: str, tdl: str | None = None, more: Sequence[str] = ())
             raise click.BadParameter(message, param_hint=f"'{option}'")
         return read_source(file)
     for one in (file, *more, *([] if tdl is None else [tdl])):
-        read_source(one)  # what cannot be read is told as ever
+        _must_be_readable(one)
     lines = [_including(file, (file, *more))]
     if tdl is not None:
         lines.append(_including(file, (tdl,)))
@@ -234,12 +255,10 @@ def compile_text(
     """
     from compiler.feasibility.warnings import ANY
     from compiler.pipeline import UnknownParamError, compile_source
-    from compiler.sources import RecordedFiles, SourceFolder
+    from compiler.sources import RecordedFiles
     from tdl.diagnostics import TdlError
 
-    sources = _Remembered(
-        SourceFolder(folder_of(file)) if recorded is None else RecordedFiles(recorded)
-    )
+    sources = _Remembered(sources_beside(file) if recorded is None else RecordedFiles(recorded))
     try:
         with plan_errors_shown(), collector_paused():
             compilation = compile_source(
@@ -399,7 +418,10 @@ def _changes(plan: Plan, params: Mapping[str, str] | None) -> bool:
 
 def experiment_name(source: str) -> str:
     """What results of `source` are named after: a file or plan without its ending, or a run."""
-    return Path(os.path.abspath(source_name(source))).stem  # noqa: PTH100 (folds `..`)
+    from tdl.preprocess import includes
+
+    file = includes.file_of(source_name(source))
+    return Path(os.path.abspath(file)).stem  # noqa: PTH100 (folds `..`)
 
 
 def plan_to_run(
@@ -459,7 +481,7 @@ def plan_to_run(
             raw, file, seed, machines=machines, recorded=plan, params=params, told=told
         )
         _check_branch(before.plan, compilation.plan)
-    return PlanToRun(compilation.plan, Path(source_name(source)).stem, file)
+    return PlanToRun(compilation.plan, experiment_name(source), file)
 
 
 def _check_branch(plan: Plan, branch: Plan) -> None:
@@ -479,14 +501,13 @@ def _check_branch(plan: Plan, branch: Plan) -> None:
 
 def translated(file: str, more: Sequence[str], params: Mapping[str, str]) -> str:
     """What files of another tool say, as the text of a TDL file; ends with what is wrong there."""
-    from compiler.sources import SourceFolder
     from tdl.diagnostics import Severity
     from tdl.formats import as_tdl
     from tdl.parser import parse_partial
     from tdl.presentation import NOTHING
 
     raw = read_experiment(file, more=more)
-    sources = _Remembered(SourceFolder(folder_of(file)))
+    sources = _Remembered(sources_beside(file))
     partial = parse_partial(raw, sources, params)
     unknown = next((name for name in params if name not in partial.params), None)
     if unknown is not None and not partial.failed:

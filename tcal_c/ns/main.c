@@ -10,6 +10,8 @@ static const char USAGE[] =
     "  sandbox --parent PID [--userns [--uids MAP --gids MAP]] [--hosts FILE] [--gai FILE] --\n"
     "          PROGRAM ARG…\n"
     "          runs PROGRAM in namespaces of its own that end with process PID\n"
+    "  sandbox --parent PID [--userns] --memory MIB --cpu SECONDS [--show PATH]… -- PROGRAM ARG…\n"
+    "          the same, confined: PROGRAM sees these paths alone and can only read and calculate\n"
     "  nursery --parent PID --control FD\n"
     "          makes instances (PID, network, mount, UTS and IPC namespaces) on request\n"
     "  enter   --pidfd FD [--userns] [--terminal] [--user UID:GID[:GROUP…]] --directory DIR --\n"

@@ -43,6 +43,17 @@ bool ids_separate(const char *users, const char *groups);
 /* The caller is `user` and `group` in a user namespace of its own, and who it was outside. */
 int ids_become(uid_t user, gid_t group);
 
+/* confine.c: for a program that is not to be trusted. False with errno, said. */
+struct confinement {
+    bool wanted;
+    long memory_mib;  /* address space */
+    long cpu_seconds; /* of a processor */
+};
+/* In a mount namespace of its own: the root has these paths and nothing else, and is read-only. */
+bool confine_view(char **shown, size_t count);
+/* Right before exec: limits, no privileges, no calls that a calculation does not need. */
+bool confine_self(const struct confinement *confined);
+
 /* message.c: datagrams on a SOCK_SEQPACKET socket, each with at most one descriptor. */
 int message_send(int socket, const char *text, int descriptor); /* descriptor -1: none */
 ssize_t message_receive(int socket, char *buffer, size_t size, int *descriptor);

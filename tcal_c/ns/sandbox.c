@@ -25,7 +25,7 @@
 #include "ns.h"
 
 static const int WATCHED[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
-enum { WATCHED_COUNT = sizeof WATCHED / sizeof *WATCHED };
+enum { WATCHED_COUNT = sizeof WATCHED / sizeof *WATCHED, MAX_SHOWN = 64 };
 
 struct sandbox {
     pid_t parent;
@@ -34,6 +34,9 @@ struct sandbox {
     const char *gids;
     const char *hosts; /* bound over /etc/hosts, NULL: leave it */
     const char *gai;   /* bound over /etc/gai.conf if there is one, NULL: leave it */
+    struct confinement confined;
+    char **shown; /* to a confined program */
+    size_t shown_count;
     char **program;
 };
 
@@ -92,7 +95,8 @@ static _Noreturn void init_main(const struct sandbox *box, const struct lifeline
     if (die_with_parent(line) < 0) {
         _exit(EXIT_REFUSED);
     }
-    if (!prepare_mounts(box)) {
+    if (!(box->confined.wanted ? confine_view(box->shown, box->shown_count)
+                               : prepare_mounts(box))) {
         _exit(EXIT_REFUSED);
     }
     pid_t program = fork();
@@ -101,6 +105,9 @@ static _Noreturn void init_main(const struct sandbox *box, const struct lifeline
         _exit(EXIT_REFUSED);
     }
     if (program == 0) {
+        if (box->confined.wanted && !confine_self(&box->confined)) {
+            _exit(EXIT_REFUSED);
+        }
         ask_for_short_slices(0, false); /* the driver does little, at exact moments */
         _exit(process_become(box->program));
     }
@@ -108,13 +115,12 @@ static _Noreturn void init_main(const struct sandbox *box, const struct lifeline
 }
 
 static bool parse(struct sandbox *box, int argc, char **argv) {
-    static const struct option options[] = {{"parent", required_argument, NULL, 'p'},
-                                            {"userns", no_argument, NULL, 'u'},
-                                            {"hosts", required_argument, NULL, 'h'},
-                                            {"gai", required_argument, NULL, 'a'},
-                                            {"uids", required_argument, NULL, 'U'},
-                                            {"gids", required_argument, NULL, 'G'},
-                                            {0}};
+    static const struct option options[] = {
+        {"parent", required_argument, NULL, 'p'}, {"userns", no_argument, NULL, 'u'},
+        {"hosts", required_argument, NULL, 'h'},  {"gai", required_argument, NULL, 'a'},
+        {"uids", required_argument, NULL, 'U'},   {"gids", required_argument, NULL, 'G'},
+        {"memory", required_argument, NULL, 'm'}, {"cpu", required_argument, NULL, 'c'},
+        {"show", required_argument, NULL, 's'},   {0}};
     long number = -1;
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
@@ -130,12 +136,19 @@ static bool parse(struct sandbox *box, int argc, char **argv) {
             box->uids = optarg;
         } else if (option == 'G') {
             box->gids = optarg;
+        } else if (option == 'm' && parse_number(optarg, &box->confined.memory_mib) == 0) {
+            box->confined.wanted = true;
+        } else if (option == 'c' && parse_number(optarg, &box->confined.cpu_seconds) == 0) {
+            box->confined.wanted = true;
+        } else if (option == 's' && box->shown_count < MAX_SHOWN) {
+            box->shown[box->shown_count++] = optarg;
         } else {
             return false;
         }
     }
     box->program = argv + optind;
-    return number >= 0 && optind < argc;
+    bool whole = !box->confined.wanted || (box->confined.memory_mib && box->confined.cpu_seconds);
+    return number >= 0 && optind < argc && whole;
 }
 
 /* Namespaces of the run, entered by the next child. The death signal is set twice because a change
@@ -159,11 +172,12 @@ static bool separate(const struct sandbox *box) {
 }
 
 int cmd_sandbox(int argc, char **argv) {
-    struct sandbox box = {.parent = -1};
+    char *shown[MAX_SHOWN];
+    struct sandbox box = {.parent = -1, .shown = shown};
     struct lifeline line;
     if (!parse(&box, argc, argv)) {
         errno = 0;
-        say("sandbox: --parent PID and a program are needed");
+        say("sandbox: --parent PID and a program are needed, and for a confined one both limits");
         return EXIT_REFUSED;
     }
     /* Watched besides the death signal: that one follows the thread that started us, not tstorm. */

@@ -95,6 +95,14 @@ TOPOLOGY_CODES = (
         "",
     ),
     Code(
+        "TS0035",
+        "program that describes no topology",
+        "A Python file with a Mininet topology is loaded in a process without rights, which has "
+        "512 MiB, 10 s of a processor, no network, and its own folder to read. It ends with an "
+        "error there, uses more than `Topo` and links, or has no topology of that name.",
+        "",
+    ),
+    Code(
         "TS0973",
         "means something else here",
         "A part of another tool's file is carried over as something that behaves differently: a "

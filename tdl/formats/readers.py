@@ -16,9 +16,10 @@ from tdl.formats.topologies import (
     kollaps,
     link_simulation,
     matrices,
+    mininet,
     shadow,
 )
-from tdl.preprocess.includes import MATRICES, NoTextError, Reader
+from tdl.preprocess.includes import MATRICES, NoTextError, Reader, file_of
 from tdl.preprocess.translated import Translation, Variable
 
 Translate = Callable[[Sequence[str], Variable, Reader, Reader, Sink, str], Translation | None]
@@ -52,6 +53,7 @@ READERS = (
     Format("GML", (".gml",), _plain(graphs.translate_gml)),
     Format("Kathará", ("lab.conf",), _plain(kathara.translate)),
     Format("link simulation", (".json",), _plain(link_simulation.translate), link_simulation.WORDS),
+    Format("Mininet", (".py",), _plain(mininet.translate)),
     Format("matrix", MATRICES, _plain(matrices.translate)),
 )
 
@@ -78,7 +80,8 @@ def translate(
     over those of the files, `read` is for what a plan is to keep, `unrecorded` for what it is not
     to; `folder` is the name of the folder that paths begin in. NoTextError for the files
     themselves."""
-    found = format_of(paths[0], read(paths[0]))
+    file = file_of(paths[0])
+    found = format_of(file, read(file))
     if found is None:
         raise NoTextError(f"'{paths[0]}' is of no format that is known")
     return found.translate(paths, variable, read, unrecorded, sink, folder)

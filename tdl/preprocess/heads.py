@@ -8,7 +8,8 @@ from typing import NamedTuple
 from tdl.bounds import MAX_DEPTH
 from tdl.building.builder import cover
 from tdl.diagnostics import Sink
-from tdl.preprocess.includes import FOREIGN, MATRICES, WAYS
+from tdl.preprocess import includes
+from tdl.preprocess.includes import MATRICES, WAYS
 from tdl.tokens.lexer import LogicalLine, Token
 from tdl.tokens.words import MAX_NAME, RUN_VARIABLES
 
@@ -142,4 +143,4 @@ def _matrix(line: LogicalLine, sink: Sink) -> list[Token] | None:
 
 def is_foreign(name: Token) -> bool:
     """Whether it names a file that is no TDL."""
-    return name.text.strip("\"'“”‘’").endswith(FOREIGN)
+    return includes.is_foreign(name.text.strip("\"'“”‘’"))

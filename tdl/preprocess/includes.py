@@ -8,6 +8,7 @@ a person could have meant.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -17,11 +18,29 @@ from tdl.diagnostics import Sink
 from tdl.preprocess.translated import Translation, Variable
 from tdl.tokens.lexer import Token
 
-FOREIGN = (".yml", ".yaml", ".xml", ".graphml", ".gml", ".json", "lab.conf")
+FOREIGN = (".yml", ".yaml", ".xml", ".graphml", ".gml", ".json", "lab.conf", ".py")
 # how names of files end that another package reads
+_PROGRAM = re.compile(r"(.*\.py):(.*)", re.DOTALL)  # and which of its topologies
 MATRICES = (".csv", ".json")  # the same, of `matrix FILE WAY`
 WAYS = ("rtt", "one-way")
 MAX_PATH = 80  # bytes: a plan carries the texts in an archive
+
+
+def is_foreign(name: str) -> bool:
+    """Whether it names a file that another package reads."""
+    return file_of(name).endswith(FOREIGN)
+
+
+def file_of(name: str) -> str:
+    """The file that a name is of: `topo.py` of `topo.py:tree,depth=2`."""
+    return described(name)[0] if _PROGRAM.fullmatch(name) else name
+
+
+def described(name: str) -> tuple[str, str]:
+    """A file that is a program, and which of the topologies that it describes is meant: '' for the
+    one there is. `FILE:` and `FILE:CHOICE` are names of texts, too: what the program says."""
+    found = _PROGRAM.fullmatch(name)
+    return (found[1], found[2]) if found else (name, "")
 
 
 Reader = Callable[[str], bytes]  # the text at a path, which a plan then has. NoTextError

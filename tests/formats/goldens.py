@@ -9,6 +9,7 @@ from compiler.sources import SourceFolder
 from tdl.formats import as_tdl
 from tdl.parser import Partial, parse_partial
 from tdl.presentation import render_text
+from tstorm.topologies.load_topology import load_topology
 
 COMPOSE_NAMES = ("docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml")
 TDL, TOLD = "expected.tdl", "expected.txt"
@@ -33,7 +34,7 @@ class Goldens:
         return f'matrix "{name}" rtt\n' if name.endswith(".csv") else f'include "{name}"\n'
 
     def read(self, case: str) -> Partial:
-        return parse_partial(self.statement(case), SourceFolder(self.folder / case))
+        return parse_partial(self.statement(case), SourceFolder(self.folder / case, load_topology))
 
     def documents(self, case: str) -> dict[str, str]:
         """The TDL, and the diagnostics as they are shown."""

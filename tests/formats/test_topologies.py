@@ -16,6 +16,7 @@ from tdl.formats.readers import translate
 from tdl.formats.topologies.great_circle import distance_m
 from tdl.parser import parse_partial
 from tests.formats.goldens import TDL, TOLD, TOPOLOGIES
+from tstorm.topologies.load_topology import load_topology
 
 FOREIGN = {
     case: (TOPOLOGIES.folder / case / TOPOLOGIES.file_of(case)).read_bytes()
@@ -36,7 +37,7 @@ def test_it_becomes_what_is_recorded(case: str) -> None:
     "case", [one for one in TOPOLOGIES.cases if one != "shadow"]
 )  # it ends by itself
 def test_the_text_that_is_printed_compiles_to_the_same_network_and_events(case: str) -> None:
-    sources = SourceFolder(TOPOLOGIES.folder / case)
+    sources = SourceFolder(TOPOLOGIES.folder / case, load_topology)
     own = compile_source(TOPOLOGIES.statement(case) + END, sources=sources)
     printed = compile_source((TOPOLOGIES.folder / case / TDL).read_text() + END, sources=sources)
     assert own.topology.nodes == printed.topology.nodes

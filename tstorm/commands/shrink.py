@@ -173,8 +173,8 @@ def _shrink(
 
 
 def _runner(source: str, found: PlanToRun, options: RunOptions, out: str | None) -> TrialRunner:
-    from compiler.sources import RecordedFiles, SourceFolder
-    from tstorm.loading import folder_of, recorded_plan
+    from compiler.sources import RecordedFiles
+    from tstorm.loading import recorded_plan, sources_beside
     from tstorm.shrink.text_meaning import TextMeaning
     from tstorm.shrink.trials import TrialRunner
 
@@ -182,7 +182,7 @@ def _runner(source: str, found: PlanToRun, options: RunOptions, out: str | None)
     if kept is not None and os.path.lexists(kept):
         raise CommandError(f"error: --out {out}: it is there already; name a new directory")
     fresh = recorded_plan(source) is None
-    sources = SourceFolder(folder_of(source)) if fresh else RecordedFiles(found.plan)
+    sources = sources_beside(source) if fresh else RecordedFiles(found.plan)
     reading = TextMeaning(sources, found.plan.params, found.plan.seed)
     name = f"{found.name}-shrink"
     return TrialRunner(source, reading, options, name, found.plan.end_ns, kept)

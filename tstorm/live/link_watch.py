@@ -22,6 +22,7 @@ from runtime.errors import RunError
 from runtime.launch import registry
 from tdl.diagnostics import Diagnostic, TdlError
 from tstorm.live import steer
+from tstorm.topologies.load_topology import load_topology
 
 _PAUSE_SECONDS = 0.1
 _FIELDS = tuple(BY_WORD[word].field for word in ("rate", "delay", "loss"))
@@ -71,7 +72,7 @@ class LinkWatch:
         """Once."""
         text = f'include "{self._file.name}"\nat 1s quit\n'
         try:
-            sources = SourceFolder(self._file.parent)
+            sources = SourceFolder(self._file.parent, load_topology)
             wanted = compile_source(text, sources=sources, doubts=False).plan.topology
         except TdlError as error:
             self._wrong(error.diagnostics)

@@ -28,6 +28,7 @@ from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_when
 from tdl.tokens.lexer import logical_lines, source_lines
 from tstorm import units
 from tstorm.shrink import script
+from tstorm.topologies.load_topology import load_topology
 
 _VERBS = {
     "bridge_down": "leave",
@@ -100,7 +101,7 @@ def _checked(plan: Plan, text: str, folder: Path) -> str:
 def difference(plan: Plan, text: str, folder: Path) -> str:
     """What is another as a text in this folder; '' if nothing is."""
     try:
-        made = compile_source(text, sources=SourceFolder(folder)).plan
+        made = compile_source(text, sources=SourceFolder(folder, load_topology)).plan
     except TdlError as error:
         one = error.diagnostics[0]
         return f"{_WRONG_LINE} {one.span.line}: {one.message}"

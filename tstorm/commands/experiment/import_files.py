@@ -30,13 +30,15 @@ STDOUT = "-"
 def command(files: tuple[str, ...], target: str, params: dict[str, str]) -> None:
     """Print what the FILEs of another tool say as TDL: one file, or several that are merged.
 
-    It reads Compose files (docs/from-compose.md), by their names (.yml, .yaml). What cannot be
-    carried over is told with its place. The text compiles to the same plan as 'tstorm compile' of
-    the file, and from then on it is yours; 'include' in a TDL file reads the file itself each time.
+    It reads Compose files (docs/from-compose.md), and topologies of Kollaps, containerlab, Mininet
+    and others (docs/import.md), by their names. What cannot be carried over is told with its place.
+    The text compiles to the same plan as 'tstorm compile' of the file, and from then on it is
+    yours; 'include' in a TDL file reads the file itself each time.
 
     \b
     Examples:
       tstorm import docker-compose.yml
+      tstorm import topo.py:tree,depth=2 -o exp.tdl
       tstorm import docker-compose.yml docker-compose.test.yml --param TAG=2 -o shop.tdl
     """
     from tstorm.command_support import errors_shown
@@ -45,7 +47,7 @@ def command(files: tuple[str, ...], target: str, params: dict[str, str]) -> None
 
     for file in files:
         if not is_foreign(file):
-            raise CommandError(f"error: {file}: of no format that is known (.yml, .yaml)")
+            raise CommandError(f"error: {file}: of no format that is known (docs/import.md)")
     text = translated(files[0], files[1:], params)
     if target == STDOUT:
         click.echo(text, nl=False)

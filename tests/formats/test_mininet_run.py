@@ -1,0 +1,28 @@
+"""A topology of Mininet is run: the experiment of the documentation."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.formats.test_mininet import documented
+
+pytestmark = pytest.mark.virtual
+
+
+def test_the_network_of_a_topology_is_the_one_that_programs_meet(tmp_path: Path) -> None:
+    """60 ms of round trip over both switches, 140 ms from 1 s on."""
+    (tmp_path / "topo.py").write_text(documented()[0])
+    (tmp_path / "storm.tdl").write_text(documented()[1])
+    words = ["run", "topo.py", "--tdl", "storm.tdl", "--time", "virtual", "--out", "run"]
+    argv = [sys.executable, "-m", "tstorm", *words, "--require", "valid"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads((tmp_path / "run/logs/h2.0.log").read_text().splitlines()[-1])
+    assert said["received"] == 20
+    assert 60_000 <= said["min_us"] < 61_000
+    assert 140_000 <= said["max_us"] < 141_000
