@@ -29,7 +29,7 @@ from 200ms to 3500ms server disconnect 1
 at 4s quit
 """
 SECOND = 10**9
-WORDS = ("--time", "virtual", "--packets", "--scatter", "50us", "--quiet")
+WORDS = ("--time", "virtual", "--packets", "--no-probes", "--scatter", "50us", "--quiet")
 
 
 def samples(run: Path, until_ns: int) -> list[str]:
