@@ -53,6 +53,7 @@ async def coordinate(plan: Plan, key: bytes, ports: Sequence[int]) -> Record:
         on_ended=lambda _instance, _ended, _asked, _help: None,
         on_killed=lambda _instance, _what: None,
         on_overdue=lambda _instance, _grace_ns: None,
+        cannot_write=lambda _text: None,
     )
     agents = [Host(f"node-{n}.example", HERE, port) for n, port in enumerate(ports)]
     nodes = FakeHosts(agents, planned(plan.topology, len(ports)), key)

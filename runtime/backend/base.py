@@ -19,10 +19,10 @@ from runtime.backend.instance import Instance, ProgramEnd
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
-from runtime.probing.echo_prober import Echo, Heard
+from runtime.probing.echo_prober import EchoProber
+from runtime.probing.prober import Prober
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import Schedule, Step
-from runtime.stacks.watch import StackWatch
 from runtime.system.network.netlink import NetlinkRequest
 
 
@@ -59,6 +59,7 @@ OnEnded = Callable[
 ]  # asked for by the run or not; what may help
 OnKilled = Callable[[Instance, str], None]  # all of an instance is dead, unasked: what has died
 OnOverdue = Callable[[Instance, int], None]  # it is killed, since it had not ended in so many ns
+RunProber = Prober | EchoProber
 Entrance = tuple[Mapping[str, object], int | None]  # what `enter` answers, and a pidfd to hand over
 
 
@@ -80,7 +81,7 @@ class RunContext:
     on_ended: OnEnded
     on_killed: OnKilled
     on_overdue: OnOverdue
-    stacks: StackWatch | None = None  # is told of lives, where this process can read their counters
+    cannot_write: Notice  # why a file of the run has a hole: the run ends
 
 
 class Counters(Protocol):
@@ -232,13 +233,20 @@ class Backend(Protocol):
     async def enter(self, instance: str) -> Entrance:
         """How a command gets into this instance (`tstorm exec`)."""
 
-    def namespace(self, instance: str) -> str:
-        """A path of the network namespace of its present life; '' if it is not there, or this
-        process cannot enter it."""
+    def prober(self, file: LineFile | None, notice: Notice, on_end: Notice) -> RunProber:
+        """Who measures paths between instances, into this file; without one nobody does. `on_end`
+        is told why nobody measures any more."""
 
-    async def echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
-        """Has echoes sent between instances from now on; `heard` hears what becomes of them. Where
-        `namespace` says nothing. RunError."""
+    def begin(self, t0_ns: int) -> None:
+        """Time 0 is known (CLOCK_MONOTONIC)."""
+
+    async def observe(self, samples: LineFile) -> None:
+        """Writes files of its own about instances until it is cancelled. `samples` grows while
+        packets move."""
+
+    @property
+    def has_files_here(self) -> bool:
+        """Whether the files that programs write are in the run directory."""
 
     async def finish(self) -> dict[str, Any]:
         """Ends all programs, as a leave does; returns when they have ended, with facts of the run

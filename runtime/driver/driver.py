@@ -26,9 +26,7 @@ from runtime.driver import status
 from runtime.driver.control import ControlServer, Given, Reply, answered_by
 from runtime.driver.driver_config import DriverConfig
 from runtime.driver.expectedruns import ExpectedRuns
-from runtime.driver.logwatch import LogWatch
 from runtime.driver.machinewatch import MachineWatch
-from runtime.driver.make_prober import prober
 from runtime.driver.programends import ProgramEnds
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
 from runtime.driver.reactions import Reactions
@@ -38,16 +36,15 @@ from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpect
 from runtime.expectations import measured_figures
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
-from runtime.options import COMPLETED, FAILED, INTERRUPTED, REAL, VIRTUAL
+from runtime.options import COMPLETED, FAILED, INTERRUPTED, REAL
+from runtime.probing.probe_record import why_not
 from runtime.results.loglines import last_line
 from runtime.rundir import discard
 from runtime.rundir.eventlog import EventLog
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
-from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, SAMPLES, STACKS
+from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, PROBES, SAMPLES
 from runtime.schedule import Schedule
-from runtime.stacks.watch import StackWatch
-from runtime.system import machine_facts
 from runtime.system.memory import Watch, told
 from runtime.system.realtime import wallclock
 from runtime.system.realtime.scheduling import prefer
@@ -87,8 +84,6 @@ class Driver:
         try:
             self.events = EventLog(LineFile(held, EVENTS, self._cannot_write))
             self.samples = LineFile(held, SAMPLES, self._cannot_write)
-            self.log_times = self._log_watch()
-            self.stacks = self._stack_watch()
         except OSError as error:
             raise unwritten(error) from error
         self.ends = ProgramEnds(
@@ -109,15 +104,7 @@ class Driver:
             self.ends.failed,
             self.report,
         )
-        self.prober = prober(
-            self.plan,
-            self.schedule,
-            self.backend,
-            held,
-            self._cannot_write,
-            self.report,
-            self._unprobed,
-        )
+        self.prober = self.backend.prober(self._probes(), self.report, self._unprobed)
         self.expected_runs = ExpectedRuns(
             self.plan, self.schedule, self.backend.instances, self.timeline_runner.book
         )
@@ -162,7 +149,7 @@ class Driver:
             on_ended=self.ends.ended,
             on_killed=self.ends.killed,
             on_overdue=self.ends.overdue,
-            stacks=self.stacks,
+            cannot_write=self._cannot_write,
         )
 
     async def set_up(self) -> RunNetwork:
@@ -176,12 +163,7 @@ class Driver:
         start_unix_ns = wallclock.unix_ns(t0_ns)
         self.events.begin(start_unix_ns, t0_ns)
         self.reactions.begin(t0_ns)
-        if self.log_times is not None:
-            self.log_times.begin()
-        if self.stacks is not None:
-            self.stacks.begin()
-            # This process's own namespace is as new as those of instances.
-            self.facts["instance_network"] = machine_facts.network_settings()
+        self.backend.begin(t0_ns)
         self.prober.begin(t0_ns)
         self.sampler = network.sampler(self.samples, self.pulse)
         gc.collect()  # in one piece that takes 15 ms, so before this process goes before others
@@ -194,21 +176,14 @@ class Driver:
         )
         return network
 
-    def _log_watch(self) -> LogWatch | None:
-        """Elsewhere programs do not write here. OSError."""
-        if not self.config.options.on_this_machine:
+    def _probes(self) -> LineFile | None:
+        """The file of probes; None if the run is to be without them. RunError."""
+        if why_not(self.config.options):
             return None
-        file = LineFile(self._held, LOG_TIMES, self._cannot_write)
-        return LogWatch(self._held.enter(LOGS), file, self._elapsed)
-
-    def _stack_watch(self) -> StackWatch | None:
-        """Elsewhere instances are no processes that can be seen here. OSError."""
-        if not self.config.options.on_this_machine:
-            return None
-        file, clock = LineFile(self._held, STACKS, self._cannot_write), self.schedule.clock
-        now = lambda: clock.plan_time(max(self._elapsed(), 0))  # noqa: E731
-        virtual = self.config.options.time == VIRTUAL
-        return StackWatch(file, now, self.samples, rests=virtual)
+        try:
+            return LineFile(self._held, PROBES, self._cannot_write)
+        except OSError as error:
+            raise unwritten(error) from error
 
     def _done(self, record: Mapping[str, object]) -> None:
         self.events.append(record)
@@ -342,9 +317,8 @@ class Driver:
         beside = {
             asyncio.create_task(self.report_regularly()),
             asyncio.create_task(network.ports.tidy(self.timeline_runner.next_due_ns)),
+            asyncio.create_task(self.backend.observe(self.samples)),
         }
-        if self.stacks is not None:
-            beside.add(asyncio.create_task(self.stacks.run()))
         gone = {network.closed, self.backend.closed, self.timeline_runner.broken}
         try:
             await asyncio.wait({work, *gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -391,17 +365,15 @@ class Driver:
                 await self.sampling
             self.facts.update(await network.end())
             fault = fault or str(network.fault or "")
-        if self.stacks is not None:
-            self.stacks.finish()
         await self.steering.finish()
         if self.timeline_runner.quit_early:
             self.facts["quit_early"] = self.timeline_runner.quit_early
-        files = (self.log_times, self.timeline_runner.book, self.events, self.samples, self.prober)
+        files = (self.timeline_runner.book, self.events, self.samples, self.prober)
         for owned in (self.control, self.backend, *files):
             if owned is not None:
                 owned.close()
         # Here, since programs may have files of other users.
-        here = self.config.options.on_this_machine
+        here = self.backend.has_files_here
         self.facts["figures"] = measured_figures.of_files(self._held, self.plan, here=here)
         topology = self.plan.topology
         discard.discard(self._held, discard.services(topology.services, self.config.options))

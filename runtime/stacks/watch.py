@@ -105,16 +105,12 @@ class WatchedIncarnation:
 
 
 class StackWatch:
-    """`moment`: plan time now, in ns. `traffic`: a file that grows while packets move; instances
-    are left out of a round if it has not grown. `rests`: the machine has no other traffic, so there
-    is no round then."""
+    """`moment`: plan time now, in ns. `rests`: the machine has no traffic but that of the run, so
+    there is no round where nothing of it moves."""
 
-    def __init__(
-        self, file: LineFile, moment: Callable[[], int], traffic: LineFile, *, rests: bool = False
-    ) -> None:
+    def __init__(self, file: LineFile, moment: Callable[[], int], *, rests: bool = False) -> None:
         self._file = file
         self._moment = moment
-        self._traffic = traffic
         self._rests = rests
         self._incarnations: dict[WatchedIncarnation, None] = {}
         self._held = 0
@@ -186,15 +182,16 @@ class StackWatch:
             incarnation.held = None
             self._held -= 1
 
-    async def run(self) -> None:
-        """Until it is cancelled."""
-        traffic = -1
+    async def run(self, traffic: LineFile) -> None:
+        """Reads counters until it is cancelled. `traffic`: a file that grows while packets move;
+        instances are left out of a round if it has not grown."""
+        lines = -1
         while True:
-            if self._rests and self._traffic.lines == traffic:
-                self._traffic.grown.clear()
-                await self._traffic.grown.wait()
-            incarnations = list(self._incarnations) if self._traffic.lines != traffic else []
-            traffic = self._traffic.lines
+            if self._rests and traffic.lines == lines:
+                traffic.grown.clear()
+                await traffic.grown.wait()
+            incarnations = list(self._incarnations) if traffic.lines != lines else []
+            lines = traffic.lines
             each_ns = max(INTERVAL_NS // max(len(incarnations), 1), EACH_NS)
             due_ns = _apart(time.monotonic_ns())
             end_ns = due_ns + max(INTERVAL_NS, each_ns * len(incarnations))

@@ -8,6 +8,7 @@ errors.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -232,6 +233,14 @@ class Builder:
             else:
                 seen[token.text] = name(token)
         return tuple(seen.values())
+
+    def named_file(self, token: Token) -> str:
+        """The file that is named at a place, which is beside the file that this place is in; as the
+        text that was read first would call it."""
+        name, folder = self.text(token), posixpath.dirname(token.file)
+        if not folder or not name.strip("./"):
+            return name
+        return posixpath.normpath(posixpath.join(folder, name))
 
     def text(self, token: Token) -> str:
         """What a STRING or bare word means."""

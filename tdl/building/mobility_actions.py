@@ -35,7 +35,7 @@ class MobilityActions(PathActions):
         self, _word: Token, file: Token, properties: list[WrittenProperty]
     ) -> tuple[ast.Statement, ...]:
         found = self.collect(properties, "mobility", MOBILITY_PROPERTIES, {})
-        source = self.text(file)
+        source = self.named_file(file)
         if not source.strip("./") or "\0" in source:
             message = f"{shown(file)} names no file"
             self.error("TS0125", file.span, message, "such as mobility orbits.json")
@@ -154,7 +154,7 @@ class MobilityActions(PathActions):
         if token.type == "STRING" or reads_as_file(text):
             if not text.strip("./") or "\0" in text:
                 self.error("TS0125", token.span, f"{shown(token)} names no file")
-            return None, text
+            return None, self.named_file(token)
         try:
             if prop.name == "loss":
                 return values.probability(text, what="loss"), None

@@ -511,7 +511,7 @@ class StaticActions(AddressActions):
         return any(one.type == "STRING" or bool(set(one.text) & set("./")) for one in tokens[:1])
 
     def file_name(self, prop: WrittenProperty, token: Token, such_as: str) -> str:
-        source = self.text(token)
+        source = self.named_file(token)
         if not source.strip("./") or "\0" in source:
             message = f"{shown(token)} names no file"
             self.error("TS0125", token.span, message, f"such as {prop.key_name}={such_as}")

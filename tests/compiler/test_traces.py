@@ -53,6 +53,20 @@ def test_a_link_has_its_trace_and_the_mean(folder: Path) -> None:
     assert content == b"opportunities 10\n1x2 3 6\n"
 
 
+def test_files_are_beside_the_text_that_names_them(folder: Path) -> None:
+    """In an included file of another folder, and as seen from it."""
+    (folder / "net").mkdir()
+    (folder / "net/rtt.txt").write_text("40ms\n44ms\n52ms\n")
+    text = "link a--s trace=../lte.up\nservice c\nlink c--s dist=rtt.txt\n"
+    (folder / "net/lines.tdl").write_text(text)
+    found = compiled(folder, 'include "net/lines.tdl"\nat 5s quit')
+    assert [one.name for one in found.topology.traces] == ["lte.up"]
+    assert [one.name for one in found.topology.delays] == ["net/rtt.txt"]
+    (folder / "net/lines.tdl").write_text("mobility lte.up\n")
+    ((code, line, message),) = errors(folder, 'include "net/lines.tdl"\nat 5s quit')
+    assert (code, line, message) == ("TS0190", 1, "there is no file 'net/lte.up'")
+
+
 def test_a_file_that_changes_later_changes_nothing(folder: Path, tmp_path: Path) -> None:
     found = compiled(folder, "link a--s trace=lte.up\nat 5s quit")
     digest = write(found, tmp_path / "x.plan")

@@ -16,6 +16,7 @@ from runtime.backend.base import (
     Counters,
     Effect,
     Entrance,
+    Notice,
     OnEffect,
     PortAllocator,
     RunContext,
@@ -32,7 +33,7 @@ from runtime.backend.instance import (
 from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
-from runtime.probing.echo_prober import Echo, Heard
+from runtime.probing.echo_prober import Echo, EchoProber, Heard
 from runtime.rundir.held_directory import append, write_all
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import PlanClock
@@ -203,6 +204,8 @@ class FakeBackend:
     """See runtime.backend.base (Backend). `log_bytes` at a time is what each program writes; one
     that `hangs` does not end them."""
 
+    has_files_here = False
+
     def __init__(self, context: RunContext, log_bytes: int, *, hangs: bool = False) -> None:
         self._hangs = hangs
         self._context = context
@@ -241,10 +244,17 @@ class FakeBackend:
     async def enter(self, instance: str) -> Entrance:
         raise RunError("there is nothing to enter")
 
-    def namespace(self, instance: str) -> str:
-        return ""
+    def prober(self, file: LineFile | None, notice: Notice, on_end: Notice) -> EchoProber:
+        context = self._context
+        return EchoProber(context.plan, context.schedule, file, self._echo, notice, on_end)
 
-    async def echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
+    def begin(self, t0_ns: int) -> None:
+        """Nothing waits for it."""
+
+    async def observe(self, samples: LineFile) -> None:
+        """There is nothing to see."""
+
+    async def _echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
         raise RunError("nobody sends echoes")
 
     async def finish(self) -> dict[str, Any]:

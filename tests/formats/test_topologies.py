@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source
+from compiler.plan.paths.path import path
 from compiler.sources import SourceFolder
 from tdl.diagnostics import Sink
 from tdl.formats import as_tdl
@@ -241,6 +242,50 @@ def test_a_matrix_in_json_is_that_in_csv(tmp_path: Path) -> None:
     assert one.routing == "direct"
     delays = {link.name: link.state.delay_ns for link in one.links}
     assert (delays["fra->iad"], delays["iad->fra"]) == (88_200_000, 90_000_000)
+
+
+REGIONS = [
+    "fra",
+    "iad",
+    "syd",
+    "sin",
+    "lhr",
+    "nrt",
+    "gru",
+    "bom",
+    "cdg",
+    "pdx",
+    "cpt",
+    "arn",
+    "hkg",
+]
+
+
+@pytest.mark.parametrize("way", ["rtt", "one-way"])
+def test_all_156_pairs_of_13_regions_have_what_was_measured(tmp_path: Path, way: str) -> None:
+    """With `rtt` half of the round trip each way, with `one-way` each direction its own."""
+    ms = {
+        (a, b): 3 + (x * y if way == "rtt" else 7 * x + y)
+        for x, a in enumerate(REGIONS)
+        for y, b in enumerate(REGIONS)
+        if a != b
+    }
+    rows = [[a, *(f"{ms.get((a, b), 0)}.4" for b in REGIONS)] for a in REGIONS]
+    table = "\n".join(",".join(row) for row in [["", *REGIONS], *rows])
+    (tmp_path / "m.csv").write_text(table)
+    text = "".join(f"service on-{one}\nlink on-{one}--{one}\n" for one in REGIONS)
+    text = f'matrix "m.csv" {way}\n{text}at 1s quit\n'
+    plan = compile_source(text, sources=SourceFolder(tmp_path)).plan
+    numbers = {node.name: number for number, node in enumerate(plan.topology.nodes)}
+    state, checked = plan.state_at(0), 0
+    for (a, b), value in ms.items():
+        found = path(state, numbers[f"on-{a}.0"], numbers[f"on-{b}.0"])
+        assert found.totals is not None
+        assert len(found.links) == 3
+        wanted = (value * 10 + 4) * 100_000 // (2 if way == "rtt" else 1)
+        assert found.totals.delay_ns == wanted
+        checked += 1
+    assert checked == 156
 
 
 GRAPHML = """<graphml><key id="k" for="edge" attr.name="latency"><default>3</default></key>

@@ -168,7 +168,7 @@ def test_in_virtual_time_nobody_looks_while_no_packet_moves(
     held = HeldDirectory.hold(tmp_path)
     samples = LineFile(held, "samples.jsonl", pytest.fail)
     file = LineFile(held, "stacks.jsonl", pytest.fail)
-    stacks = watch.StackWatch(file, lambda: 0, samples, rests=rests)
+    stacks = watch.StackWatch(file, lambda: 0, rests=rests)
 
     async def looked(moves: bool) -> bool:
         looks.clear()
@@ -179,7 +179,7 @@ def test_in_virtual_time_nobody_looks_while_no_packet_moves(
         return bool(looks)
 
     async def seen() -> list[bool]:
-        task = asyncio.create_task(stacks.run())
+        task = asyncio.create_task(stacks.run(samples))
         found = [await looked(moves) for moves in (True, False, True)]
         task.cancel()
         return found

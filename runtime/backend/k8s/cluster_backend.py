@@ -20,6 +20,7 @@ from runtime.agent.pod.pod_messages import KERNEL, USER, NodeFacts
 from runtime.backend.base import (
     Entrance,
     MakeBackend,
+    Notice,
     RunContext,
     RunNetwork,
 )
@@ -39,7 +40,7 @@ from runtime.backend.k8s.pods import Pod, PodWatch
 from runtime.backend.k8s.proof import Proof
 from runtime.backend.k8s.supervisors import NodeParts
 from runtime.errors import RunError, unwritten
-from runtime.probing.echo_prober import Echo, Heard
+from runtime.probing.echo_prober import Echo, EchoProber, Heard
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import LOG_TIMES, LOGS_INCOMPLETE
@@ -56,6 +57,8 @@ def make(key: bytes, api: Api) -> MakeBackend:
 
 class ClusterBackend:
     """See runtime.backend.base (Backend)."""
+
+    has_files_here = False  # they go with their pods
 
     def __init__(self, key: bytes, api: Api, context: RunContext) -> None:
         self.network: AgentNetwork | None = None
@@ -270,10 +273,17 @@ class ClusterBackend:
             "use `tstorm exec --backend k8s`, or kubectl exec",
         )
 
-    def namespace(self, _instance: str) -> str:
-        return ""
+    def prober(self, file: LineFile | None, notice: Notice, on_end: Notice) -> EchoProber:
+        context = self._context
+        return EchoProber(context.plan, context.schedule, file, self._echo, notice, on_end)
 
-    async def echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
+    def begin(self, t0_ns: int) -> None:
+        """Its network says when that is."""
+
+    async def observe(self, samples: LineFile) -> None:
+        """Agents tell of instances by themselves."""
+
+    async def _echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
         if self._hosts is None or self.network is None:
             raise RunError("nobody is there to send echoes")
         rows: dict[int, list[list[object]]] = {}

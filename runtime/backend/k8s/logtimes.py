@@ -1,4 +1,4 @@
-"""When lines of pods' logs were written, as logs.jsonl says it (runtime/driver/logwatch.py).
+"""When lines of pods' logs were written, as logs.jsonl says it (backend/local/log_watch.py).
 
 Kubelet has a time for each line: that of the node's wall clock when the container runtime read it
 from the program. So it was written up to LAG_NS before, and the clock is known within a bound.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, interfaces
-from runtime.backend.base import Entrance, RunContext, RunNetwork
+from runtime.backend.base import Entrance, Notice, RunContext, RunNetwork
 from runtime.backend.instance import ProgramEnd
 from runtime.backend.local import cpu_accounting, environment, nursery, ownership
 from runtime.backend.local.filesystem import instance_filesystem, privatefs
@@ -28,18 +29,21 @@ from runtime.backend.local.filesystem.instance_filesystem import (
 from runtime.backend.local.instance_commands import InstanceCommands
 from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import LocalInstance, Maker, OnReady
+from runtime.backend.local.log_watch import LogWatch
 from runtime.backend.local.nursery import Holder, Program
 from runtime.backend.local.outside import Outside
 from runtime.backend.onehost import hop_network as onehost
 from runtime.backend.runwords import replaced
 from runtime.errors import RunError, no_instance, unwritten
 from runtime.options import VIRTUAL
-from runtime.probing.echo_prober import Echo, Heard
+from runtime.probing.prober import Prober
 from runtime.rundir.etchosts import OwnHosts, addressed
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.runfiles import INSTANCES, LOGS, MEMORY
+from runtime.rundir.line_files import LineFile
+from runtime.rundir.runfiles import INSTANCES, LOG_TIMES, LOGS, MEMORY, STACKS
 from runtime.schedule import first_incarnations
-from runtime.system import process_limits, userids
+from runtime.stacks.watch import StackWatch
+from runtime.system import machine_facts, process_limits, userids
 from runtime.system.process_scope import namespace
 from runtime.system.realtime.rt_throttle import RESTS
 
@@ -74,10 +78,23 @@ def settings(record: Mapping[str, Any]) -> LocalSettings:
 class LocalBackend:
     """See runtime.backend.base (Backend)."""
 
+    has_files_here = True
+
     def __init__(self, given: LocalSettings, context: RunContext) -> None:
         self._given = given
         self._context = context
-        self._homes = HeldDirectory.hold(context.directory).enter(INSTANCES)
+        held = HeldDirectory.hold(context.directory)
+        self._homes = held.enter(INSTANCES)
+        self._t0_ns = 0
+        clock, virtual = context.schedule.clock, context.options.time == VIRTUAL
+        try:
+            times = LineFile(held, LOG_TIMES, context.cannot_write)
+            stacks = LineFile(held, STACKS, context.cannot_write)
+        except OSError as error:
+            raise unwritten(error) from error
+        self._log_watch = LogWatch(held.enter(LOGS), times, self._elapsed)
+        moment = lambda: clock.plan_time(max(self._elapsed(), 0))  # noqa: E731
+        self._stacks = StackWatch(stacks, moment, rests=virtual)
         self._nursery: nursery.Nursery | None = None
         self._maker: Maker | None = None
         self.network: RunNetwork | None = None
@@ -93,6 +110,8 @@ class LocalBackend:
         process_limits.raise_limit(len(wanted))
         self.network = network = await self._make_network()
         await network.start()
+        # This process's own namespace is as new as those of instances.
+        network.facts["instance_network"] = machine_facts.network_settings()
         hosts_files = self._own_hosts(wanted)
         self._maker = Maker(
             self._nursery,
@@ -225,7 +244,7 @@ class LocalBackend:
                 self._context.on_overdue,
                 around.ending,
                 around.furniture,
-                self._context.stacks,
+                self._stacks,
             )
             instance.runner = instance.commands = self._commands(instance, service)
             self.instances[node.name] = instance
@@ -298,6 +317,27 @@ class LocalBackend:
 
     # -- while it runs --------------------------------------------------------------------------
 
+    def prober(self, file: LineFile | None, notice: Notice, on_end: Notice) -> Prober:
+        def place(name: str) -> tuple[str, asyncio.Future[None]] | None:
+            incarnation = self.instances[name].current
+            if incarnation is None:
+                return None
+            return f"/proc/{incarnation.pid}/ns/net", incarnation.gone
+
+        context = self._context
+        return Prober(context.plan, context.schedule, file, place, notice, on_end)
+
+    def begin(self, t0_ns: int) -> None:
+        self._t0_ns = t0_ns
+        self._log_watch.begin()
+        self._stacks.begin()
+
+    async def observe(self, samples: LineFile) -> None:
+        await self._stacks.run(samples)
+
+    def _elapsed(self) -> int:
+        return time.monotonic_ns() - self._t0_ns
+
     @property
     def closed(self) -> asyncio.Future[None]:
         assert self._nursery is not None
@@ -329,10 +369,6 @@ class LocalBackend:
             raise RunError(f"instance {instance} was killed from outside the run")
         return self._place(found), found.current.holder.pidfd
 
-    def namespace(self, instance: str) -> str:
-        incarnation = self.instances[instance].current
-        return "" if incarnation is None else f"/proc/{incarnation.holder.pid}/ns/net"
-
     def _place(self, instance: LocalInstance) -> dict[str, object]:
         """How a command gets into an instance (runtime.backend.local.enter_instance)."""
         around = self._surroundings[instance.name]
@@ -345,19 +381,17 @@ class LocalBackend:
 
     # -- the end --------------------------------------------------------------------------------
 
-    async def echo(self, _echoes: Sequence[Echo], _heard: Heard) -> None:
-        raise RunError("on this machine probes are no echoes")
-
     async def finish(self) -> dict[str, Any]:
         if self.instances:
             await asyncio.gather(*(instance.finish() for instance in self.instances.values()))
         return {}
 
     def close(self) -> None:
+        self._stacks.finish()
         privatefs.end(self._context.directory / MEMORY)
         if privatefs.in_user_namespace():
             ownership.give_back(self._context.directory / INSTANCES)
-        for owned in (self._maker, self._nursery, self._limits):
+        for owned in (self._maker, self._nursery, self._limits, self._log_watch):
             if owned is not None:
                 owned.close()
 

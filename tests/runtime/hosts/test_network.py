@@ -58,6 +58,7 @@ class Run:
             on_ended=lambda _instance, _ended, _asked, _help: None,
             on_killed=lambda _instance, _what: None,
             on_overdue=lambda _instance, _grace_ns: None,
+            cannot_write=lambda _text: None,
         )
         self.hosts = FakeHosts(
             [Host(f"node-{one.number}", one.host.address, one.port) for one in agents], PLACED
