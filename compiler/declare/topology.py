@@ -64,6 +64,8 @@ class MovingBridges(Protocol):
     def digest(self) -> str: ...
     @property
     def names(self) -> tuple[str, ...]: ...
+    @property
+    def transceivers(self) -> int: ...
 
 
 class Recorded(NamedTuple):
@@ -240,7 +242,7 @@ def _mobility(
     if moving is None:
         return ()
     nodes = tuple(node_of.get(name, 0) for name in moving.names)  # 0: it is reported
-    return (PlannedMobility(moving.source, moving.digest, nodes),)
+    return (PlannedMobility(moving.source, moving.digest, nodes, moving.transceivers),)
 
 
 def _machines(

@@ -74,7 +74,7 @@ def _is_told(statement: ast.Expect, one: PlannedExpectation, known: _Known) -> b
     planned = known.model.planned
     if not planned.frames_at[1]:
         return True
-    domains = FrameDomains(planned.nodes, ((link.src, link.dst) for link in planned.links))
+    domains = FrameDomains.of(planned)
     direct = {(link.src, link.dst) for link in planned.links}
     for src, dst in one.pairs:
         why = ""

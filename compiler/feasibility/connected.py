@@ -2,8 +2,8 @@
 
 Two instances are *joined* when there is a path each way, over links that are up and through bridges
 only. Bridges that reach each other form a strongly connected component (Tarjan, Depth-first search
-and linear graph algorithms, 1972), so an instance is described by the components that it can send
-into and hear from. That makes one look at the whole network linear in nodes and links.
+and linear graph algorithms, 1972), so one look at the whole network is linear in nodes and links,
+and in operations on sets of instances.
 """
 
 from __future__ import annotations
@@ -15,21 +15,6 @@ from compiler.plan.event_kinds import DOWN_KINDS, UP_KINDS
 from compiler.plan.types import Event, Topology
 
 NOWHERE = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """The components that an instance sends into and hears from, and whom it is linked to."""
-
-    into: tuple[int, ...]
-    out_of: tuple[int, ...]
-    partners: tuple[int, ...] = ()  # instances that a link of its own leads to
-    alone: int = NOWHERE  # itself, if it is linked to instances: then nobody else is like it
-
-    @property
-    def simple(self) -> bool:
-        """In one component, like everybody else who is."""
-        return len(self.into) == 1 and self.into == self.out_of and self.alone == NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,86 +121,58 @@ class Components:
                 break
         self.count += 1
 
-    def reachable(self) -> list[int]:
-        """By component: those that it reaches, itself among them, as bits."""
-        net, of = self.network, self.of
-        found = [1 << number for number in range(self.count)]
-        by_number: list[list[int]] = [[] for _ in range(self.count)]
-        for bridge in range(net.instances, len(net.nodes)):
-            if of[bridge] != NOWHERE:
-                by_number[of[bridge]].append(bridge)
-        for number, members in enumerate(by_number):
-            ahead = {of[far] for bridge in members for far in self._ahead(bridge)} - {number}
-            for other in ahead:
-                found[number] |= found[other]
+
+class JoinedPairs:
+    """Who has a path to whom, as the network is now. Sets of instances are bits of a number."""
+
+    def __init__(self, network: Connectivity) -> None:
+        self._net = network
+        components = Components(network)
+        self._of = of = components.of
+        self._to, came = [0] * components.count, [0] * components.count
+        ahead: list[set[int]] = [set() for _ in came]
+        usable = [ends for link, ends in enumerate(network.ends) if network.usable(link)]
+        for src, dst in usable:
+            if of[src] == NOWHERE and of[dst] != NOWHERE:
+                came[of[dst]] |= 1 << src
+            elif of[dst] == NOWHERE and of[src] != NOWHERE:
+                self._to[of[src]] |= 1 << dst
+            elif of[src] != of[dst]:
+                ahead[of[src]].add(of[dst])
+        for number, others in enumerate(ahead):
+            for other in others:
+                self._to[number] |= self._to[other]
+        for number in reversed(range(components.count)):
+            for other in ahead[number]:
+                came[other] |= came[number]
+        self._sends, self._hears = [0] * network.instances, [0] * network.instances
+        for src, dst in usable:
+            if src < network.instances:
+                self._sends[src] |= self._beyond(dst)
+            if dst < network.instances:
+                self._hears[dst] |= 1 << src if src < network.instances else came[of[src]]
+
+    def _beyond(self, node: int) -> int:
+        """Those to whom a link to this node leads."""
+        if node < self._net.instances:
+            return 1 << node
+        return self._to[self._of[node]] if self._of[node] != NOWHERE else 0
+
+    def partners(self, instance: int) -> int:
+        """Those with whom it has a path each way."""
+        return self._sends[instance] & self._hears[instance] & ~(1 << instance)
+
+    def of_all(self, instances: Iterable[int]) -> int:
+        """Those with whom one of these has a path each way."""
+        found = 0
+        for instance in instances:
+            found |= self.partners(instance)
         return found
 
-
-def reach_of(network: Connectivity, components: Components, instance: int) -> Reach:
-    """Links come in pairs, so each link out has the one back beside it."""
-    into: set[int] = set()
-    out_of: set[int] = set()
-    partners: set[int] = set()
-    alone = NOWHERE
-    for link in network.out[instance]:
-        far = network.ends[link][1]
-        there, back = network.links[link], network.links[link ^ 1]
-        if not network.nodes[far] or not (there or back):
-            continue
-        if far < network.instances:
-            alone = instance
-            partners.update([far] * there)
-            continue
-        into.update([components.of[far]] * there)
-        out_of.update([components.of[far]] * back)
-    return Reach(tuple(sorted(into)), tuple(sorted(out_of)), tuple(sorted(partners)), alone)
-
-
-@dataclass(slots=True)
-class Look:
-    """Everybody of `members` who is up, by their reach."""
-
-    groups: dict[Reach, list[int]]
-    components: Components
-    _ahead: list[int] | None = None  # of each component, as bits; found when it is needed
-
-    def sends(self, a: Reach, b: Reach) -> bool:
-        """Whether there is a path from one with reach `a` to another one with reach `b`."""
-        if b.alone != NOWHERE and b.alone in a.partners:
-            return True
-        if not a.into or not b.out_of:
-            return False
-        if not set(a.into).isdisjoint(b.out_of):
-            return True
-        if self._ahead is None:
-            self._ahead = self.components.reachable()
-        heard = sum(1 << number for number in b.out_of)
-        return any(self._ahead[number] & heard for number in a.into)
-
-    def joined(self, a: Reach, b: Reach) -> bool:
-        if a.simple and b.simple:
-            return a.into == b.into
-        return self.sends(a, b) and self.sends(b, a)
-
-
-def look(network: Connectivity, components: Components, members: Iterable[int]) -> Look:
-    """Most instances have one link pair, to a bridge: those are alike by bridge and directions."""
-    groups: dict[Reach, list[int]] = {}
-    alike: dict[tuple[int, int, int], list[int]] = {}
-    out, ends, nodes, links = network.out, network.ends, network.nodes, network.links
-    for instance in members:
-        if not nodes[instance]:
-            continue
-        key = None
-        if len(out[instance]) == 1:
-            link = out[instance][0]
-            far = ends[link][1]
-            if far >= network.instances:
-                key = (components.of[far], links[link], links[link ^ 1])
-        group = None if key is None else alike.get(key)
-        if group is None:
-            group = groups.setdefault(reach_of(network, components, instance), [])
-            if key is not None:
-                alike[key] = group
-        group.append(instance)
-    return Look(groups, components)
+    def would_gain(self, link: int, among: int) -> bool:
+        """Whether one of these would have a path to another that there is not, were this link up as
+        well. If there would be none by each of several links, there would be none by all."""
+        src, dst = self._net.ends[link]
+        if src >= self._net.instances:
+            return bool(self._beyond(dst) & among & ~self._beyond(src))
+        return bool(among >> src & 1 and self._beyond(dst) & among & ~self._sends[src])

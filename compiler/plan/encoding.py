@@ -91,7 +91,8 @@ def _delays_to_json(delays: types.PlannedDelays) -> dict[str, object]:
 
 
 def _mobility_to_json(found: types.PlannedMobility) -> dict[str, object]:
-    return {"name": found.name, "nodes": list(found.nodes), "sha256": found.digest}
+    led = {"transceivers": found.transceivers} if found.transceivers else {}
+    return {"name": found.name, "nodes": list(found.nodes), "sha256": found.digest, **led}
 
 
 def _machine_to_json(found: types.PlannedMachine) -> dict[str, object]:
@@ -194,11 +195,14 @@ def _delays_from_json(value: Any, outer: Place) -> types.PlannedDelays:
 
 def _mobility_from_json(value: Any, outer: Place, count: int) -> types.PlannedMobility:
     place = Place(outer.file, outer.line, "mobility")
-    name, nodes, digest = place.fields(value, "name", "nodes", "sha256")
+    led = type(value) is dict and "transceivers" in value
+    more = ("transceivers",) if led else ()
+    name, nodes, digest, *most = place.fields(value, "name", "nodes", "sha256", *more)
     return types.PlannedMobility(
         place.text(name, "name"),
         place.text(digest, "sha256"),
         tuple(place.integer(node, "nodes", 0, count - 1) for node in place.items(nodes)),
+        *(place.integer(one, "transceivers", 1, MAX_NODES) for one in most),
     )
 
 

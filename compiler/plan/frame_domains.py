@@ -2,14 +2,16 @@
 
 What hears each other, over links, bridges and lans, is one domain. An end point that carries frames
 ends it: packets go on into another domain where a router's programs send them, of which a plan
-knows nothing. So it has paths within domains only. Linear in nodes and links.
+knows nothing. So it has paths within domains only. Links that programs ask for join nothing, since
+programs decide when they are up. Linear in nodes and links.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.plan.types import Node
+from compiler.plan.parts.led_links import led_links
+from compiler.plan.types import Node, Topology
 
 
 class FrameDomains:
@@ -22,6 +24,12 @@ class FrameDomains:
             self.domain[high] = low
         self.domain = [self._root(node) for node in range(len(nodes))]
         self._with_frames = {self.domain[at] for at, node in enumerate(nodes) if node.frames}
+
+    @classmethod
+    def of(cls, topology: Topology) -> FrameDomains:
+        led = led_links(topology)
+        links = enumerate(topology.links)
+        return cls(topology.nodes, ((one.src, one.dst) for at, one in links if at not in led))
 
     def _root(self, node: int) -> int:
         while self.domain[node] != node:

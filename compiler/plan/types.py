@@ -225,7 +225,10 @@ class PlannedMobility:
 
     name: str  # of the file, as the source has it
     digest: str  # SHA-256 of its content, which is in files.tar
-    nodes: tuple[int, ...]  # which nodes those of the content are
+    nodes: tuple[int, ...]  # which nodes those of the content are: bridges, or routers
+    # With how many others of them each may be linked at a time, as programs ask; 0: none asks, and
+    # who reaches each other is linked as planned.
+    transceivers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class Effect:
     late: tuple[str, ...] = ()
 
 
+LINKS_SOCKET = "tstorm-links"  # abstract, where programs ask for links
 Held = Mapping[int, frozenset[int]]  # leaving node -> links that `cut` is to take down, if any
 OnEffect = Callable[[int, Effect | None], None]  # None: nothing of the network changes in this step
 Notice = Callable[[str], None]
@@ -174,6 +175,9 @@ class RunNetwork(Protocol):
 
     def follow(self, plan: Plan) -> None:
         """Later steps are those of this plan, whose topology is the same. RunError."""
+
+    async def use(self, links: Sequence[int], *, up: bool) -> int:
+        """Takes links that programs lead up or down at once. Returns when that was, since T0."""
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         """Ends a hold now. False if the network is gone."""

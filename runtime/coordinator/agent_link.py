@@ -17,6 +17,7 @@ from runtime.coordinator.clock_offsets import (
     measured,
 )
 from runtime.errors import RunError
+from runtime.json_schema import decoded
 from runtime.rpc import endpoint, secure
 from runtime.rpc.calls import Answer, Asker, RefusedError, Request
 from runtime.rpc.secure import ChannelError
@@ -24,6 +25,17 @@ from runtime.rpc.secure import ChannelError
 RETRY_SECONDS = 0.05
 ANSWER_SECONDS = 10.0  # for what an agent does at once; slower is lost
 TIME_SECONDS = 5.0  # for a look at its clock: so long a hang may go unnoticed
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeReply:
+    """When it was asked and when it has answered, by its own clock, and its wall clock less that
+    one."""
+
+    t2: int
+    t3: int
+    wall: int | None = None
+
 
 OnSay = Callable[[int, says.Message], None]
 OnLost = Callable[[int, str], None]
@@ -165,14 +177,11 @@ class AgentLink:
 
     async def _exchange(self) -> ClockExchange:
         answer = await self._ask({"do": "time"}, TIME_SECONDS)
-        t2, t3 = answer.value.get("t2"), answer.value.get("t3")
-        wall = answer.value.get("wall")
-        self.wall_ns = wall if type(wall) is int else None
         try:
-            if type(t2) is not int or type(t3) is not int:
-                raise ClockError("its times are no whole numbers")
-            return ClockExchange(answer.asked_ns, t2, t3, answer.answered_ns)
-        except ClockError as error:
+            said = decoded(_TimeReply, answer.value, "its answer")
+            self.wall_ns = said.wall
+            return ClockExchange(answer.asked_ns, said.t2, said.t3, answer.answered_ns)
+        except (ClockError, RunError) as error:
             self._distrust(f"its clock makes no sense: {error}")
             message = f"{self.host.name} is lost: its clock makes no sense: {error}"
             raise LostError(self.number, message) from error

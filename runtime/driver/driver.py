@@ -26,6 +26,7 @@ from runtime.driver import status
 from runtime.driver.control import ControlServer, Given, Reply, answered_by
 from runtime.driver.driver_config import DriverConfig
 from runtime.driver.expectedruns import ExpectedRuns
+from runtime.driver.link_requests import LinkRequests
 from runtime.driver.machinewatch import MachineWatch
 from runtime.driver.programends import ProgramEnds
 from runtime.driver.progress import RUNNING, STARTING, STOPPING
@@ -95,6 +96,13 @@ class Driver:
             lambda: self.timeline_runner,
         )
         self.backend = make_backend(self._context(log))
+        self.link_requests = LinkRequests(
+            self.plan,
+            self.schedule,
+            lambda: self.backend.network if self.timeline_runner.t0_ns else None,
+            self._elapsed,
+            self._done,
+        )
         self.timeline_runner: TimelineRunner = TimelineRunner(
             self.plan,
             self.schedule,
@@ -103,6 +111,7 @@ class Driver:
             self.warn,
             self.ends.failed,
             self.report,
+            self.link_requests.listen,
         )
         self.prober = self.backend.prober(self._probes(), self.report, self._unprobed)
         self.expected_runs = ExpectedRuns(
@@ -194,6 +203,7 @@ class Driver:
         """The timeline has become another one."""
         self.schedule = schedule
         self.prober.follow(schedule)
+        self.link_requests.follow(schedule)
         self.reactions.follow()
 
     def _elapsed(self) -> int:
@@ -242,6 +252,7 @@ class Driver:
 
     def _on_effect(self, number: int, effect: Effect | None) -> None:
         self.timeline_runner.on_effect(number, effect)
+        self.link_requests.step(number)
 
     async def _answer(self, request: Mapping[str, Any]) -> Reply:
         if request["ask"] == "state":
@@ -347,6 +358,7 @@ class Driver:
         self.report()
         if reactions := await self.reactions.end():
             self.facts["reactions"] = reactions
+        self.link_requests.close()
         await self.prober.end()  # what programs do from now on is no experiment
         await self.expected_runs.end()
         if self.watching:

@@ -12,7 +12,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -48,6 +48,7 @@ CONDITION = "condition"  # of what a `when` has done
 # The same where something may still come in between, at least and at most. A loop that waits is up
 # to 1 ms late.
 _REACTING_AHEAD_NS = {REAL: (10_000_000, 50_000_000), VIRTUAL: (2_000_000, 2_000_000)}
+Furnish = Callable[[str, Incarnation], Awaitable[None]]  # a life, before its program starts
 OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
 
 
@@ -82,6 +83,7 @@ class TimelineRunner:
         warn: Notice,
         on_failure: OnFailure | None = None,
         notice: Notice = lambda _text: None,
+        furnish: Furnish | None = None,
     ) -> None:
         self.plan = plan
         self.schedule = schedule
@@ -97,6 +99,7 @@ class TimelineRunner:
         self._quit_when = QuitCondition(plan, schedule, instances)
         self._programs_over = asyncio.Event()
         self._notice = notice
+        self._furnish = furnish
         self._network: RunNetwork | None = None  # before the start nothing is there to be cut
         self._states = list(schedule.start.nodes)
         self._cuts: set[asyncio.Task[None]] = set()
@@ -160,7 +163,11 @@ class TimelineRunner:
 
     async def _incarnations(self, names: Sequence[str]) -> dict[str, Incarnation]:
         self._prepared.subtract(name for name in names if self._prepared[name] > 0)
-        return {name: await self.instances[name].next_incarnation() for name in names}
+        found = {name: await self.instances[name].next_incarnation() for name in names}
+        if self._furnish is not None:
+            for name, incarnation in found.items():
+                await self._furnish(name, incarnation)
+        return found
 
     def _ordered(self, staged: _Staged) -> _Staged:
         """Starts of programs that were never there are ordered, unless a setup comes before."""

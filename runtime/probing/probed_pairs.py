@@ -58,7 +58,7 @@ def choose(plan: Plan, schedule: Schedule, most: int) -> PairChoice:
     present = {index[name] for name in first_incarnations(schedule)}
     there = [node for node in range(len(nodes)) if owner_of(nodes, node) in present]
     own = Counter(owner_of(nodes, node) for node in there)
-    domains = FrameDomains(nodes, ((link.src, link.dst) for link in plan.topology.links))
+    domains = FrameDomains.of(plan.topology)
     beyond = domains.pairs_by_programs(there) - _own_beyond(domains, nodes, there)
     of = len(there) ** 2 - sum(count**2 for count in own.values()) - beyond
     ways = Ways(plan, schedule)

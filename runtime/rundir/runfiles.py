@@ -199,6 +199,7 @@ _KINDS = {  # of those that are not the plan's
     "not_ready": Shape({**_TARGETED, "took_ns?": INTEGER, "reason": TEXT}),
     "quit": Shape({**_TARGETED, "planned_ns": INTEGER, "reason?": TEXT}),
     "stall": Shape({**_TARGETED, "stalled_ns": INTEGER}),
+    "radio": Shape({**_TARGETED, "args": Each(SCALAR), "origin": TEXT, "planned_ns": INTEGER}),
     "start": Shape({**_TARGETED, "started_ns?": INTEGER}),
     "moved": Shape({**_TARGETED, "address": TEXT}),
     "unprobed": Shape({**_TARGETED, "reason?": TEXT}),

@@ -6,8 +6,10 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from runtime.errors import RunError
 from runtime.system import process_limits, userids
@@ -27,6 +29,7 @@ _SWITCHES = (
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _HOSTS = Path("/etc/hosts")
+Value = TypeVar("Value")
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
@@ -46,6 +49,25 @@ def enter_network(pidfd: int, *, user: bool = False) -> None:
     if library.setns(ctypes.c_int(pidfd), ctypes.c_int(spaces)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+def in_thread(action: Callable[[], Value]) -> Value:
+    """Runs it in a thread that ends then: one that has changed namespaces serves nobody else."""
+    results: list[Value] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(action())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="namespaces")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def probe(

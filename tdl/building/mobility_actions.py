@@ -18,7 +18,8 @@ from tdl.values import ValueProblem
 
 MOST_TRANSCEIVERS = 512
 DISTANCE = "distance"  # as a latency: what light takes
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
+_WORD = r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*"
+_NAME = re.compile(rf"{_WORD}(\.{_WORD})?")
 _NODES = "SERVICE:PREFIX, such as sat:BIIF"
 
 
@@ -68,7 +69,9 @@ class MobilityActions(PathActions):
             "allocate" in found
         ):
             word = "allocate" if said.allocate is not None else "transceivers"
-            other = "transceivers=N" if word == "allocate" else "allocate=nearest"
+            other = (
+                "transceivers=N" if word == "allocate" else "allocate=nearest, or allocate=program"
+            )
             message = f"{word}= says half of who is linked: how many radios a node has, and to whom"
             self.error("TS0194", found[word].span, message, f"add {other}")
         if "latency-step" in found and said.latency_ns is not None:
@@ -86,8 +89,6 @@ class MobilityActions(PathActions):
         token = self.single(prop, ("NAME",), f"one of {listed}" if len(known) > 1 else listed)
         if token is not None and token.text not in known:
             hint = did_you_mean(token.text, known) or f"{prop.key_name} is {' or '.join(known)}"
-            if token.text == "program":
-                hint = "radios that programs lead are not there yet: write allocate=nearest"
             self.error("TS0194", token.span, f"no {prop.key_name} is '{token.text}'", hint)
         return None if token is None else token.text
 

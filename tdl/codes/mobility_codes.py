@@ -1,4 +1,4 @@
-"""Nodes that move: TS0190 to TS0196, and TS0980 to TS0982."""
+"""Nodes that move: TS0190 to TS0196, TS0630 and TS0631, and TS0980 to TS0982."""
 
 from __future__ import annotations
 
@@ -59,6 +59,21 @@ MOBILITY_CODES = (
         "too much that a link follows",
         "What delays, rates and losses of links follow over time is kept in the plan, 64 MiB "
         "together. A larger `latency-step=` keeps fewer steps.",
+        "",
+    ),
+    Code(
+        "TS0630",
+        "nodes of which some are routers",
+        "A router that moves is the node itself, and its links to others that move carry frames, "
+        "which a bridge does not. So all nodes of a file are routers, each named by `nodes=`, or "
+        "none is.",
+        "",
+    ),
+    Code(
+        "TS0631",
+        "radios that nobody leads",
+        "With `allocate=program` the programs of a node ask for its links and send packets over "
+        "them, which routers do: where bridges move, routes are planned with the links.",
         "",
     ),
     Code(

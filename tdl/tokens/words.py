@@ -263,7 +263,7 @@ MOBILITY_PROPERTIES = (
 MOBILITY_TEXTS = ("rate", "loss")  # of it, a value or a file
 MOTION_FORMATS = ("visibility", "setdest", "bonnmotion", "csv", "gpx")
 LENGTHS = ("m", "km")
-ALLOCATIONS = ("nearest",)
+ALLOCATIONS = ("nearest", "program")
 
 
 class LinkWord(NamedTuple):

@@ -17,6 +17,7 @@ from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import latency_ns
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan.parts import traces
+from compiler.plan.parts.led_links import led_links
 from compiler.plan.parts.motion import Motion, Point
 from compiler.plan.paths.path import path
 from compiler.plan.properties import LinkState
@@ -373,6 +374,55 @@ def test_nobody_is_told_that_nodes_go_away(tmp_path: Path) -> None:
     assert codes(tmp_path, EXPERIMENT, row_csv=away) == []
 
 
+# --- routers that move --------------------------------------------------------------------------
+
+CARS = "node car replicas=3 {\n    service gw router\n}\nmobility row.csv nodes=car.gw"
+
+
+@pytest.mark.parametrize("text", ["service car router\nmobility row.csv nodes=car", CARS])
+def test_routers_are_the_nodes_themselves(tmp_path: Path, text: str) -> None:
+    plan = compiled(
+        tmp_path, f"{text} range=3000km transceivers=2 allocate=nearest\n", row_csv=ROW
+    ).plan
+    nodes = plan.topology.nodes
+    assert all(node.service >= 0 for node in nodes)
+    assert [nodes[node].name for node in plan.topology.mobility[0].nodes] == [
+        node.name for node in nodes if node.is_instance
+    ]
+    assert all(nodes[end].frames for link in plan.topology.links for end in (link.src, link.dst))
+    ups = [(event.at_ns, event.target) for event in plan.events if event.kind == "link_up"]
+    bridges = compiled(
+        tmp_path,
+        "service host\nmobility row.csv nodes=host range=3000km transceivers=2 allocate=nearest\n",
+        row_csv=ROW,
+    ).plan
+    named = dict(zip("abc", (nodes[n].name for n in plan.topology.mobility[0].nodes), strict=True))
+    for one in bridges.events:
+        if one.kind == "link_up":
+            a, b = one.target.split("->")
+            assert (one.at_ns, f"{named[a]}->{named[b]}") in ups
+
+
+def test_programs_are_left_all_links_that_can_be(tmp_path: Path) -> None:
+    text = "service car router\nmobility row.csv nodes=car range=3000km"
+    free, led = (
+        compiled(tmp_path, text + more + "\n", row_csv=ROW).plan
+        for more in ("", " transceivers=1 allocate=program")
+    )
+    assert [one.transceivers for one in (*free.topology.mobility, *led.topology.mobility)] == [0, 1]
+    assert led.events == free.events
+    assert not led_links(free.topology)
+    assert len(led_links(led.topology)) == len(led.topology.links)
+    again = compile_source(led.source, sources=RecordedFiles(led)).plan
+    assert again.digest == led.digest
+
+
+def test_nothing_is_expected_of_links_that_programs_ask_for(tmp_path: Path) -> None:
+    text = "service car router\naddresses auto\nmobility row.csv nodes=car range=3000km"
+    text += " transceivers=1 allocate=program\nexpect rtt car.0 car.1 < 1s\nat 5s quit\n"
+    assert "TS0609" in codes(tmp_path, text, row_csv=ROW)
+
+
 # --- what cannot be -----------------------------------------------------------------------------
 
 MOBILITY = "mobility row.csv nodes=host"
@@ -395,7 +445,11 @@ MOBILITY = "mobility row.csv nodes=host"
         (MOBILITY + " transceivers=3", "TS0194"),
         (MOBILITY + " allocate=nearest", "TS0194"),
         (MOBILITY + " transceivers=0 allocate=nearest", "TS0194"),
-        (MOBILITY + " transceivers=3 allocate=program", "TS0194"),
+        (MOBILITY + " transceivers=3 allocate=program", "TS0631"),
+        (MOBILITY + " transceivers=3 allocate=programs", "TS0194"),
+        ("mobility row.csv nodes=router:a", "TS0630"),
+        ("mobility row.csv nodes=router:a;host:b", "TS0630"),
+        ("mobility row.csv nodes=car.routers", "TS0193"),
         (MOBILITY + " latency=far", "TS0194"),
         (MOBILITY + " latency=1ms latency-step=1ms", "TS0194"),
         (MOBILITY + "\n" + MOBILITY, "TS0194"),
@@ -409,6 +463,7 @@ MOBILITY = "mobility row.csv nodes=host"
 )
 def test_mobility_that_cannot_be(tmp_path: Path, text: str, code: str) -> None:
     services = 'service host exec="true"\nservice second\nservice fixed replicas=2\n'
+    services += "service router router\nnode car replicas=3 {\n    service part router\n}\n"
     assert code in codes(tmp_path, services + text + "\n", row_csv=ROW, row_dat=ROW)
 
 

@@ -148,6 +148,7 @@ class FakeNetwork:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.fault: RunError | None = None
         self.pids: list[int] = []
+        self.used: list[tuple[tuple[int, ...], bool]] = []
         self.ports: PortAllocator = FakePorts()  # type: ignore[assignment]
 
     async def start(self) -> None:
@@ -182,6 +183,10 @@ class FakeNetwork:
     ) -> tuple[int, Sequence[str]]:
         del is_link, probes
         raise RunError(f"nothing passes {target}")
+
+    async def use(self, links: Sequence[int], *, up: bool) -> int:
+        self.used.append((tuple(links), up))
+        return time.monotonic_ns() - self._t0_ns
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         self.cuts.append(node)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # reactions, and nodes that move (docs/limits.md).
 _ONE_MACHINE = {
     *("bufferbloat", "card", "fattree", "leaders", "lte", "machines", "measured", "phone"),
-    *("ring", "satellites", "static", "triangle", "vehicles"),
+    *("mesh", "ring", "satellites", "static", "triangle", "vehicles"),
 }
 EXAMPLES, WITH_FILES = (  # the second have their files beside them
     sorted(one for one in (ROOT / "examples").glob(names) if one.stem not in _ONE_MACHINE)

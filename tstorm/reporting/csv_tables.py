@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
+from compiler.plan.parts.led_links import askers
+from compiler.plan.types import end_names, owner_of
 from runtime.errors import RunError
 from runtime.json_schema import REMEDY
 from runtime.probing import probe_record
@@ -105,11 +107,18 @@ def _counters(
 
 
 def _contacts(facts: RunFacts) -> Iterator[Row]:
-    """When nodes that move were linked, by the plan. No end: they still were at the end."""
+    """When nodes that move were linked, by the plan or as their programs asked. No end: they still
+    were at the end."""
     topology = facts.plan.topology
+    if asking := askers(topology):
+        yield from _granted(facts, {name: node for node, (name, _) in asking.items()})
+        return
     moving = {node for one in topology.mobility for node in one.nodes}
     links = [
-        n for n, link in enumerate(topology.links) if not n % 2 and {link.src, link.dst} <= moving
+        number
+        for number, link in enumerate(topology.links)
+        if not number % 2
+        and {owner_of(topology.nodes, end) for end in (link.src, link.dst)} <= moving
     ]
     wanted, since = set(links), dict[int, int]()
     found: list[tuple[int, int, int | None]] = []
@@ -123,7 +132,25 @@ def _contacts(facts: RunFacts) -> Iterator[Row]:
     found += [(at_ns, number, None) for number, at_ns in since.items()]
     for from_ns, number, to_ns in sorted(found, key=lambda one: one[:2]):
         link = topology.links[number]
-        ends = (topology.nodes[node].name for node in (link.src, link.dst))
+        ends = end_names(topology.nodes, link)
+        yield (*ends, from_ns, to_ns)
+
+
+def _granted(facts: RunFacts, nodes: Mapping[str, int]) -> Iterator[Row]:
+    since: dict[str, int] = {}
+    found: list[tuple[int, str, int | None]] = []
+    for event in facts.events():
+        if event.get("kind") != "radio":
+            continue
+        if event["args"].get("up"):
+            since[event["target"]] = event["planned_ns"]
+        elif event["target"] in since:
+            found.append((since.pop(event["target"]), event["target"], event["planned_ns"]))
+    found += [(at_ns, target, None) for target, at_ns in since.items()]
+    named = facts.plan.topology.nodes
+    for from_ns, target, to_ns in sorted(found, key=lambda one: one[:2]):
+        a, _, b = target.partition("--")
+        ends = (named[nodes[one]].name if one in nodes else one for one in (a, b))
         yield (*ends, from_ns, to_ns)
 
 

@@ -3,19 +3,24 @@
 Input: the tree, with the traces that links follow otherwise, and where files come from. Output: the
 tree with a bridge for each node that moves, a link for each two that are linked at some time, one
 for each instance that is at a node, and one dynamic statement that takes links down and brings them
-back; the traces that these links follow; and `MovingNodes` for the plan. Source: docs/mobility.md.
+back; the traces that these links follow; and `MovingNodes` for the plan. Where routers move, they
+are the nodes themselves, and there are no bridges. With `allocate=program` the links that come and
+go are all that can be: programs ask for those that are to be used (runtime/driver/radios.py).
+Source: docs/mobility.md.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from compiler.declare.named.trace_numbers import Traces
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import FOREVER, ByDistance, Stretch, follow
+from compiler.phrases import end_name
 from compiler.plan.format import MAX_ATTACHED_BYTES, MAX_TRACES
 from compiler.plan.parts import traces as plan_traces
 from compiler.plan.parts.action_texts import number_of
@@ -26,7 +31,9 @@ from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.suggest import did_you_mean
 
+PROGRAM = "program"  # as `allocate=`
 _SHOWN = 3
+_PART = re.compile(r"([^.]+)\.([0-9]+)\.([^.]+)")  # of a machine, as it is declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +42,9 @@ class MovingNodes:
 
     source: str
     digest: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of bridges or instances, in the order of the file
     content: bytes
+    transceivers: int = 0  # of each node, for programs to use; 0: no program asks
 
 
 class _Numbers:
@@ -79,11 +87,28 @@ def move(
     names, motion = found
     numbers = _Numbers(traces)
     histories = _histories(motion, said[0])
-    made = [*_bridges(file, said[0], names), *_at_nodes(file, said[0], names, sink)]
+    at_nodes = dict(_at_nodes(file, said[0], names, sink))
+    routers = {end.service.text for end in at_nodes.values() if end.forwards}
+    made: list[ast.Statement] = []
+    if routers:
+        _check_routers(said[0], names, at_nodes, sink)
+        rest = tuple(
+            _counted(one, at_nodes.values()) if isinstance(one, ast.ServiceStatement) else one
+            for one in rest
+        )
+    else:
+        made += _bridges(file, said[0], names)
+        made += [_access(said[0], name, end) for name, end in at_nodes.items()]
+    if said[0].allocate == PROGRAM and not routers:
+        message = "programs lead the radios of routers, and here no router moves"
+        hint = "write `service NAME router …`, and nodes=NAME"
+        sink.error("TS0631", said[0].span, message, hint)
+    ends = [_end(said[0], name, at_nodes.get(name) if routers else None) for name in names]
+    names = [end_name(end.name, end.index) for end in ends]
     quit_ns = _quit_ns(rest, motion)
     for pair, stretches in histories.items():
         values = follow(stretches, motion, said[0], quit_ns)
-        link = _link(said[0], names, pair, values, numbers)
+        link = _link(said[0], ends, pair, values, numbers)
         if link is None:
             hint = "write a larger latency-step=, or fewer transceivers="
             sink.error("TS0196", said[0].span, "what these links follow is too much", hint)
@@ -97,7 +122,8 @@ def move(
     place = file.statements.index(said[0])
     statements = (*rest[:place], *made, *rest[place:])
     digest = hashlib.sha256(motion.text).hexdigest()
-    moving = MovingNodes(said[0].source, digest, tuple(names), motion.text)
+    led = said[0].transceivers if said[0].allocate == PROGRAM else None
+    moving = MovingNodes(said[0].source, digest, tuple(names), motion.text, led or 0)
     follows = Traces(tuple(numbers.planned), tuple(numbers.contents.values()))
     return replace(file, statements=statements), follows, moving
 
@@ -132,18 +158,28 @@ def _bridges(file: ast.File, said: ast.Mobility, names: Sequence[str]) -> Iterat
         yield ast.Bridges(missing, said.span)
 
 
+class _AtNode(NamedTuple):
+    """Which instance is at a node."""
+
+    service: ast.Name
+    number: int
+    forwards: bool  # it is a router
+
+
 def _at_nodes(
     file: ast.File, said: ast.Mobility, names: Sequence[str], sink: Sink
-) -> Iterator[ast.Statement]:
-    """The links of instances to the nodes that they are at."""
+) -> Iterator[tuple[str, _AtNode]]:
+    """By node, in the order of `nodes=` and then of the file."""
     services = {
         one.name.text: one for one in file.statements if isinstance(one, ast.ServiceStatement)
     }
     taken: dict[str, str] = {}
     for wanted in said.nodes:
         service, span = wanted.service.text, wanted.service.span
-        if service not in services:
-            hint = did_you_mean(service, services) or "declare it: service NAME …"
+        found = [services[service]] if service in services else _parts(service, services)
+        if not found:
+            parts = [f"{of[1]}.{of[3]}" for one in services if (of := _PART.fullmatch(one))]
+            hint = did_you_mean(service, [*services, *parts]) or "declare it: service NAME …"
             sink.error("TS0193", span, f"there is no service {service!r}", hint)
             continue
         here = [name for name in names if name.startswith(wanted.prefix)]
@@ -152,16 +188,75 @@ def _at_nodes(
             message = f"{twice} is a node of {taken[twice]!r} already"
             sink.error("TS0193", span, message, "write longer prefixes")
             continue
-        if not _fit(services[service], wanted, here, names, sink):
+        if not _fit(found, wanted, here, names, sink):
             continue
         taken |= dict.fromkeys(here, service)
-        for index, name in enumerate(here):
-            end = ast.Name(name, said.span)
-            yield ast.LinkStatement(wanted.service, end, said.span, a_index=index)
+        for name, (one, index) in zip(here, _instances(found, len(here)), strict=True):
+            end = ast.Name(one.name.text, span)
+            yield name, _AtNode(end, index, one.forwards is not None)
+
+
+def _parts(name: str, services: Mapping[str, ast.ServiceStatement]) -> list[ast.ServiceStatement]:
+    """The services that a part of machines (sat.gnab) stands for, one for each machine."""
+    node, dot, part = name.partition(".")
+    found = [
+        one
+        for one in services
+        if (said := _PART.fullmatch(one)) and said[1] == node and said[3] == part
+    ]
+    return [services[one] for one in found] if dot else []
+
+
+def _instances(
+    services: Sequence[ast.ServiceStatement], count: int
+) -> list[tuple[ast.ServiceStatement, int]]:
+    """Of one service without `replicas=` as many as there are nodes."""
+    return [
+        (one, index)
+        for one in services
+        for index in range(count if one.replicas is None else one.replicas)
+    ]
+
+
+def _access(said: ast.Mobility, name: str, at: _AtNode) -> ast.LinkStatement:
+    """Of an instance to the bridge that it is at."""
+    return ast.LinkStatement(at.service, ast.Name(name, said.span), said.span, a_index=at.number)
+
+
+def _end(said: ast.Mobility, name: str, at: _AtNode | None) -> ast.Element:
+    """Of the links between nodes: the router that is this node, or its bridge."""
+    if at is None:
+        return ast.Element(ast.Name(name, said.span), said.span)
+    return ast.Element(ast.Name(at.service.text, said.span), said.span, at.number)
+
+
+def _counted(one: ast.ServiceStatement, at_nodes: Iterable[_AtNode]) -> ast.ServiceStatement:
+    """With as many instances as move, of which some may never be linked."""
+    count = sum(at.service.text == one.name.text for at in at_nodes)
+    return replace(one, replicas=count) if count and one.replicas is None else one
+
+
+def _check_routers(
+    said: ast.Mobility, names: Sequence[str], at_nodes: Mapping[str, _AtNode], sink: Sink
+) -> None:
+    """Either routers are all nodes, or none: a bridge and a router cannot be linked."""
+    for wanted in said.nodes:
+        here = [
+            at_nodes[name] for name in names if name.startswith(wanted.prefix) and name in at_nodes
+        ]
+        if here and not here[0].forwards:
+            message = f"{wanted.service.text!r} is no router, and others that move are"
+            sink.error(
+                "TS0630", wanted.service.span, message, "let all of them be routers, or none"
+            )
+    missing = next((name for name in names if name not in at_nodes), None)
+    if missing is not None:
+        message = f"no router is at {missing}, and routers are at other nodes"
+        sink.error("TS0630", said.span, message, "name routers in nodes= for all nodes of the file")
 
 
 def _fit(
-    service: ast.ServiceStatement,
+    services: Sequence[ast.ServiceStatement],
     wanted: ast.MobileNodes,
     here: Sequence[str],
     names: Sequence[str],
@@ -173,9 +268,11 @@ def _fit(
         message = f"no node begins with {wanted.prefix!r}"
         sink.error("TS0193", span, message, f"the nodes are {shown}")
         return False
-    if service.replicas not in (None, len(here)):
-        message = f"{service.name.text} has {service.replicas} replicas, and there are {len(here)}"
-        hint = f"write replicas={len(here)}, or leave it out"
+    count = len(_instances(services, len(here)))
+    if count != len(here):
+        message = f"{wanted.service.text} has {count} replicas, and there are {len(here)}"
+        hint = f"write replicas={len(here)}"
+        hint += ", or leave it out" if len(services) == 1 else ""
         sink.error("TS0193", span, f"{message} nodes for them", hint)
         return False
     return True
@@ -184,7 +281,8 @@ def _fit(
 def _histories(motion: Motion, said: ast.Mobility) -> Mapping[tuple[int, int], list[Stretch]]:
     """When each pair is linked, of those that ever are, as the file has the nodes."""
     seen = sight.seen(motion, said.range_mm, said.body_mm)
-    linked = allocation.nearest(seen, len(motion.places), said.transceivers)
+    most = None if said.allocate == PROGRAM else said.transceivers
+    linked = allocation.nearest(seen, len(motion.places), most)
     found: dict[tuple[int, int], list[Stretch]] = {}
     before: allocation.Links = {}
     for at, links in zip(motion.times, linked, strict=True):
@@ -200,23 +298,26 @@ def _histories(motion: Motion, said: ast.Mobility) -> Mapping[tuple[int, int], l
 
 def _link(
     said: ast.Mobility,
-    names: Sequence[str],
+    ends: Sequence[ast.Element],
     pair: tuple[int, int],
     values: ByDistance,
     numbers: _Numbers,
 ) -> ast.LinkStatement | None:
-    a, b = (names[node] for node in pair)
+    a, b = (ends[node] for node in pair)
     fixed, more = values.fixed, dict[str, Any]()
     if values.trace is not None:
-        followed = numbers.add(f"{said.source} {a}--{b}", values.trace, values.means, said.span)
+        between = f"{end_name(a.name, a.index)}--{end_name(b.name, b.index)}"
+        followed = numbers.add(f"{said.source} {between}", values.trace, values.means, said.span)
         if followed is None:
             return None
         more = {"trace_up": followed, "trace_down": followed}
     rate = fixed.get("rate_bps")
-    ends = ast.Name(a, said.span), ast.Name(b, said.span)
     return ast.LinkStatement(
-        *ends,
+        a.name,
+        b.name,
         said.span,
+        a_index=a.index,
+        b_index=b.index,
         latency_ns=fixed.get("delay_ns", 0),
         loss_ppb=fixed.get("loss_ppb", 0),
         up_bps=rate,

@@ -75,15 +75,26 @@ def topology(found: types.Topology) -> int:
         or len(found.delays) > MAX_DELAYS
     ):
         place.fail(f"delays have names, each once, and are at most {MAX_DELAYS}")
-    moving = [node for one in found.mobility for node in one.nodes]
-    if len(found.mobility) > 1 or len(set(moving)) < len(moving):
-        place.fail("nodes move once")
-    if any(found.nodes[node].service >= 0 for node in moving):
-        place.fail("bridges move, and no instances")
+    _movement(found, place)
     _machines(found, instances, place)
     if any(a >= b for a, b in pairwise((-1, *found.quit_when, len(found.services)))):
         place.fail("quit_when must hold services, each once, ascending")
     return instances
+
+
+def _movement(found: types.Topology, place: Place) -> None:
+    moving = [node for one in found.mobility for node in one.nodes]
+    if len(found.mobility) > 1 or len(set(moving)) < len(moving):
+        place.fail("nodes move once")
+    routers = [
+        node
+        for node in moving
+        if found.nodes[node].is_instance and found.services[found.nodes[node].service].router
+    ]
+    if len(routers) < len(moving) and (routers or any(found.nodes[n].service >= 0 for n in moving)):
+        place.fail("bridges move, or routers")
+    if not routers and any(one.transceivers for one in found.mobility):
+        place.fail("programs ask for links of routers")
 
 
 def _machines(found: types.Topology, instances: int, place: Place) -> None:

@@ -262,6 +262,10 @@ class AgentNetwork:
             "run it on this machine alone; in an instance: tstorm exec RUN INSTANCE -- tcpdump",
         )
 
+    async def use(self, links: Sequence[int], *, up: bool) -> int:
+        del links, up
+        raise RunError("links that programs ask for take one engine")  # the plan was refused
+
     async def cut(self, node: int, _links: frozenset[int]) -> bool:
         self._told.cut(node)
         try:

@@ -46,6 +46,13 @@ class _PodsReply:
     missing: tuple[tuple[Count, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _FinishReply:
+    """The nodes that still run something."""
+
+    running: tuple[Count, ...]
+
+
 class ClusterHosts:
     """See runtime.backend.hosts.hosts (Hosts). `pods` by node of the plan."""
 
@@ -384,15 +391,15 @@ class ClusterHosts:
         name = self.parts[host].name
         try:
             answer = await asyncio.wait_for(
-                _dict(self._ties.ask(host, {"do": "finish"})),
+                self._ties.ask(host, {"do": "finish"}),
                 FINISH_SECONDS + longest_seconds(self._context.plan.topology),
             )
+            running = decoded(_FinishReply, answer, "its answer").running
         except (RunError, TimeoutError) as error:
             reason = error.message if isinstance(error, RunError) else "no answer in time"
             self._context.warn(f"{name}: its programs may still run: {reason}")
             return
-        running = answer.get("running")
-        if isinstance(running, list) and running:
+        if running:
             self._context.warn(f"{name}: {len(running)} programs did not end")
 
     async def end(self, _told: Collection[int]) -> RunError | None:
@@ -405,11 +412,6 @@ class ClusterHosts:
 
     def overflowed(self) -> int | None:
         return None
-
-
-async def _dict(answer: Any) -> dict[str, Any]:
-    found = await answer
-    return found if isinstance(found, dict) else {}
 
 
 def _keeper(held: bool) -> str:

@@ -21,7 +21,6 @@ from runtime.backend.instance import Incarnation, Joined, Ran
 from runtime.backend.local import enter_instance
 from runtime.backend.local.instances import LocalIncarnation, LocalInstance
 from runtime.backend.local.nursery import Holder
-from runtime.backend.local.ports.spaces import in_thread
 from runtime.errors import RunError
 from runtime.rundir import held_directory
 from runtime.rundir.logmarks import line
@@ -108,7 +107,7 @@ class InstanceCommands:
             if not holder.alive():
                 return "the instance is dead"
             try:
-                with in_thread(partial(_socket, holder.pidfd, family)) as connection:
+                with namespaces.in_thread(partial(_socket, holder.pidfd, family)) as connection:
                     connection.setblocking(False)
                     attempt = loop.sock_connect(connection, (address, port))
                     await asyncio.wait_for(attempt, CONNECT_SECONDS)

@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from compiler.plan.parts.led_links import askers
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, interfaces
-from runtime.backend.base import Entrance, Notice, RunContext, RunNetwork
+from runtime.backend.base import LINKS_SOCKET, Entrance, Notice, RunContext, RunNetwork
 from runtime.backend.instance import ProgramEnd
 from runtime.backend.local import cpu_accounting, environment, nursery, ownership
 from runtime.backend.local.filesystem import instance_filesystem, privatefs
@@ -204,6 +205,7 @@ class LocalBackend:
         given, directory, plan = self._given, self._context.directory, self._context.plan
         furnisher = self._furnisher()
         nodes, further = plan.topology.nodes, interfaces(plan.topology.nodes)
+        asking = {member for _, all_ in askers(plan.topology).values() for member in all_}
         for index, planned in enumerate(nodes):
             if not planned.is_instance or planned.name not in wanted:
                 continue
@@ -226,6 +228,8 @@ class LocalBackend:
                 given.start_directory,
                 instance_filesystem.own(around, image),
             )
+            if index in asking:
+                env["TSTORM_LINKS"] = f"@{LINKS_SOCKET}"
             program = environment.program(
                 directory, service, node, env, given.source_directory, given.elsewhere
             )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compiler.plan.parts.led_links import led_links
 from compiler.plan.properties import has_rare
 from compiler.plan.reader import Plan
 from runtime.backend.base import Change, Counters, Effect, Held, RunContext
@@ -73,6 +74,7 @@ class HopNetwork:
         self._holds = LinkHolds(plan.topology, context.schedule.start.links)
         states = enumerate(context.schedule.start.links)
         self._rare = {index for index, state in states if has_rare(state)}
+        self._led = led_links(plan.topology).keys()
         self._groups: dict[tuple[int, ...], int] = {}  # that were declared
         self._on_effect = context.on_effect
         self._t0_ns = 0
@@ -112,7 +114,7 @@ class HopNetwork:
         lines = list(staging.trace_lines(traces, plan.attached.traces, start_ns)) if traces else []
         if plan.topology.delays:
             lines.extend(staging.delays_lines(plan.attached.delays))
-        lines.extend(staging.declaration_lines(plan.topology, schedule.start.links))
+        lines.extend(staging.declaration_lines(plan.topology, schedule.start.links, self._led))
         routes = list(plan.route_groups(schedule.first, whole=True))
         self._groups = staging.numbered(plan.core)
         lines.extend(staging.group_lines(plan.topology, self._groups))
@@ -154,7 +156,7 @@ class HopNetwork:
         routes = self._plan.route_groups(step.epoch.index)
         numbers = self._numbers
         links = [(index, staging.numbered_ends(state, numbers)) for index, state in links]
-        lines = staging.delta_lines(links, routes, self._groups, self._rare)
+        lines = staging.delta_lines(links, routes, self._groups, self._rare, self._led)
         lines.extend(dialect.attach_lines(change.bound, gone - held.keys()))
         if lines:
             await self._commit(lines, change.number, step)
@@ -185,6 +187,16 @@ class HopNetwork:
         except EngineError as error:
             raise RunError(f"cannot capture at {target}: {error.message}") from error
         return pipe, [place.interface for place in places]
+
+    async def use(self, links: Sequence[int], *, up: bool) -> int:
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        lines = [f"set {link} up={int(up)}" for link in links]
+        await self.engine.commit(lines, on_applied=done.set_result)
+        either: set[asyncio.Future[Any]] = {done, self.closed}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            raise RunError("the packet engine (pktd) has ended")
+        return done.result() - self._t0_ns
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         lines = [f"set {link} up=0" for link in sorted(links)]

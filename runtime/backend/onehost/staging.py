@@ -1,12 +1,13 @@
 """Turns plan state into pktd lines (docs/pktd.md): declarations, deltas, routes.
 
 Node and link numbers are the plan's indices, so nothing is translated but the names in a class of
-packets.
+packets. Links that programs lead (`led`) are taken up by no line of here: that the plan has them up
+says that a program may (runtime/driver/link_requests.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from compiler.plan import packet_class
 from compiler.plan.parts import delay_tables
@@ -40,13 +41,16 @@ def _state(state: LinkState, *, whole: bool = False) -> str:
     return f"{dialect.properties(state, whole=whole)} up={int(state.up)}"
 
 
-def link_line(index: int, link: Link, state: LinkState) -> str:
+def link_line(index: int, link: Link, state: LinkState, led: Collection[int] = ()) -> str:
+    state = state._replace(up=False) if index in led else state
     return f"link {index} {link.src} {link.dst} {_state(state)} seed={link.seed}"
 
 
-def _set_line(index: int, state: LinkState, rare: set[int]) -> str:
+def _set_line(index: int, state: LinkState, rare: set[int], led: Collection[int]) -> str:
     whole = index in rare
     (rare.add if has_rare(state) else rare.discard)(index)
+    if index in led and state.up:
+        return f"set {index} {dialect.properties(state, whole=whole)}"
     return f"set {index} {_state(state, whole=whole)}"
 
 
@@ -77,7 +81,9 @@ def delays_lines(contents: Mapping[str, bytes]) -> Iterator[str]:
         yield f"delays {table.name} end"
 
 
-def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterator[str]:
+def declaration_lines(
+    topology: Topology, states: Sequence[LinkState], led: Collection[int] = ()
+) -> Iterator[str]:
     """Every node and every link, the latter in the given states."""
     for index, node in enumerate(topology.nodes):
         if node.frames:
@@ -89,7 +95,7 @@ def declaration_lines(topology: Topology, states: Sequence[LinkState]) -> Iterat
         yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers, behind=behind)
     ends = numbers(topology.nodes)
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
-        yield link_line(index, link, numbered_ends(state, ends))
+        yield link_line(index, link, numbered_ends(state, ends), led)
 
 
 def _filled(head: str, dests: Iterable[str]) -> Iterator[str]:
@@ -135,9 +141,10 @@ def delta_lines(
     groups: Iterable[RouteGroup],
     numbers: Mapping[Links, int],
     rare: set[int],
+    led: Collection[int] = (),
 ) -> list[str]:
     """What an epoch changes about links and routes. `rare`: links that have a rare property as the
     engine knows them; it is kept up to date."""
-    lines = [_set_line(index, state, rare) for index, state in links]
+    lines = [_set_line(index, state, rare, led) for index, state in links]
     lines.extend(route_lines(groups, numbers))
     return lines

@@ -25,9 +25,9 @@ from typing import Literal
 
 from runtime.backend.local.filesystem import image_root
 from runtime.backend.local.nursery import Operation
-from runtime.backend.local.ports.spaces import in_thread
 from runtime.errors import MachineError, RunError
 from runtime.rundir.runfiles import TRIAL
+from runtime.system import namespaces
 from runtime.system.process_scope import user_namespace_number
 
 KERNELS = ("/proc", "/sys", "/dev")
@@ -113,12 +113,12 @@ def _escaped(path: str) -> str:
 def layers(instances: Path, memory: Path) -> Layers:
     """For a run whose instances have their directories in `instances`; `memory` is the place to use
     where those cannot hold upper layers. MachineError if this machine has no overlays at all."""
-    found = in_thread(lambda: _tried(instances))
+    found = namespaces.in_thread(lambda: _tried(instances))
     if found is None:
         if not memory.is_dir():
             memory.mkdir(mode=0o755)
             _mount("tmpfs", memory, "mode=755")
-        found = in_thread(lambda: _tried(memory))
+        found = namespaces.in_thread(lambda: _tried(memory))
         if found is None:
             raise MachineError(
                 "this machine's kernel refuses overlays, which fs=private and images need",

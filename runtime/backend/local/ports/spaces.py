@@ -6,20 +6,18 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from runtime.errors import MachineError
+from runtime.system.namespaces import in_thread
 from runtime.system.network import netlink
 
 _CLONE_NEWNET = 0x40000000
 _RTMGRP_LINK = 1
 _WATCH_BYTES = 4 << 20
-
-Value = TypeVar("Value")
 
 
 class Space(NamedTuple):
@@ -33,25 +31,6 @@ class Space(NamedTuple):
         os.close(self.net)
         self.netlink.close()
         self.watch.close()
-
-
-def in_thread(action: Callable[[], Value]) -> Value:
-    """Runs it in a thread that ends then: one that has changed namespaces serves nobody else."""
-    results: list[Value] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            results.append(action())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=work, name="namespaces")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 def make(names: Sequence[str]) -> list[Space]:
