@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compiler.plan.types import Node, Service, frame_mac
 from runtime.backend.base import OnOverdue, PortAllocator
@@ -287,12 +287,6 @@ class LocalInstance:
             incarnation.holder.gate(gate)
             incarnation.order = incarnation.holder.order_start(self.program)
 
-    async def join(self, incarnation: Incarnation, opened_ns: int) -> Joined:
-        at_ns = await self.arrive(incarnation)
-        joined = await self.start(incarnation)
-        held = _own(incarnation).order is not None
-        return replace(joined, at_ns=opened_ns if held else at_ns)
-
     async def start(self, incarnation: Incarnation) -> Joined:
         incarnation, at_ns = _own(incarnation), time.monotonic_ns()
         try:
@@ -307,7 +301,7 @@ class LocalInstance:
         self.started = True
         return Joined(at_ns, time.monotonic_ns())
 
-    async def arrive(self, incarnation: Incarnation) -> int:
+    async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         """A predecessor that still uses its grace is killed: the timeline has priority."""
         incarnation = _own(incarnation)
         for old in list(self._dying):
@@ -320,7 +314,8 @@ class LocalInstance:
         self.dead = self.paused = False
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
         incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
-        return time.monotonic_ns()
+        now_ns = time.monotonic_ns()
+        return now_ns if incarnation.order is None else opened_ns
 
     def _program_ended(self, incarnation: LocalIncarnation, ended: ProgramEnd) -> None:
         if self.current is incarnation:
