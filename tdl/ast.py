@@ -165,6 +165,16 @@ class MountItem:
 
 
 @dataclass(frozen=True, slots=True)
+class External:
+    """What `external` says: real machines behind a network card of this machine."""
+
+    card: str
+    behind: str  # their address or addresses, as the network of a prefix
+    own: str = ""  # ADDRESS/PREFIX that the run has on the card, '' for none
+    gateway: str = ""  # the machine that leads to them, '' where they are at the card itself
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceStatement:
     name: Name
     span: Span
@@ -196,6 +206,7 @@ class ServiceStatement:
     interfaces: Name | None = None  # the word, where each link is an interface of its own
     router: Name | None = None  # the word, where instances forward by themselves
     gateway: Name | None = None  # the word, where they forward to the outside as well
+    external: External | None = None  # no program: machines outside (`external NAME …`)
 
     @property
     def own_interfaces(self) -> Name | None:

@@ -128,7 +128,17 @@ def _statement(node: ast.Statement) -> list[str]:
             return _when(node)
 
 
+def _external(name: str, said: ast.External) -> list[str]:
+    address, _, length = said.behind.partition("/")
+    where = f"address={address}" if length == "32" else f"prefix={said.behind}"
+    words = ["external", name, f"if={_bare(said.card)}", where]
+    further = (("own", said.own), ("gateway", said.gateway))
+    return words + [f"{word}={value}" for word, value in further if value]
+
+
 def _service(node: ast.ServiceStatement) -> list[str]:
+    if node.external is not None:
+        return _external(node.name.text, node.external) + _tags(node.tags)
     words = ["service", node.name.text]
     if node.image is not None:
         words.append("img=" + node.image)

@@ -15,7 +15,7 @@ from compiler.declare.bottlenecks import check_shared
 from compiler.declare.common import with_common_links, with_one_each
 from compiler.declare.declared import Declared, declare
 from compiler.declare.initial_state import InitialState, find_beginning
-from compiler.declare.nodes import frame_checks
+from compiler.declare.nodes import externals, frame_checks
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import Doubt, StatementStep, build_steps
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Layout, Recorded, expand
@@ -77,6 +77,7 @@ def build(
         replicas_pass.check_linked(declared, counts, sink)
         check_shared(declared, counts, sink)
     frame_checks.check(declared, sink)
+    externals.check(declared, sink)
     layout = expand(declared, counts, seed, files, recorded)
     for problem in layout.frame_problems:
         frame_checks.report(problem, sink)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
+from compiler.declare.nodes import externals
 from compiler.declare.nodes.machine_actions import of_machines, targets
 from compiler.declare.partition_groups import resolve_groups
 from compiler.declare.selectors import EMPTY, Resolver, Selection
@@ -152,6 +153,7 @@ def _selected(
         if chosen.neck and not chosen.links:
             return None  # warned of where it is declared
         chosen = chosen.only(targets(statement))
+    externals.refuse_programs(statement, chosen, resolver.layout, sink)
     _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
     _check_down(statement, chosen, sink)

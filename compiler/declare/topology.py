@@ -17,6 +17,7 @@ from compiler import path_queues, queues
 from compiler.declare.declared import Declared
 from compiler.declare.endpoints import endpoint, with_interfaces
 from compiler.declare.ends import ending
+from compiler.declare.nodes.externals import planned_external
 from compiler.declare.nodes.frames import FrameProblem, with_frames
 from compiler.declare.nodes.machines import parts_of
 from compiler.draws import link_seed
@@ -206,6 +207,7 @@ def _service(
         interfaces_at=own.span.place if (own := statement.own_interfaces) else ("", 0),
         router=statement.forwards is not None,
         gateway=statement.gateway is not None,
+        external=planned_external(statement),
     )
 
 

@@ -44,6 +44,18 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedExternal:
+    """Real machines behind a network card of the machine that carries the plan out."""
+
+    card: str
+    behind: str  # their addresses, 'A.B.C.D/P'
+    own: str  # 'A.B.C.D/P' that the run has on the card, '' for none
+    gateway: str  # who leads to them, '' where they are at the card itself
+    file: str  # the included file that declares it, '' = the source itself
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     name: str
     image: str
@@ -74,6 +86,7 @@ class Service:
     interfaces_at: tuple[str, int] = ("", 0)
     router: bool = False  # its instances forward by themselves
     gateway: bool = False  # routers that lead to the outside, too
+    external: PlannedExternal | None = None  # no program: machines behind a network card
 
 
 FIRST_INTERFACE = "eth0"

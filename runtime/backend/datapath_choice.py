@@ -9,7 +9,8 @@ from compiler.plan.reader import Plan
 from compiler.plan.rules import capabilities
 from compiler.plan.rules.datapath_fit import Misfit, misfit
 from compiler.plan.rules.property_limits import HOP_EXACT
-from runtime.backend.local import environment, outside
+from runtime.backend.local import cards, environment, outside
+from runtime.backend.local.cards import CardError
 from runtime.datapath import kernelprobe
 from runtime.errors import MachineError, RunError, UnfitError, unfit
 from runtime.options import VIRTUAL, RunOptions
@@ -60,6 +61,7 @@ def check(plan: Plan, options: RunOptions) -> None:
     found = misfit(plan, datapath, options.start_at_ns, **end)
     if found is None:
         _check_gateways(plan, options)
+        _check_externals(plan, options)
         return
     seconds = found.at_ns / 1e9
     whose = "the kernel" if kernel else "any datapath" if found.limit else "--hosts"
@@ -83,6 +85,27 @@ def _check_gateways(plan: Plan, options: RunOptions) -> None:
             raise UnfitError(found, message, "leave --time virtual out")
         if service.gateway:
             outside.find()
+
+
+def _check_externals(plan: Plan, options: RunOptions) -> None:
+    """Raises UnfitError where one cannot be the end of a link, or not now."""
+    for service in plan.topology.services:
+        external = service.external
+        if external is None:
+            continue
+        what = f"a network card as the end of a link (external {service.name})"
+        found = Misfit(what, *_NO_WAY, external.line, external.file)
+        if options.time == VIRTUAL:
+            message = f"{found} in virtual time: real machines have a time of their own"
+            raise UnfitError(found, message, "leave --time virtual out")
+        if os.geteuid() != 0:
+            message = f"{found} for an ordinary user: network cards are the machine's"
+            raise UnfitError(found, message, "run it as root")
+        try:
+            cards.check(external.card)
+        except CardError as error:
+            message = f"external {service.name}: {error.message}"
+            raise UnfitError(found, message, error.remedy) from error
 
 
 def kernel_remedy(lacking: dict[str, str]) -> str:

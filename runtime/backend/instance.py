@@ -109,12 +109,6 @@ class ServiceCommands(CommandRunner, Protocol):
     ready: tuple[str, ...]  # () or ('none',): at once; ('tcp:PORT',); else an argv
     ready_timeout_ns: int
 
-    async def arrive(self, incarnation: Incarnation) -> int:
-        """Takes this life as the present one, its program not started. Returns when that was."""
-
-    async def start(self, incarnation: Incarnation) -> Joined:
-        """Starts the program of a life that has arrived."""
-
     async def connect(self, incarnation: Incarnation, port: int) -> str:
         """Tries a TCP connection to the instance's own address from inside. Why there is none,
         '' if it was accepted."""
@@ -157,9 +151,13 @@ class Instance(Protocol):
         Only for an instance that was never there: nothing of a life before can be in the way.
         """
 
-    async def join(self, incarnation: Incarnation, opened_ns: int) -> Joined:
-        """Starts its program, once all processes of the life before are dead. `opened_ns` is when
-        its gate was opened, if it was held."""
+    async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
+        """Takes this incarnation as the present one, once all processes of the one before are dead.
+        Returns when that was: `opened_ns`, the moment at which its gate was opened, if it was held.
+        """
+
+    async def start(self, incarnation: Incarnation) -> Joined:
+        """Starts the program of an incarnation that has arrived, or hears how that went."""
 
     async def leave(self) -> Left:
         """SIGTERM now, SIGKILL after the grace."""

@@ -29,8 +29,8 @@ def differences(before: LinkState, after: LinkState) -> str:
     return " ".join([f"{row.word}={new or 0}" for row, old, new in both if new != old and row.told])
 
 
-def node_line(index: int, ipv4: str, ipv6: str, *, hop: bool = False) -> str:
-    """Addresses that are '' are not there."""
+def node_line(index: int, ipv4: str, ipv6: str, *, hop: bool = False, behind: str = "") -> str:
+    """Addresses that are '' are not there. `behind`: a network that the node leads to."""
     line = [f"node {index}"]
     if ipv4:
         line.append(f"ip={ipv4}")
@@ -38,6 +38,8 @@ def node_line(index: int, ipv4: str, ipv6: str, *, hop: bool = False) -> str:
         line.append(f"ip6={ipv6}")
     if hop:
         line.append("hop=1")
+    if behind:
+        line.append(f"behind={behind}")
     return " ".join(line)
 
 

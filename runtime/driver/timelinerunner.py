@@ -445,10 +445,10 @@ class TimelineRunner:
         if early is not None and early.joined is not None:  # it runs already
             at_ns = self.elapsed() if network is None else network.at_ns
             joined = replace(early.joined, at_ns=self.t0_ns + at_ns)
-        elif name in staged.ordered:
-            joined = await instance.join(incarnation, staged.opened_ns)
         else:
-            joined = await self._starts.join(instance, incarnation, early.error if early else "")
+            opened_ns = staged.opened_ns if name in staged.ordered else 0
+            error = early.error if early else ""
+            joined = await self._starts.join(instance, incarnation, error, opened_ns)
         applied = joined.at_ns - self.t0_ns
         started = None if joined.started_ns is None else joined.started_ns - self.t0_ns
         more = {} if started is None else {"started_ns": started}

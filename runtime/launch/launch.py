@@ -264,9 +264,10 @@ class _DriverProcess:
 
     def _start(self) -> starting.Started:
         if self.machine is None:
-            gateways = any(one.gateway for one in self.session.plan.topology.services)
+            services = self.session.plan.topology.services
+            outside = any(one.gateway or one.external is not None for one in services)
             return starting.in_sandbox(
-                self.config, self.local, self.session.directory, gateways=gateways
+                self.config, self.local, self.session.directory, leads_outside=outside
             )
         return starting.in_guest(self.config, self.local, self.session.directory, self.machine)
 

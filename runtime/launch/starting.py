@@ -48,17 +48,17 @@ class Started:
     process: subprocess.Popen[bytes]  # whose death ends everything in the run
     link: DriverLink
     page: ClockPage | None = None  # in virtual time; to be closed when nobody uses it any more
-    outside: threading.Thread | None = None  # of a plan with gateways; it ends after the run
+    outside: threading.Thread | None = None  # of a plan with ways there; it ends after the run
 
 
 def in_sandbox(
-    config: DriverConfig, local: LocalSettings, directory: RunDirectory, *, gateways: bool
+    config: DriverConfig, local: LocalSettings, directory: RunDirectory, *, leads_outside: bool
 ) -> Started:
     """On this machine's own time. RunError, OSError."""
     ours, theirs = driver_messages.pair()
     more: list[socket.socket] = []
     with theirs, ExitStack() as closing:
-        if gateways:
+        if leads_outside:
             more = [closing.enter_context(one) for one in socket.socketpair()]
             local = replace(local, outside=more[1].fileno())
         names = ("--hosts", str(directory / HOSTS), "--gai", str(directory / GAI))

@@ -74,13 +74,22 @@ def lines(topology: Topology, *, hops: bool) -> Iterator[str]:
     """With `hops` bridges answer in this run."""
     yield from _LOCAL
     nodes = [addressed(topology, node) for node in topology.nodes]
-    yield from entries(topology, [(node.ipv4, node.ipv6) for node in nodes if node.is_instance])
+    yield from entries(topology, [_named(topology, node) for node in nodes if node.is_instance])
     for node in nodes:
         if node.owner >= 0:
             yield from (f"{one} {node.name}" for one in (node.ipv4, node.ipv6) if one)
     for node in nodes:
         if hops and node.service < 0:
             yield from (f"{address} {node.name}" for address in (node.ipv4, node.ipv6) if address)
+
+
+def _named(topology: Topology, node: Node) -> tuple[str, str]:
+    """IPv4 and IPv6 of who answers to an instance's name: of one machine behind a network card that
+    machine, else the instance itself."""
+    external = topology.services[node.service].external
+    if external is not None and external.behind.endswith("/32"):
+        return external.behind.removesuffix("/32"), ""
+    return node.ipv4, node.ipv6
 
 
 def text(topology: Topology, *, hops: bool) -> str:

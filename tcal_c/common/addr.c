@@ -7,6 +7,16 @@ bool addr_equal(const struct addr *a, const struct addr *b) {
     return a->version == b->version && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
+bool prefix_has(const struct prefix *prefix, const struct addr *addr) {
+    uint32_t whole = prefix->bits / 8;
+    uint32_t rest = prefix->bits % 8;
+    if (!prefix->addr.version || prefix->addr.version != addr->version ||
+        memcmp(prefix->addr.bytes, addr->bytes, whole) != 0) {
+        return false;
+    }
+    return !rest || (prefix->addr.bytes[whole] ^ addr->bytes[whole]) >> (8 - rest) == 0;
+}
+
 static uint32_t home(const struct addr_table *t, const struct addr *addr) {
     uint64_t high;
     uint64_t low;

@@ -38,6 +38,9 @@ void addr_drop(struct addr_table *t, const struct addr *addr, uint32_t node);
 /* Takes over zeroed memory of a larger capacity; returns the old memory. */
 struct addr_slot *addr_reserve(struct addr_table *t, struct addr_slot *memory, uint32_t capacity);
 
+/* Whether the address is among those of the prefix; none is among those of none. */
+bool prefix_has(const struct prefix *prefix, const struct addr *addr);
+
 bool addr_equal(const struct addr *a, const struct addr *b);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <arpa/inet.h>
+
 #define TOKEN_LIMIT 32u
 #define LEASE_LIMIT_NS (3600ull * NS_PER_S)
 
@@ -50,6 +52,25 @@ bool take_index(struct words *w, const char *what, uint64_t limit, uint32_t *ind
     }
     *index = (uint32_t)value;
     return true;
+}
+
+bool take_prefix(char *word, struct prefix *prefix, struct refusal *r) {
+    bool strayed;
+    char text[INET6_ADDRSTRLEN];
+    char given[65];
+    size_t length = strnlen(word, sizeof given - 1);
+    memcpy(given, word, length);
+    given[length] = '\0';
+    if (word_prefix(word, prefix, &strayed)) {
+        return true;
+    }
+    if (!strayed) {
+        return refuse(r, "range", "prefix '%s' is not ADDRESS/LENGTH", given);
+    }
+    inet_ntop(prefix->addr.version == 4 ? AF_INET : AF_INET6, prefix->addr.bytes, text,
+              sizeof text);
+    return refuse(r, "range", "prefix '%s' has bits beyond its length; %s/%u has none", given, text,
+                  prefix->bits);
 }
 
 bool take_end(struct words *w, const char *usage, struct refusal *r) {

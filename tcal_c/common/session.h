@@ -89,6 +89,9 @@ bool syntax(struct refusal *r, const char *usage);
 bool take_number(const char *what, const char *word, uint64_t limit, uint64_t *to,
                  struct refusal *r);
 
+/* A prefix, refused with the one that was probably meant. */
+bool take_prefix(char *word, struct prefix *prefix, struct refusal *r);
+
 /* A number of a node, port or link as the next word. */
 bool take_index(struct words *w, const char *what, uint64_t limit, uint32_t *index,
                 const char *usage, struct refusal *r);

@@ -1,32 +1,12 @@
 /* Commands of ports, nodes and paths. Each parses its line completely before it does anything. */
 #include "proto.h"
 
-#include <arpa/inet.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
 #define ATTACH_USAGE                                                                               \
     "attach PORT netns=PATH if=NAME prefix=CIDR[,CIDR...] [kind=auto|kernel] [remove=close|netns]"
-
-static bool take_prefix(char *word, struct prefix *prefix, struct refusal *r) {
-    bool strayed;
-    char text[INET6_ADDRSTRLEN];
-    char given[65];
-    size_t length = strnlen(word, sizeof given - 1);
-    memcpy(given, word, length);
-    given[length] = '\0';
-    if (word_prefix(word, prefix, &strayed)) {
-        return true;
-    }
-    if (!strayed) {
-        return refuse(r, "range", "prefix '%s' is not ADDRESS/LENGTH", given);
-    }
-    inet_ntop(prefix->addr.version == 4 ? AF_INET : AF_INET6, prefix->addr.bytes, text,
-              sizeof text);
-    return refuse(r, "range", "prefix '%s' has bits beyond its length; %s/%u has none", given, text,
-                  prefix->bits);
-}
 
 static bool take_prefixes(struct tcal_target *q, char *value, struct refusal *r) {
     for (char *word = value, *next; word; word = next) {

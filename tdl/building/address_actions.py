@@ -7,7 +7,15 @@ each further instance get the next. Source: docs/nodes.md.
 
 from __future__ import annotations
 
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
+import re
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Interface,
+    ip_address,
+    ip_interface,
+)
 
 from tdl import ast
 from tdl.building.builder import WrittenProperty
@@ -18,6 +26,7 @@ from tdl.tokens.words import ADDRESSES
 
 _EXAMPLE = "write address=10.0.0.1/30, or address=10.0.0.1/30--10.0.0.2/30 for both ends"
 NO_GATEWAY = "none"
+_CARD = re.compile(r"[^\s/:%]{1,15}")  # as the kernel takes names of devices
 
 
 class AddressActions(RunningActions):
@@ -55,6 +64,64 @@ class AddressActions(RunningActions):
             message = f"'{text:.60}' is not an address of a gateway"
             self.error("TS0601", token.span, message, "write gateway=10.0.0.1, or gateway=none")
             return None
+
+    def outside(self, name: ast.Name, found: dict[str, WrittenProperty]) -> ast.External:
+        """What an `external` says; where something is missing, with texts that nothing reads."""
+        card, behind = self._text_of(found, "if"), self._behind(name, found)
+        if not card:
+            message = f"{name.text!r} is behind no network card"
+            self.error("TS0720", name.span, message, "write if=, such as if=eth1")
+        elif not _CARD.fullmatch(card) or card in (".", ".."):
+            message = f"'{card:.60}' is not the name of a network card"
+            self.error("TS0720", found["if"].span, message, "such as if=eth1")
+        own = self._network_word(found, "own", IPv4Interface, "own=10.1.1.1/24")
+        gateway = self._network_word(found, "gateway", IPv4Address, "gateway=10.1.1.2")
+        if gateway and own and IPv4Address(gateway) not in IPv4Interface(own).network:
+            message = f"{gateway} is no neighbour of own={own}"
+            self.error("TS0721", found["gateway"].span, message, "write one of that network")
+        return ast.External(card, behind, own, gateway)
+
+    def _behind(self, name: ast.Name, found: dict[str, WrittenProperty]) -> str:
+        address = self._network_word(found, "address", IPv4Address, "address=10.1.1.123")
+        prefix = self._network_word(found, "prefix", IPv4Network, "prefix=10.1.0.0/16")
+        if ("address" in found) == ("prefix" in found):
+            what = "one of address= and prefix=" if "prefix" in found else "address= or prefix="
+            message = f"{name.text!r} has {'both' if 'prefix' in found else 'no'} "
+            message += "address and prefix" if "prefix" in found else "address"
+            self.error("TS0720", name.span, message, f"write {what}, such as address=10.1.1.123")
+        return f"{address}/32" if address else prefix
+
+    def _text_of(self, found: dict[str, WrittenProperty], word: str) -> str:
+        token = self._one_text(found.get(word))
+        return "" if token is None else self.text(token)
+
+    def _network_word(
+        self,
+        found: dict[str, WrittenProperty],
+        word: str,
+        kind: type[IPv4Address | IPv4Interface | IPv4Network],
+        such_as: str,
+    ) -> str:
+        """Canonical, '' where it is not there or wrong."""
+        text = self._text_of(found, word)
+        if not text:
+            return ""
+        try:
+            value = kind(text)
+        except ValueError:
+            message = f"'{text:.60}' is not what {word}= takes"
+            self.error("TS0721", found[word].span, message, _better(text, such_as))
+            return ""
+        first = value.network_address if isinstance(value, IPv4Network) else IPv4Address(int(value))
+        if first.is_multicast or first.is_loopback or first.is_unspecified:
+            message = f"no machine behind a card has {text}"
+            self.error("TS0721", found[word].span, message, f"such as {such_as}")
+            return ""
+        if kind is IPv4Interface and "/" not in text:
+            message = f"'{text:.60}' has no length of a prefix"
+            self.error("TS0721", found[word].span, message, f"such as {such_as}")
+            return ""
+        return str(value)
 
     def _one_text(self, prop: WrittenProperty | None) -> Token | None:
         if prop is None:
@@ -99,3 +166,11 @@ def _unusable(found: IPv4Interface | IPv6Interface, has_prefix: bool) -> str:
     if network.prefixlen < 31 and found.ip in (network.network_address, network.broadcast_address):
         return f"is the network itself, or all of {network}"
     return ""
+
+
+def _better(text: str, such_as: str) -> str:
+    """Of an IPv4 prefix with bits beyond its length, what was probably meant."""
+    try:
+        return f"write {IPv4Network(text, strict=False)}" if "prefix" in such_as else such_as
+    except ValueError:
+        return f"IPv4, such as {such_as}"

@@ -21,6 +21,7 @@ from tdl.tokens.words import (
     CHANGEABLE,
     DIALECTS,
     DISTRIBUTIONS,
+    EXTERNAL_PROPERTIES,
     GATEWAY,
     HOPS,
     INTERFACES,
@@ -161,6 +162,14 @@ class StaticActions(AddressActions):
                 **self.running(found),
             ),
         )
+
+    def external(
+        self, _word: Token, token: Token, properties: list[WrittenProperty]
+    ) -> _Statements:
+        found = self.collect(properties, "external", EXTERNAL_PROPERTIES, {})
+        said = self.outside(name(token), found)
+        tags = self._tags(found)
+        return (ast.ServiceStatement(name(token), self.whole_span, tags=tags, external=said),)
 
     def link(
         self, _word: Token, a: Token, dash: Token, b: Token, properties: list[WrittenProperty]

@@ -1,8 +1,8 @@
 """The catalogue of every diagnostic code of the project, and the generator of docs/errors.md.
 
 Ranges: TS00xx text and syntax, TS01xx declarations, TS02xx selectors and actions, TS03xx the
-timeline, TS05xx files of other tools, TS06xx routers, lans and machines, TS09xx warnings. A code is
-never reused for another meaning.
+timeline, TS05xx files of other tools, TS06xx routers, lans and machines, TS07xx machines outside,
+TS09xx warnings. A code is never reused for another meaning.
 `python -m tdl.codes.catalogue` prints docs/errors.md.
 """
 
@@ -14,6 +14,7 @@ from tdl.codes.action_codes import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
 from tdl.codes.compose_codes import COMPOSE_CODES, TOPOLOGY_CODES
 from tdl.codes.expectation_codes import EXPECTATIONS
+from tdl.codes.external_codes import EXTERNAL_CODES
 from tdl.codes.frame_codes import FRAME_CODES, FRAME_WARNINGS
 from tdl.codes.mobility_codes import MOBILITY_CODES
 from tdl.codes.node_codes import NODE_CODES
@@ -41,6 +42,7 @@ ALL = (
     *FRAME_CODES,
     *FRAME_WARNINGS,
     *NODE_CODES,
+    *EXTERNAL_CODES,
 )
 CODES: dict[str, Code] = {code.code: code for code in ALL}
 
@@ -52,6 +54,7 @@ _HEADINGS = {
     "TS04": "Expectations",
     "TS05": "Files of other tools",
     "TS06": "Routers, lans and machines",
+    "TS07": "Machines outside",
     "TS09": "Warnings",
 }
 

@@ -25,7 +25,13 @@ ESCAPE = re.compile(r"\\.")
 _IN_STRING = re.compile(rf"\\.|{VARIABLE.pattern}")
 _RANGE = re.compile(r"\[([0-9]+)\.\.([0-9]+)\]")
 _TEXTS = ("STRING", "WORD", "ENVITEM")
-_NO_LISTS = ("LINK", "SERVICE", "BRIDGE", "LAN")  # statements without lists of names, but for tags=
+_NO_LISTS = (
+    "LINK",
+    "SERVICE",
+    "BRIDGE",
+    "LAN",
+    "EXTERNAL",
+)  # statements without lists of names, but for tags=
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ STATEMENTS = {
     "dialect": "DIALECT",
     "start": "START",
     "service": "SERVICE",
+    "external": "EXTERNAL",
     "bridge": "BRIDGE",
     "bridges": "BRIDGES",
     "lan": "LAN",
@@ -40,7 +41,7 @@ STATEMENTS = {
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
 MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix",
                "mobility", "lan", "addresses", "node",
-               "dialect")  # fmt: skip
+               "dialect", "external")  # fmt: skip
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -106,7 +107,8 @@ RESERVED = {
 
 # Properties whose value is bare text rather than a number or a name.
 TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready",
-                   "trace", "trace-up", "trace-down", "dist", "address", "gateway")  # fmt: skip
+                   "trace", "trace-up", "trace-down", "dist", "address", "gateway",
+                   "if", "prefix", "own")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
 LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm",
                    "only", "after", "alias", "nodes")  # fmt: skip
@@ -242,6 +244,7 @@ SERVICE_PROPERTIES = (
     "network",
 )
 BRIDGE_PROPERTIES = ("tags",)
+EXTERNAL_PROPERTIES = ("if", "address", "prefix", "own", "gateway", "tags")
 NODE_PROPERTIES = ("replicas", "cpu", "mem", "tags")
 MOBILITY_PROPERTIES = (
     "format",

@@ -74,6 +74,7 @@ class FakeInstance:
         self.gates: list[int] = []
         self.asked = [] if asked is None else asked
         self._lag_ns = lag_ns
+        self._joined_ns = 0
         self._ports = itertools.count(port)
 
     def prepare(self) -> asyncio.Future[Any]:
@@ -89,11 +90,14 @@ class FakeInstance:
         self.asked.append(f"hold {self.node.name} at {incarnation.port}")
         self.gates.append(os.dup(gate))
 
-    async def join(self, incarnation: Incarnation, opened_ns: int) -> Joined:
+    async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         self.asked.append(f"join {self.node.name} at {incarnation.port}")
-        self.present, self.started, at_ns = incarnation, True, self._now()
-        ran_ns = None if self.refuses else at_ns + MS
-        return Joined(at_ns, ran_ns, self.refuses, unheard=self.unheard)
+        self.present, self.started, self._joined_ns = incarnation, True, self._now()
+        return self._joined_ns
+
+    async def start(self, incarnation: Incarnation) -> Joined:
+        ran_ns = None if self.refuses else self._joined_ns + MS
+        return Joined(self._joined_ns, ran_ns, self.refuses, unheard=self.unheard)
 
     async def signal(self, kind: str) -> int:
         raise AssertionError("nothing pauses it")

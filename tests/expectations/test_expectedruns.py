@@ -121,7 +121,7 @@ def test_what_cannot_be_run() -> None:
             FakeInstance(Commands(refused), None),
             "could not be run, since the instance was not there",
         ),
-        (FakeInstance(Commands(lambda _: Ran(0), takes_s=60)), "took longer than 0.15 s"),
+        (FakeInstance(Commands(lambda _: Ran(0), takes_s=60)), "took longer than "),
     ):
         (record,) = Scene(instance, command(0, 150)).carry_out(1)
         assert record["error"].startswith(error[:20])

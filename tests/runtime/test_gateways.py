@@ -17,7 +17,10 @@ import pytest
 from tests.cli.process import command, environment, tstorm
 from tests.waiting import wait_until
 
-needs_slirp = pytest.mark.skipif(not shutil.which("slirp4netns"), reason="no slirp4netns here")
+needs_slirp = pytest.mark.skipif(
+    not shutil.which("slirp4netns") or not os.access("/dev/net/tun", os.R_OK | os.W_OK),
+    reason="no slirp4netns here, or /dev/net/tun is not for this user",
+)
 
 TEXT = """\
 service client exec="curl -sS -m 30 -w '%%{time_connect}' http://10.76.0.2:%d/" expect=success

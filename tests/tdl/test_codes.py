@@ -95,7 +95,7 @@ def test_no_code_means_two_things() -> None:
 def test_entries_are_complete() -> None:
     for code, entry in CODES.items():
         assert code == entry.code
-        assert re.fullmatch(r"TS0[01234569]\d\d", code)
+        assert re.fullmatch(r"TS0[012345679]\d\d", code)
         assert entry.title
         assert not entry.title.endswith(".")
         assert entry.explanation.endswith("`:" if code in WITH_MACHINES else ".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from hypothesis import strategies as st
@@ -102,7 +103,7 @@ _mounts = st.lists(
 _values = texts.map(lambda text: text.replace("\n", "")).filter(str.strip)
 _sysctls = st.dictionaries(st.from_regex(r"\Anet\.ipv4\.[a-z_]{1,8}\Z"), _values, max_size=3)
 _WORDS = (texts.filter(bool), st.lists(texts, max_size=2))
-services = st.builds(
+_own_services = st.builds(
     ast.ServiceStatement,
     name=names,
     span=st.just(NOWHERE),
@@ -144,6 +145,23 @@ services = st.builds(
     interfaces=st.none() | st.just(ast.Name(INTERFACES, NOWHERE)),
     router=st.none() | st.just(ast.Name(ROUTER, NOWHERE)),
     gateway=st.none() | st.just(ast.Name(GATEWAY, NOWHERE)),
+)
+_addresses = st.integers(1 << 24, (126 << 24) - 1).map(IPv4Address)
+_externals = st.builds(
+    ast.External,
+    st.from_regex(r"\A[a-z][a-z0-9.]{0,13}[a-z0-9]\Z"),
+    st.builds(
+        lambda one, length: str(IPv4Network((one, length), strict=False)),
+        _addresses,
+        st.integers(9, 32),
+    ),
+    own=st.just("") | st.builds("{}/{}".format, _addresses, st.integers(0, 32)),
+)
+services = _own_services | st.builds(
+    lambda name, tags, said: ast.ServiceStatement(name, NOWHERE, tags=tags, external=said),
+    names,
+    tag_lists,
+    _externals,
 )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import astuple
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any
 
 from compiler.plan import types
@@ -24,6 +26,7 @@ USER = re.compile(
 )
 SIGNALS = ("SIGABRT", "SIGALRM", "SIGCONT", "SIGHUP", "SIGINT", "SIGKILL", "SIGPWR", "SIGQUIT",
            "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH")  # fmt: skip
+CARD = re.compile(r"[^\s/:%]{1,15}", re.ASCII)
 MAX_USER = 2**32 - 2  # the last number stands for none
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -31,7 +34,7 @@ _PLAIN = ("cpu_millis", "cwd", "expect", "fs", "grace_ns", "image", "mem_bytes",
 _PLAIN_TOO = ("ready_timeout_ns", "replicas", "stop", "user")
 _LISTS = ("command", "entrypoint", "exec", "ready", "setup", "tags")
 _PAIRS = ("env", "options", "sysctls")
-_OTHERS = ("files", "gateway", "interfaces_at", "keep", "mounts", "ports", "router")
+_OTHERS = ("external", "files", "gateway", "interfaces_at", "keep", "mounts", "ports", "router")
 _FIELDS = tuple(sorted((*_PLAIN, *_PLAIN_TOO, *_LISTS, *_PAIRS, *_OTHERS)))
 _NOWHERE = ["", 0]  # for `interfaces_at`, which stands there only where something says so
 
@@ -44,6 +47,8 @@ def service_to_json(service: types.Service) -> dict[str, object]:
         said["router"] = 1
     if service.gateway:
         said["gateway"] = 1
+    if service.external is not None:
+        said["external"] = list(astuple(service.external))
     return {
         **said,
         **{name: getattr(service, name) for name in (*_PLAIN, *_PLAIN_TOO)},
@@ -59,7 +64,7 @@ def service_to_json(service: types.Service) -> dict[str, object]:
 def service_from_json(value: Any, outer: Place, index: int) -> types.Service:
     place = Place(outer.file, outer.line, f"service {index}")
     if type(value) is dict:
-        value = {"interfaces_at": _NOWHERE, "router": 0, "gateway": 0, **value}
+        value = {"interfaces_at": _NOWHERE, "router": 0, "gateway": 0, "external": None, **value}
     found = dict(zip(_FIELDS, place.fields(value, *_FIELDS), strict=True))
     fields: dict[str, Any] = {name: place.texts(found[name], name) for name in _LISTS}
     fields |= {name: _pairs(found[name], name, place) for name in _PAIRS}
@@ -79,8 +84,25 @@ def service_from_json(value: Any, outer: Place, index: int) -> types.Service:
         fields[name] = place.integer(found[name], name, 0, 1) == 1
     if fields["gateway"] and not fields["router"]:
         place.fail("a gateway is a router")
+    fields["external"] = None if found["external"] is None else _external(found["external"], place)
     fields["interfaces_at"] = _line(found["interfaces_at"], place)
     return types.Service(**fields)
+
+
+def _external(value: Any, place: Place) -> types.PlannedExternal:
+    *words, line = place.items(value, 6)
+    card, behind, own, gateway, file = (place.text(word, "external") for word in words)
+    line = place.integer(line, "external", 1)
+    found = types.PlannedExternal(card, behind, own, gateway, file, line)
+    try:
+        IPv4Network(found.behind)
+        IPv4Interface(found.own or "0.0.0.0/0")
+        IPv4Address(found.gateway or 0)
+    except ValueError:
+        place.fail(f"the addresses of the external {words!r:.80} are none")
+    if not CARD.fullmatch(found.card):
+        place.fail(f"the card of an external, {found.card!r:.60}, is none")
+    return found
 
 
 def _line(value: Any, place: Place) -> tuple[str, int]:

@@ -100,6 +100,10 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
         file, line = topology.hops_at
         return Misfit("hops answer", 1, 0, "", 0, "", line, file)
     for service in topology.services:
+        if service.external is not None:
+            what = f"a network card as the end of a link (external {service.name})"
+            outside = service.external
+            return Misfit(what, 1, 0, "", 0, "", outside.line, outside.file)
         file, line = service.interfaces_at
         if line:
             word = "gateway" if service.gateway else "router" if service.router else "interfaces"

@@ -48,6 +48,7 @@ class PodIncarnation:
 
     port: int
     gone: asyncio.Future[None]
+    start: _Start | None = None  # the join that was carried out for it
 
     @property
     def further(self) -> Mapping[int, int]:
@@ -157,11 +158,17 @@ class PodInstance:
     def hold(self, life: Incarnation, gate: int) -> None:
         """Its agent starts it with the step by itself."""
 
-    async def join(self, life: Incarnation, _opened_ns: int) -> Joined:
+    async def arrive(self, life: Incarnation, _opened_ns: int = 0) -> int:
         start = await self._joins.get()
         assert isinstance(life, PodIncarnation)  # instances get back what they have made
         self.present = life
-        life.gone = start.gone
+        life.gone, life.start = start.gone, start
+        return start.at_ns
+
+    async def start(self, life: Incarnation) -> Joined:
+        assert isinstance(life, PodIncarnation)
+        assert life.start is not None  # it has arrived
+        start = life.start
         if start.refused:
             return Joined(start.at_ns, None, start.refused, unheard=True)
         try:

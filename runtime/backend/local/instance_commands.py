@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runtime.backend.instance import Incarnation, Joined, Ran
+from runtime.backend.instance import Incarnation, Ran
 from runtime.backend.local import enter_instance
 from runtime.backend.local.instances import LocalIncarnation, LocalInstance
 from runtime.backend.local.nursery import Holder
@@ -58,12 +58,6 @@ class InstanceCommands:
 
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return self._resolved(argv)
-
-    async def arrive(self, incarnation: Incarnation) -> int:
-        return await self._instance.arrive(incarnation)
-
-    async def start(self, incarnation: Incarnation) -> Joined:
-        return await self._instance.start(incarnation)
 
     async def run(
         self,

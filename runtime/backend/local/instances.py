@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import time
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from compiler.plan.types import Node, frame_mac
+from compiler.plan.types import Node, Service, frame_mac
 from runtime.backend.base import OnOverdue, PortAllocator
 from runtime.backend.instance import (
     CommandRunner,
@@ -24,6 +25,7 @@ from runtime.backend.instance import (
     ProgramEnd,
     ServiceCommands,
 )
+from runtime.backend.local import cards
 from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
 from runtime.backend.local.outside import Outside
 from runtime.errors import MachineError, RunError, unexpected
@@ -31,6 +33,7 @@ from runtime.rundir.etchosts import hostname
 from runtime.stacks import watch as stacks
 from runtime.system import process_limits
 from runtime.system.network import addresses
+from runtime.system.network.netlink import NetlinkRequest
 
 GRACE_SECONDS = 5.0  # from the signal to stop to SIGKILL
 AT_ONCE = 32  # incarnations in the making
@@ -73,7 +76,7 @@ OnReady = Callable[[Holder, Node], None]  # RunError
 class Maker:
     """Makes incarnations and takes them away again. `on_ready`: to be done with each that has its
     namespaces and nothing else yet. `hosts`: by instance, the file that is its /etc/hosts.
-    `outside`: for those of the services in `gateways`."""
+    `outside`: for those of the `services` that have ways there."""
 
     def __init__(
         self,
@@ -82,12 +85,12 @@ class Maker:
         on_ready: OnReady | None = None,
         hosts: Mapping[str, str] = NO_FILES,
         outside: Outside | None = None,
-        gateways: Container[int] = (),
+        services: Sequence[Service] = (),
     ) -> None:
         self._nursery = nursery
         self._ports = ports
         self._hosts = hosts
-        self._outside, self._gateways = outside, gateways
+        self._outside, self._services = outside, services
         self._on_ready = on_ready
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._pool = ThreadPoolExecutor(1, "addresses")  # netlink waits for the kernel's lock
@@ -103,7 +106,7 @@ class Maker:
             holder = self._nursery.spawn(node.name, hostname(node.name), hosts)
             try:
                 ports = await self._furnish(holder, node, endpoints)
-                if self._outside is not None and node.service in self._gateways:
+                if self._outside is not None and self._services[node.service].gateway:
                     await self._outside.lead(holder)
                 await bring(holder, furniture)
             except (RunError, OSError) as error:
@@ -134,6 +137,7 @@ class Maker:
                 f"instance {node.name} was not ready in {READY_SECONDS:.0f} s"
             ) from error
         ports: dict[int, int] = {}
+        beyond = cards.beyond(self._services, node.service)
         with netlink:
             if self._on_ready is not None:
                 self._on_ready(holder, node)
@@ -148,11 +152,13 @@ class Maker:
                         interface=one.interface,
                         number=number,
                         frames=_of_frames(index, one),
+                        beyond=() if number else beyond,
                     )
                     for number, (index, one) in enumerate(endpoints.items())
                 ]
+                more = [*self._ports.more, *await self._card(holder, node, netlink)]
                 await process_limits.in_thread(
-                    self._pool, addresses.configure, netlink, node.name, wanted, self._ports.more
+                    self._pool, addresses.configure, netlink, node.name, wanted, more
                 )
                 for index, port in ports.items():
                     await self._ports.furnished(holder, index, port)
@@ -160,6 +166,15 @@ class Maker:
                 self._give_back(ports.values())
                 raise
         return ports
+
+    async def _card(
+        self, holder: Holder, node: Node, netlink: socket.socket
+    ) -> Sequence[NetlinkRequest]:
+        external = self._services[node.service].external if self._services else None
+        if external is None or self._outside is None:
+            return ()
+        await self._outside.take(external, holder)
+        return cards.requests(addresses.interface_index(netlink, cards.DEVICE), external)
 
     def _give_back(self, ports: Iterable[int]) -> None:
         for port in ports:
@@ -272,12 +287,6 @@ class LocalInstance:
             incarnation.holder.gate(gate)
             incarnation.order = incarnation.holder.order_start(self.program)
 
-    async def join(self, incarnation: Incarnation, opened_ns: int) -> Joined:
-        at_ns = await self.arrive(incarnation)
-        joined = await self.start(incarnation)
-        held = _own(incarnation).order is not None
-        return replace(joined, at_ns=opened_ns if held else at_ns)
-
     async def start(self, incarnation: Incarnation) -> Joined:
         incarnation, at_ns = _own(incarnation), time.monotonic_ns()
         try:
@@ -292,7 +301,7 @@ class LocalInstance:
         self.started = True
         return Joined(at_ns, time.monotonic_ns())
 
-    async def arrive(self, incarnation: Incarnation) -> int:
+    async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         """A predecessor that still uses its grace is killed: the timeline has priority."""
         incarnation = _own(incarnation)
         for old in list(self._dying):
@@ -305,7 +314,8 @@ class LocalInstance:
         self.dead = self.paused = False
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
         incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
-        return time.monotonic_ns()
+        now_ns = time.monotonic_ns()
+        return now_ns if incarnation.order is None else opened_ns
 
     def _program_ended(self, incarnation: LocalIncarnation, ended: ProgramEnd) -> None:
         if self.current is incarnation:

@@ -114,14 +114,13 @@ class LocalBackend:
         # This process's own namespace is as new as those of instances.
         network.facts["instance_network"] = machine_facts.network_settings()
         hosts_files = self._own_hosts(wanted)
-        outside, gateways = self._ways_out()
         self._maker = Maker(
             self._nursery,
             network.ports,
             on_ready=self._on_ready,
             hosts=hosts_files.paths,
-            outside=outside,
-            gateways=gateways,
+            outside=self._ways_out(),
+            services=context.plan.topology.services,
         )
         self._add_instances(self._maker, frozenset(wanted))
         await self._make_incarnations()
@@ -155,18 +154,24 @@ class LocalBackend:
 
         return ready
 
-    def _ways_out(self) -> tuple[Outside | None, Mapping[int, str]]:
-        """And the services of gateways, by number; says what they are not."""
-        services = enumerate(self._context.plan.topology.services)
-        found = {number: service.name for number, service in services if service.gateway}
-        if not found:
-            return None, found
-        self._context.notice(
-            f"{', '.join(found.values())} leads to the outside: what lies there is not emulated,"
-            " does not repeat, and is not part of the verdict"
-        )
-        context = self._context
-        return Outside(self._given.outside, context.log_name, context.warn), found
+    def _ways_out(self) -> Outside | None:
+        """Says what they are not."""
+        services, context = self._context.plan.topology.services, self._context
+        gateways = [one.name for one in services if one.gateway]
+        externals = [one.name for one in services if one.external is not None]
+        if gateways:
+            context.notice(
+                f"{', '.join(gateways)} leads to the outside: what lies there is not emulated,"
+                " does not repeat, and is not part of the verdict"
+            )
+        if externals:
+            context.notice(
+                f"{', '.join(externals)}: real machines. The run judges the links up to their"
+                " network cards; what lies behind these does not repeat, and is not judged"
+            )
+        if not gateways and not externals:
+            return None
+        return Outside(self._given.outside, context.log_name, context.warn)
 
     async def _make_network(self) -> RunNetwork:
         given, context = self._given, self._context

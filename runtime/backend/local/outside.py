@@ -1,10 +1,11 @@
-"""The way from an instance of a `gateway` to the network of the machine: a process of slirp4netns.
+"""The ways of instances to the network of the machine, which `tstorm` opens: the driver has no
+network but the run's, and asks over a socket with descriptors of what it is about.
 
-It makes the device `outside` in the instance's network namespace and speaks for what is sent there
-by sockets of its own, as an ordinary program of whoever runs the experiment. The driver has no
-network but the run's, so that `tstorm` starts it: over a socket the driver hands it the namespaces,
-a pipe whose end is the end of the process, and one by which it says that it is ready. The first is
-closed with the life of the instance, and with the driver, however that ends.
+Of an `external` that is a network card (cards.py). Of a `gateway` it is a process of slirp4netns,
+which makes the device `outside` in the instance's network namespace and speaks for what is sent
+there by sockets of its own, as an ordinary program of whoever runs the experiment. The driver hands
+it the namespaces, a pipe whose end is the end of the process, and one by which it says that it is
+ready. The first is closed with the life of the instance, and with the driver, however that ends.
 
 Source: docs/nodes.md, slirp4netns(1).
 """
@@ -20,7 +21,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from runtime.errors import MachineError
+from compiler.plan.types import PlannedExternal
+from runtime.backend.local import cards
+from runtime.errors import MachineError, RunError
 from runtime.system import compiled_programs, process_limits
 
 if TYPE_CHECKING:
@@ -31,7 +34,11 @@ NETWORK = "10.76.0.0/24"  # .2 is this machine's loopback, .3 answers DNS, .100 
 PROXY_ARP = ("sysctl", f"net/ipv4/conf/{DEVICE}/proxy_arp", "1")  # for whom it forwards
 _PROGRAM = "slirp4netns"
 _OPTIONS = ("--configure", "--netns-type=path", f"--cidr={NETWORK}")
-_DESCRIPTORS = 4  # of a request: network and user namespace, and the pipes
+_LEAD, _TAKE = b"o", b"c"  # how requests begin
+_DESCRIPTORS = 4  # of a gateway's: network and user namespace, and the pipes
+_OF_CARD = 2  # of a card's: network namespace, and a pipe for the answer
+_TAKEN = b"ok"
+_ANSWER_BYTES = 4096
 _READY_SECONDS = END_SECONDS = 20.0
 
 
@@ -51,8 +58,11 @@ def serve(driver: socket.socket, log: int) -> None:
     started: list[subprocess.Popen[bytes]] = []
     with driver, os.fdopen(log, "wb") as said:
         while True:
-            _, descriptors, _, _ = socket.recv_fds(driver, 1, _DESCRIPTORS)
+            asked, descriptors, _, _ = socket.recv_fds(driver, _ANSWER_BYTES, _DESCRIPTORS)
             try:
+                if asked[:1] == _TAKE and len(descriptors) == _OF_CARD:
+                    os.write(descriptors[1], _taken(asked[1:].decode(), descriptors[0]))
+                    continue
                 if len(descriptors) < _DESCRIPTORS:
                     break
                 with suppress(MachineError, OSError):  # the driver sees its pipes closed
@@ -63,6 +73,17 @@ def serve(driver: socket.socket, log: int) -> None:
     for process in started:
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_SECONDS)
+
+
+def _taken(card: str, net: int) -> bytes:
+    """The answer: what is wrong, and what to do."""
+    try:
+        cards.take(card, net)
+    except (RunError, OSError) as error:
+        remedy = error.remedy if isinstance(error, RunError) else ""
+        message = error.message if isinstance(error, RunError) else str(error)
+        return f"{message}\n{remedy}".encode()
+    return _TAKEN
 
 
 def _start(descriptors: list[int], log: int) -> subprocess.Popen[bytes]:
@@ -89,6 +110,21 @@ class Outside:
         self._tstorm = socket.socket(fileno=descriptor)
         self._log_name, self._warn = log_name, warn
 
+    async def take(self, external: PlannedExternal, holder: Holder) -> None:
+        """Returns when the instance has the card. MachineError."""
+        said, answer = os.pipe()
+        net = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
+        try:
+            socket.send_fds(self._tstorm, [_TAKE + external.card.encode()], (net, answer))
+        finally:
+            os.close(net)
+            os.close(answer)
+        heard = await _first_bytes(said)
+        if heard != _TAKEN:
+            message, _, remedy = heard.decode(errors="replace").partition("\n")
+            message = message or f"nobody has made {external.card} the card of {holder.name}"
+            raise MachineError(message, remedy)
+
     async def lead(self, holder: Holder) -> None:
         """Returns when the device is there, with its address and the default route."""
         stays, gone = os.pipe()
@@ -102,7 +138,7 @@ class Outside:
         finally:
             for one in handed:
                 os.close(one)
-        if not await _first_byte(said):
+        if not await _first_bytes(said):
             raise MachineError(
                 f"{_PROGRAM} could not lead {holder.name} to the outside",
                 f"its last words are in {self._log_name}; it must be able to open /dev/net/tun",
@@ -120,15 +156,15 @@ def _close(descriptor: int) -> None:
     os.close(descriptor)
 
 
-async def _first_byte(descriptor: int) -> bytes:
-    """Of a pipe, which is closed then; b'' where its writers end without one, or take too long."""
+async def _first_bytes(descriptor: int) -> bytes:
+    """Of a pipe, which is closed then; b'' where its writers end without any, or take too long."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(descriptor, readable.set)
     try:
         with suppress(TimeoutError):
             await asyncio.wait_for(readable.wait(), _READY_SECONDS)
-            return os.read(descriptor, 1)
+            return os.read(descriptor, _ANSWER_BYTES)
         return b""
     finally:
         loop.remove_reader(descriptor)

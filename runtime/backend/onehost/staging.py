@@ -90,7 +90,9 @@ def declaration_lines(
             yield dialect.frame_node_line(index, is_lan=node.service < 0)
             continue
         answers = node.service < 0 and bool(node.ipv4 or node.ipv6)
-        yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers)
+        external = topology.services[node.service].external if node.is_instance else None
+        behind = external.behind if external is not None else ""
+        yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers, behind=behind)
     ends = numbers(topology.nodes)
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
         yield link_line(index, link, numbered_ends(state, ends), led)

@@ -156,11 +156,9 @@ class BeforeStart:
             raise ProgramsError(f"{name} ended with {how}, and others start after it", name)
 
     async def _start(self, instance: Instance, incarnation: Incarnation) -> Early:
-        commands = instance.commands
-        assert commands is not None
         instance.state = self._states[instance.node.name]
-        await commands.arrive(incarnation)
-        joined = await commands.start(incarnation)
+        await instance.arrive(incarnation)
+        joined = await instance.start(incarnation)
         if joined.error:
             raise self._cannot_start(instance, joined.error)
         self._progress[instance.node.name].started.set()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime.backend.base import Notice
-from runtime.backend.instance import Incarnation, Instance, Joined, ServiceCommands
+from runtime.backend.instance import Incarnation, Instance, Joined
 from runtime.driver.eventbook import EventBook
 from runtime.driver.starting.readiness import Readiness, check_of
 from runtime.driver.starting.setups import Setups
@@ -74,30 +74,29 @@ class Starts:
             os.close(waiting)
         return closing
 
-    async def join(self, instance: Instance, incarnation: Incarnation, error: str) -> Joined:
-        """Of an instance whose program was not ordered ahead of time. Without a start, and without
-        an error, if the setup comes before it. `error`: why its program cannot be started."""
-        commands = instance.commands
-        if commands is None:
-            return await instance.join(incarnation, 0)
-        at_ns = await commands.arrive(incarnation)
+    async def join(
+        self, instance: Instance, incarnation: Incarnation, error: str, opened_ns: int
+    ) -> Joined:
+        """The join of an instance. It is without a start, and without an error, if the setup comes
+        before it. `error`: why its program cannot be started. `opened_ns`: when the gate of a
+        program was opened that was ordered ahead of time, 0 if it was not."""
+        at_ns = await instance.arrive(incarnation, opened_ns)
         if error:
             return Joined(at_ns, None, error)
-        self.mark(instance, "join", at_ns - self._book.t0_ns)
-        if self.setups.is_wanted(instance.node.name):
-            self._do_beside(self._set_up(instance, commands, incarnation))
-            return Joined(at_ns)
-        return replace(await commands.start(incarnation), at_ns=at_ns)
+        if not opened_ns:
+            self.mark(instance, "join", at_ns - self._book.t0_ns)
+            if self.setups.is_wanted(instance.node.name):
+                self._do_beside(self._set_up(instance, incarnation))
+                return Joined(at_ns)
+        return replace(await instance.start(incarnation), at_ns=at_ns)
 
-    async def _set_up(
-        self, instance: Instance, commands: ServiceCommands, incarnation: Incarnation
-    ) -> None:
+    async def _set_up(self, instance: Instance, incarnation: Incarnation) -> None:
         """Then its program is started, if the instance is still there."""
         why = await self.setups.run(instance.node.name, incarnation)
         due_ns = time.monotonic_ns()
         if instance.present is not incarnation:
             return
-        joined = Joined(due_ns, None, why) if why else await commands.start(incarnation)
+        joined = Joined(due_ns, None, why) if why else await instance.start(incarnation)
         if joined.error:
             self.failed(instance, incarnation, joined)
             self._on_end()

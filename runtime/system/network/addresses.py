@@ -62,6 +62,7 @@ class Addresses:
     interface: str = INTERFACE
     number: int = 0  # of the interface in the instance
     frames: FrameAddresses | None = None  # of an interface that carries any frame
+    beyond: tuple[tuple[str, int], ...] = ()  # further networks of IPv4 that it leads to
 
 
 # Without a default route those of IPv4 have none. IPv6 has a route to groups by itself.
@@ -72,7 +73,7 @@ _FIRST_TABLE = 1000  # of eth1
 _FIRST_METRIC = 1024  # of the route by eth1, behind those of eth0 (0, in IPv6 256)
 
 
-def _interface_index(connection: socket.socket, name: str) -> int:
+def interface_index(connection: socket.socket, name: str) -> int:
     request = struct.pack("16si20x", name.encode(), 0)
     answer = fcntl.ioctl(connection.fileno(), _SIOCGIFINDEX, request)
     return int(struct.unpack_from("i", answer, 16)[0])
@@ -92,6 +93,11 @@ def _requests(index: int, addresses: Addresses) -> list[NetlinkRequest]:
             if one
         ),
         NetlinkRequest(f"bring {device} up", link(index, up=True)),
+        *(
+            NetlinkRequest(f"add a route to {one}/{prefix} to {device}", route(index, one, prefix))
+            for one, prefix in addresses.beyond
+            if addresses.ipv4
+        ),
         *(_own_routes(index, addresses) if number else _groups(index, addresses)),
     ]
 
@@ -149,7 +155,7 @@ def configure(
         requests = [loopback_up()]
         for one in interfaces:
             device = one.interface
-            requests += _requests(_interface_index(connection, device), one)
+            requests += _requests(interface_index(connection, device), one)
         refusals = netlink.exchange(connection, [*requests, *more])
     except OSError as error:
         raise RunError(

@@ -85,9 +85,20 @@ def address(index: int, text: str, prefix: int, metric: int = 0) -> bytes:
     return rtnetlink.address(_NEW, index, text, prefix, attributes)
 
 
-def route(index: int, text: str, prefix: int, table: int = rtnetlink.MAIN_TABLE) -> bytes:
-    """RTM_NEWROUTE: what is for this network leaves by this device."""
-    return rtnetlink.route(_NEW, text, prefix, table, [("RTA_DST", text), ("RTA_OIF", index)])
+def removed(index: int) -> bytes:
+    """RTM_DELLINK of a device."""
+    return rtnetlink.link(rtnetlink.RTM_DELLINK, 0, index, 0, ())
+
+
+def route(
+    index: int, text: str, prefix: int, table: int = rtnetlink.MAIN_TABLE, gateway: str = ""
+) -> bytes:
+    """RTM_NEWROUTE: what is for this network leaves by this device, to the gateway if there is
+    one."""
+    found: list[tuple[str, object]] = [("RTA_DST", text), ("RTA_OIF", index)]
+    if gateway:
+        found.append(("RTA_GATEWAY", gateway))
+    return rtnetlink.route(_NEW, text, prefix, table, found)
 
 
 def default_route(index: int, gateway: str, metric: int) -> bytes:

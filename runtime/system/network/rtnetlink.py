@@ -30,6 +30,7 @@ _ROUTE = struct.Struct("=BBBBBBBBI")
 MAIN_TABLE = 254
 _NO_TABLE = 0  # RT_TABLE_UNSPEC: an attribute has it, where there is room for all numbers
 _STATIC, _ANYWHERE, _ON_LINK, _UNICAST = 4, 0, 253, 1  # RTPROT_, RT_SCOPE_, RTN_
+_IS_NEIGHBOUR = 4  # RTNH_F_ONLINK
 _RULE = struct.Struct("=BBBBBBBBI")
 _TO_TABLE = 1  # FR_ACT_TO_TBL
 _ATTRIBUTE = struct.Struct("=HH")
@@ -77,6 +78,7 @@ _TABLE: dict[str, tuple[int, Callable[[Any], bytes]]] = {
     "IFLA_IFNAME": (3, text),
     "IFLA_MTU": (4, _u32),
     "IFLA_MASTER": (10, _u32),
+    "IFLA_LINK": (5, _u32),
     "IFLA_LINKINFO": (18, attributes),
     "IFLA_NET_NS_PID": (19, _u32),
     "IFLA_AF_SPEC": (26, attributes),
@@ -88,6 +90,7 @@ _TABLE: dict[str, tuple[int, Callable[[Any], bytes]]] = {
     "IFLA_INFO_SLAVE_KIND": (4, text),
     "IFLA_INFO_SLAVE_DATA": (5, attributes),
     "VETH_INFO_PEER": (1, _peer),
+    "IFLA_MACVLAN_MODE": (1, _u32),
     "IFLA_BR_STP_STATE": (5, _u32),
     "IFLA_BR_MCAST_SNOOPING": (23, _u8),
     "IFLA_BRPORT_LEARNING": (8, _u8),
@@ -144,9 +147,11 @@ def neighbour(
 
 
 def route(flags: int, ip: str, prefix: int, table: int, found: Attributes) -> bytes:
-    """RTM_NEWROUTE, to what is on the link itself. Acknowledged."""
-    place = (_NO_TABLE, _STATIC, _ON_LINK, _UNICAST)
-    head = _ROUTE.pack(family(ip), prefix, 0, 0, *place, 0)
+    """RTM_NEWROUTE, to what is on the link itself, or by a gateway that is there whatever addresses
+    the device has. Acknowledged."""
+    leads = any(name == "RTA_GATEWAY" for name, _ in found)
+    place = (_NO_TABLE, _STATIC, _ANYWHERE if leads else _ON_LINK, _UNICAST)
+    head = _ROUTE.pack(family(ip), prefix, 0, 0, *place, _IS_NEIGHBOUR if leads else 0)
     found = [*found, ("RTA_TABLE", table)]
     return message(RTM_NEWROUTE, NLM_F_ACK | flags, head + attributes(found))
 

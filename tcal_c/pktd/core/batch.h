@@ -28,6 +28,7 @@ struct op {
 struct op_node {
     struct addr addr4;
     struct addr addr6;
+    struct prefix behind;
     bool hop;
     uint8_t kind; /* enum node_kind */
 };

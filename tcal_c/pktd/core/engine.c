@@ -204,7 +204,26 @@ enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN, VERDICT_SPOOFED };
 
 bool engine_is_own_source(const struct node *node, const struct packet_info *info) {
     const struct addr *own = info->version == 4 ? &node->addr4 : &node->addr6;
-    return own->version && memcmp(own->bytes, info->source, info->version == 4 ? 4 : 16) == 0;
+    if (own->version && memcmp(own->bytes, info->source, info->version == 4 ? 4 : 16) == 0) {
+        return true;
+    }
+    struct addr from = {.version = info->version};
+    memcpy(from.bytes, info->source, sizeof from.bytes);
+    return prefix_has(&node->behind, &from);
+}
+
+/* Which node leads to an address that none has: by the longest prefix, then the lowest node. */
+static uint32_t node_before(const struct engine *e, const struct addr *to) {
+    uint32_t found = NODE_NONE;
+    for (uint32_t next = e->first_behind; next; next = e->node[next - 1].next_behind) {
+        const struct prefix *behind = &e->node[next - 1].behind;
+        if (prefix_has(behind, to) &&
+            (found == NODE_NONE || behind->bits > e->node[found].behind.bits ||
+             (behind->bits == e->node[found].behind.bits && next - 1 < found))) {
+            found = next - 1;
+        }
+    }
+    return found;
 }
 
 /* Finds out where a frame comes from and where it goes. */
@@ -213,6 +232,9 @@ static enum verdict classify(const struct engine *e, uint32_t port, struct frame
     memcpy(to.bytes, frame->info.dest, sizeof to.bytes);
     uint32_t dest = addr_find(&e->addrs, &to);
     uint32_t source = e->port_node[port];
+    if (dest == NODE_NONE && e->first_behind) {
+        dest = node_before(e, &to);
+    }
     if (dest == NODE_NONE && e->paths) {
         /* What is sent to a group was not sent to pktd: the filters choose single destinations. */
         return frame_bytes(frame)[0] & 1 ? VERDICT_UNKNOWN : VERDICT_PASS;
@@ -329,6 +351,22 @@ void engine_run(struct engine *e, uint64_t until_ns) {
     }
 }
 
+static void lead_to(struct engine *e, uint32_t node, const struct prefix *behind) {
+    struct node *n = &e->node[node];
+    uint32_t *next = &e->first_behind;
+    while (*next && *next != node + 1) {
+        next = &e->node[*next - 1].next_behind;
+    }
+    if (*next) {
+        *next = n->next_behind;
+    }
+    n->behind = *behind;
+    if (behind->addr.version) {
+        n->next_behind = e->first_behind;
+        e->first_behind = node + 1;
+    }
+}
+
 static void apply_node(struct engine *e, uint32_t node, const struct op_node *op) {
     struct node *n = &e->node[node];
     if (n->addr4.version && !n->hop) {
@@ -341,6 +379,7 @@ static void apply_node(struct engine *e, uint32_t node, const struct op_node *op
     n->addr6 = op->addr6;
     n->hop = op->hop;
     n->kind = op->kind;
+    lead_to(e, node, &op->behind);
     if (n->addr4.version && !n->hop) { /* a hop answers, and is no destination */
         addr_put(&e->addrs, &n->addr4, node);
     }

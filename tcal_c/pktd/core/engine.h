@@ -24,7 +24,9 @@ struct node {
     uint8_t kind;       /* enum node_kind */
     struct addr addr4;
     struct addr addr6;
-    bool hop; /* takes from the TTL of what passes, and answers where nothing is left */
+    struct prefix behind; /* what it leads to besides: version 0: nothing */
+    uint32_t next_behind; /* node + 1, of those that lead to something; 0 = the last */
+    bool hop;             /* takes from the TTL of what passes, and answers where nothing is left */
 };
 
 #define STATION_LIMIT 65536u
@@ -103,6 +105,7 @@ struct engine {
     void *deliver_context;
     struct node node[NODE_LIMIT];
     uint32_t port_node[PORT_LIMIT]; /* node + 1; 0 = none */
+    uint32_t first_behind;          /* node + 1, of those that lead to other addresses; 0 = none */
     uint32_t port_end;              /* one more than the highest that was ever bound */
     struct port_counters port[PORT_LIMIT];
     struct station station[STATION_LIMIT];

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define NODE_USAGE "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1], or node NODE frames=end|lan"
+#define NODE_USAGE                                                                                 \
+    "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR], or node NODE frames=end|lan"
 
 static bool take_node_kind(const char *value, struct op_node *op) {
     op->kind = strcmp(value, "end") == 0   ? NODE_END
@@ -31,6 +32,12 @@ bool do_node(struct proto *p, struct words *w, struct refusal *r) {
         if (value && strcmp(word, "frames") == 0 && take_node_kind(value, &op)) {
             continue;
         }
+        if (value && strcmp(word, "behind") == 0) {
+            if (!take_prefix(value, &op.behind, r)) {
+                return false;
+            }
+            continue;
+        }
         if (!is4 && !is6) {
             return syntax(r, NODE_USAGE);
         }
@@ -38,7 +45,9 @@ bool do_node(struct proto *p, struct words *w, struct refusal *r) {
             return refuse(r, "range", "'%.64s' is no IPv%d address", value, is4 ? 4 : 6);
         }
     }
-    if (op.kind && (op.hop || op.addr4.version || op.addr6.version)) {
+    bool leads = op.behind.addr.version;
+    if ((op.kind && (op.hop || op.addr4.version || op.addr6.version || leads)) ||
+        (op.hop && leads)) {
         return syntax(r, NODE_USAGE);
     }
     return stage_node(p->stage, node, &op, r) && done(p);

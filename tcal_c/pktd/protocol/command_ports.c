@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include <arpa/inet.h>
-
 #define OPEN_USAGE                                                                                 \
     "open PORT netns=PATH if=NAME [kind=auto|tap|packet] [mtu=BYTES] [mac=MAC] "                   \
     "[remove=close|netns], or "                                                                    \
@@ -120,21 +118,8 @@ bool do_close(struct proto *p, struct words *w, struct refusal *r) {
     "attach PORT netns=PATH if=NAME prefix=CIDR[,CIDR...] [kind=auto|tap|packet] "                 \
     "[remove=close|netns]"
 
-/* Names the prefix that was probably meant. */
-static bool refuse_prefix(const char *word, const struct prefix *meant, bool strayed,
-                          struct refusal *r) {
-    char text[INET6_ADDRSTRLEN];
-    if (!strayed) {
-        return refuse(r, "range", "prefix '%.64s' is not ADDRESS/LENGTH", word);
-    }
-    inet_ntop(meant->addr.version == 4 ? AF_INET : AF_INET6, meant->addr.bytes, text, sizeof text);
-    return refuse(r, "range", "prefix '%.64s' has bits beyond its length; %s/%u has none", word,
-                  text, meant->bits);
-}
-
 static bool attach_prefixes(struct attach_request *q, char *value, struct refusal *r) {
     for (char *word = value, *next; word; word = next) {
-        bool strayed;
         next = strchr(word, ',');
         if (next) {
             *next++ = '\0';
@@ -142,9 +127,8 @@ static bool attach_prefixes(struct attach_request *q, char *value, struct refusa
         if (q->prefix_count == PREFIX_LIMIT) {
             return refuse(r, "range", "more than %u prefixes", PREFIX_LIMIT);
         }
-        struct prefix *prefix = &q->prefix[q->prefix_count++];
-        if (!word_prefix(word, prefix, &strayed)) {
-            return refuse_prefix(word, prefix, strayed, r);
+        if (!take_prefix(word, &q->prefix[q->prefix_count++], r)) {
+            return false;
         }
     }
     return true;

@@ -62,9 +62,13 @@ class Scene:
         self._line += event != "gone"
         self.instance.reported(AgentReport(0, line, event, ms * MS, **more))
 
+    async def join(self, life: PodIncarnation) -> Joined:
+        await self.instance.arrive(life)
+        return await self.instance.start(life)
+
     async def joined(self) -> tuple[PodIncarnation, Joined]:
         life = await self.instance.next_incarnation()
-        return life, await asyncio.wait_for(self.instance.join(life, 0), 20)
+        return life, await asyncio.wait_for(self.join(life), 20)
 
     async def up(self) -> PodIncarnation:
         self.life("join", 0)
@@ -94,7 +98,7 @@ def test_a_join_is_when_the_agent_gave_it_and_its_start_when_the_hold_made_it() 
 def test_a_start_may_be_reported_after_it_is_waited_for() -> None:
     async def play(scene: Scene) -> None:
         life = await scene.instance.next_incarnation()
-        waiting = asyncio.create_task(scene.instance.join(life, 0))
+        waiting = asyncio.create_task(scene.join(life))
         await asyncio.sleep(0)
         scene.life("join", 5)
         await asyncio.sleep(0)

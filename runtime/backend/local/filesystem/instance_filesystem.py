@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from compiler.plan.types import PRIVATE, Node, Service
-from runtime.backend.local import nursery, outside
+from runtime.backend.local import cards, nursery, outside
 from runtime.backend.local.environment import Own, instance_directory
 from runtime.backend.local.filesystem import home_cover, privatefs, volumes
 from runtime.backend.local.filesystem.image_root import ImageRoot
@@ -206,10 +206,12 @@ class _One:
         return nursery.furniture(operations) if operations else None
 
     def _operations(self, layers: Layers | None, user: str, *, first: bool) -> Iterator[Operation]:
-        if self.service.router:
+        if self.service.router or self.service.external is not None:
             yield from (("sysctl", path, value) for path, value in _FORWARDING)
         if self.service.gateway:
             yield outside.PROXY_ARP
+        if self.service.external is not None:
+            yield from (("sysctl", path, value) for path, value in cards.SYSCTLS)
         for key, value in self.service.sysctls:
             yield ("sysctl", key.replace(".", "/"), value)
         if self.who is not None:

@@ -91,6 +91,54 @@ static void spoofed_sources_are_dropped_and_counted(void) {
     sim_free(sim);
 }
 
+/* Addresses behind a node are a destination and a source as its own, by the longest prefix. */
+static void a_node_leads_to_addresses_behind_it(void) {
+    struct sim *sim = sim_new(64 << 20);
+    sim_pair(sim, PLAIN);
+    sim_do(sim, "node 1 ip=10.77.0.2 behind=10.77.0.64/26");
+    sim_commit(sim);
+    make_packet(&frame, 0, 76, 100); /* 10.77.0.77 */
+    sim_send(sim, 0, &frame);
+    make_packet(&frame, 76, 0, 100);
+    sim_send(sim, 1, &frame);
+    make_packet(&frame, 0, 199, 100); /* not among them */
+    sim_send(sim, 0, &frame);
+    make_packet(&frame, 199, 0, 100);
+    sim_send(sim, 1, &frame);
+    sim_run(sim, T0 + 100 * MS);
+    CHECK_EQ(sim->count, 2);
+    CHECK_EQ(sim->delivery[0].port, 1);
+    CHECK_EQ(sim->delivery[1].port, 0);
+    CHECK_EQ(sim_engine_stat(sim, "drop_unknown"), 1);
+    CHECK_EQ(sim_engine_stat(sim, "drop_spoofed"), 1);
+    sim_forget(sim);
+    /* One that is longer wins, whichever was declared first; without one it leads to nothing. */
+    sim_do(sim, "node 2 behind=10.77.0.78/32");
+    sim_do(sim, "open 9 netns=/x if=eth0");
+    sim_do(sim, "bind 2 9");
+    sim_do(sim, "route 0 0 2");
+    sim_commit(sim);
+    make_packet(&frame, 0, 76, 100);
+    sim_send(sim, 0, &frame);
+    make_packet(&frame, 0, 77, 100);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 200 * MS);
+    CHECK_EQ(sim->count, 2);
+    CHECK_EQ(sim->delivery[0].port + sim->delivery[1].port, 10);
+    sim_do(sim, "node 1 ip=10.77.0.2");
+    sim_commit(sim);
+    make_packet(&frame, 0, 76, 100);
+    sim_send(sim, 0, &frame);
+    CHECK_EQ(sim_engine_stat(sim, "drop_unknown"), 2);
+    CHECK_TEXT(sim_ask(sim, "node 1 behind=10.77.0.65/26"),
+               "err range prefix '10.77.0.65/26' has bits beyond its length; 10.77.0.64/26 has "
+               "none");
+    CHECK_TEXT(sim_ask(sim, "node 1 hop=1 ip=10.77.0.2 behind=10.77.0.64/26"),
+               "err syntax usage: node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR], or "
+               "node NODE frames=end|lan");
+    sim_free(sim);
+}
+
 static void no_route_is_counted(void) {
     struct sim *sim = sim_new(64 << 20);
     sim_pair(sim, PLAIN);
@@ -341,6 +389,7 @@ void test_engine(void) {
     what_was_handed_over_is_in_flight_until_it_is_written();
     strangers_are_counted();
     spoofed_sources_are_dropped_and_counted();
+    a_node_leads_to_addresses_behind_it();
     packets_for_many_are_counted();
     no_route_is_counted();
     loops_end();
