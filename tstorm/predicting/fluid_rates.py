@@ -24,7 +24,7 @@ from compiler.analysis.history import History, Outcome
 from compiler.plan.format import PPB
 from compiler.plan.parts import necks, traces
 from compiler.plan.paths.flows import PROBES
-from compiler.plan.properties import LinkState, flow_table, with_flows
+from compiler.plan.properties import PROPERTIES, Along, LinkState, flow_table, with_flows
 from compiler.plan.reader import Plan
 from runtime.agent.share.solver import LEAST_RTT_NS, NO_LINK, UNLIMITED, Flow, Share, solve
 from tstorm.exit_codes import CommandError
@@ -35,6 +35,14 @@ MOST_PARTS = 5_000_000  # of all flows together; to find their rates takes a min
 _FINEST = 1 << 63  # of round trips, as the solver takes them
 
 LINK, DEMAND, PATH, LOST, NOTHING = "link", "rate", "no path", "all packets lost", "nothing"
+
+
+_LOSSES = (*(row.field for row in PROPERTIES if row.along is Along.SHARES), "reject_ppb")
+
+
+def lost(state: LinkState) -> list[int]:
+    """Which parts of the packets a link loses, or refuses."""
+    return [getattr(state, name) for name in _LOSSES]
 
 
 class RateStretch(NamedTuple):
@@ -75,7 +83,7 @@ class _Way:
 
     @property
     def passes(self) -> bool:
-        return all(PPB not in (one.loss_ppb, one.reject_ppb) for one in self.there.states)
+        return all(PPB not in lost(one) for one in self.there.states)
 
 
 @dataclass(slots=True)
@@ -142,7 +150,7 @@ def predict(
 
 def _meet(met: dict[str, set[int]], way: Outcome) -> None:
     for link, state in zip(way.links, way.states, strict=True):
-        if state.loss_ppb or state.gap_loss_ppb or state.reject_ppb:
+        if any(lost(state)):
             met["lossy"].add(link)
         if state.only:
             met["partly"].add(link)
