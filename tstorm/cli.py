@@ -41,7 +41,7 @@ COMMANDS = {
     "ui": "Serve the page of a run while it goes on, to watch and to steer it.",
     "logs": "Show what programs wrote and what happened, by time.",
     "report": "Report what a run came to: Markdown, JSON, CSV, JUnit or HTML.",
-    "plot": "Draw a pair or a link over time, as SVG or PNG.",
+    "plot": "Draw a pair, a link, the timeline or the network, as SVG or PNG.",
     "destroy": "End runs and remove what they left behind.",
     "kernel": "Build and keep the kernel for virtual time.",
     "doctor": "Check what this machine or a cluster can do and what is missing.",
