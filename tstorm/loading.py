@@ -152,9 +152,15 @@ def is_foreign(file: str) -> bool:
 def sources_beside(file: str) -> SourceFolder:
     """The files beside a text, those among them that are programs run confined."""
     from compiler.sources import SourceFolder
+
+    return SourceFolder(folder_of(file), _load_topology)
+
+
+def _load_topology(file: Path, choice: str) -> bytes:
+    """Most experiments have none, and it takes half of `runtime`."""
     from tstorm.topologies.load_topology import load_topology
 
-    return SourceFolder(folder_of(file), load_topology)
+    return load_topology(file, choice)
 
 
 def read_experiment(file: str, tdl: str | None = None, more: Sequence[str] = ()) -> bytes:

@@ -24,7 +24,8 @@ SECONDS = 30.0  # by the clock, on a machine that has other work
 MAX_OUTPUT = 4 << 20
 _KEPT_WORDS = 4096
 _CHUNK = 1 << 16
-_REFUSED = (125, 126, 127)  # tstorm-ns, and the program that it cannot start
+_REFUSED = (125, 126, 127)  # tstorm-ns, and the program that it cannot start: it says why
+_KEEPER = "tstorm-ns: "
 _ENDED_BY_CPU = (128 + 9, 128 + 24)  # SIGKILL, which nobody else sends, and SIGXCPU
 
 
@@ -72,9 +73,10 @@ def run_confined(keeper: Path, argv: Sequence[str], shown: Iterable[str]) -> Con
             said, words, stopped = _heard(process)
         finally:
             process.kill()  # its namespaces end with it
-    if process.returncode in _REFUSED and not said and not stopped:
-        lines = words.decode(errors="replace").strip().splitlines() or ["tstorm-ns failed"]
-        raise RunError(lines[-1].removeprefix("tstorm-ns: "), namespaces.refusal_remedy())
+    last = (words.decode(errors="replace").strip().splitlines() or [""])[-1]
+    refused = process.returncode in _REFUSED and last.startswith(_KEEPER)
+    if refused and not said and not stopped:
+        raise RunError(last.removeprefix(_KEEPER), namespaces.refusal_remedy())
     if not stopped and process.returncode in _ENDED_BY_CPU:
         stopped = f"it took more than {CPU_SECONDS} s of a processor"
     if not stopped and process.returncode != 0:

@@ -1,4 +1,4 @@
-"""docs/explain.md and the README's tour: what they show is what the commands print."""
+"""docs/explain.md and docs/tour.md: what they show is what the commands print."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tstorm.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-SHOWN = [(found.text.removeprefix("tstorm "), found.shown) for found in commands(PAGE + README)]
+TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+SHOWN = [(found.text.removeprefix("tstorm "), found.shown) for found in commands(PAGE + TOUR)]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What README.md claims: its example is the one in examples/, its commands exist."""
+"""What README.md and the tour claim: the example is the one in examples/, its commands exist."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ def test_the_example_is_the_quickstart() -> None:
     assert len(block.splitlines()) == 12
 
 
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 120
+
+
 def test_every_command_of_the_tour_exists() -> None:
-    told = set(re.findall(r"^    tstorm (\w+)", README, re.MULTILINE))
-    assert told
+    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^    tstorm (\w+)", README + tour, re.MULTILINE))
+    assert len(told) > 20
     assert told <= set(COMMANDS)
 
 

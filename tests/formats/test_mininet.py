@@ -60,6 +60,8 @@ def _include(folder: Path, text: str, choice: str = "") -> tuple[Diagnostic, ...
                 ("bw=float('nan')", "TS0501", "not 'nan'"),
                 ("delay='5 minutes'", "TS0501", "delay is a time"),
                 ("loss='1%'", "TS0501", "loss is a number, in percent"),
+                ("loss=1e-8", "TS0501", "0 or at least 0.0000001, and not '1e-08'"),
+                ("delay='0.1ns'", "TS0501", "delay is a time, in ns, 0 or at least 1, and not"),
                 ("bw=1, max_queue_size=1.5", "TS0501", "a number of packets"),
                 ("bw=9, enable_red=True", "TS0502", "enable_red"),
                 ("max_queue_size=9", "TS0971", "max_queue_size"),
@@ -115,6 +117,29 @@ def test_a_topology_is_chosen_as_mininet_does(
     assert one.nodes == other.nodes
 
 
+def test_numbers_are_as_a_program_computes_them(tmp_path: Path) -> None:
+    """Floats with all their places, and the units of tc(8)."""
+    options = "bw=100/3, delay=f'{10/3}msecs', jitter='2e1 usec', loss=.1+.2, max_queue_size=9"
+    (tmp_path / "t.py").write_text(f"{TOPO}{HOST}    s = self.addSwitch('s')\n"
+                                   f"    self.addLink('h1', s, {options})\n"
+                                   "    self.addLink(s, 'h1', bw=1e-5)\n")  # fmt: skip
+    partial = parse_partial('include "t.py"\n', SourceFolder(tmp_path, loaded))
+    assert partial.diagnostics == (), "two links to one neighbour are no router's"
+    printed = "".join(map(as_tdl.text, partial.translations))
+    for said in ("up=33.333333Mb ", "up=10b ", "latency=3.333333ms", "jitter=0.02ms", "loss=0.3%"):
+        assert said in printed
+
+
+@pytest.mark.parametrize("name", ["mininet", "random", "my-topo", "json"])
+def test_a_file_is_called_as_it_likes_and_imports_as_others_do(tmp_path: Path, name: str) -> None:
+    text = ("import random, json\nfrom mininet import log, topo\nfrom mininet.log import lg\n"
+            "lg.setLogLevel('info')\nlog.info(json.dumps(random.randrange(9)))\n"
+            "class T(topo.Topo):\n  def build(self): self.addHost('h1')\n")  # fmt: skip
+    (tmp_path / f"{name}.py").write_text(text)
+    partial = parse_partial(f'include "{name}.py"\n', SourceFolder(tmp_path, loaded))
+    assert partial.diagnostics == ()
+
+
 def test_a_plan_knows_what_the_program_said(tmp_path: Path) -> None:
     """Compiling it again runs nothing: the file may be gone, and say something else."""
     (tmp_path / "t.py").write_text(f"{TOPO}topos = {{'a': LinearTopo}}\n")
@@ -143,6 +168,7 @@ def test_no_program_from_elsewhere_is_run(tmp_path: Path) -> None:
         ("import time\ntime.sleep(99)\n", "longer than 3 s"),
         ("import os\nos._exit(0)\n", "no topology"),
         ("import os\nos._exit(7)\n", "ended with status 7"),
+        ("import os\nos._exit(126)\n", "ended with status 126"),
         (f"{TOPO}class T(Topo):\n  def build(self):\n"
          "    for i in range(30_000): self.addHost('h' * 150 + str(i))\n", "more than 4 MiB"),
         ("import os\nwhile True: os.write(3, bytes(1 << 16))\n", "says more than 4 MiB"),

@@ -6,6 +6,7 @@ Of those steps only what tests is run: installing would change the machine.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -76,6 +77,32 @@ def test_their_steps_pass_and_keep_the_page_of_a_failure(tmp_path: Path) -> None
     assert done.returncode == 1
     assert (tmp_path / f"failed-runs/{name}-test_bad/run/report.html").exists()
     assert 'failures="1"' in (tmp_path / "report.xml").read_text()
+
+
+@pytest.mark.e2e
+def test_the_action_runs_an_experiment_and_fails_with_it(tmp_path: Path) -> None:
+    action = example("action/action.yml")
+    assert action["runs"]["using"] == "composite"
+    (run_it,) = (step for step in action["runs"]["steps"] if step.get("name") == "Run")
+    values = {"experiment": "a b.tdl", "arguments": "--seed 3  --until 2s", "out": "experiment"}
+    given = {}
+    for name, value in run_it["env"].items():
+        (asked,) = re.findall(r"^\$\{\{ inputs\.(\w+) \}\}$", value)
+        assert asked in action["inputs"]
+        given[name] = values[asked]
+    text = 'service a expect=any exec="false"\nservice b\nlink a--b latency=1ms\nat 1s quit\n'
+    (tmp_path / "a b.tdl").write_text(text + 'expect no log * "never"\n')
+    env = environment(tmp_path) | given
+    env["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    script = ["bash", "-e", "-o", "pipefail", "-c", run_it["run"]]
+    done = ended(script, cwd=tmp_path, env=env, timeout=180)
+    assert done.returncode == 0, done.stdout + done.stderr
+    manifest = json.loads((tmp_path / "experiment/manifest.json").read_text())
+    assert manifest["seed"] == 3
+    (tmp_path / "a b.tdl").write_text(text + 'expect log a "never"\n')
+    done = ended(script, cwd=tmp_path, env=env | {"OUT": "second"}, timeout=180)
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert 'failures="1"' in (tmp_path / "second.xml").read_text()
 
 
 @pytest.mark.parametrize(

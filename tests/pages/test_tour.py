@@ -1,4 +1,4 @@
-"""README.md, the tour: its commands work as written, in a checkout after `make`."""
+"""docs/tour.md: its commands work as written, in a checkout after `make`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from tests.pages.page import Command
 from tests.pages.reader import ROOT, Reader
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-TOUR = README.partition("\n## A tour\n")[2].partition("\n`tstorm COMMAND --help`")[0]
+PAGE = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+TOUR = PAGE.partition("\n`tstorm COMMAND --help`")[0]
 EXPORT, *LINES = re.findall(r"^    (\S.*)$", TOUR, re.MULTILINE)
 MEANWHILE = [line for line in LINES if "# meanwhile, in a second terminal" in line]
 

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -207,10 +208,14 @@ def test_the_socket_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(link_requests, "MOST_PEERS", 2)
     monkeypatch.setattr(namespaces, "enter_network", lambda _pidfd: None)
 
+    ends: list[asyncio.StreamWriter] = []
+
     async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         end = socket.socket(socket.AF_UNIX)
         end.connect("\0" + name)
-        return await asyncio.open_unix_connection(sock=end)
+        reader, writer = await asyncio.open_unix_connection(sock=end)
+        ends.append(writer)
+        return reader, writer
 
     async def whole() -> None:
         run, life = Requests(tmp_path), Life()
@@ -230,5 +235,9 @@ def test_the_socket_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         life.gone.set_result(None)
         assert await two[0].read() is not None  # hung up on, with what was on its way
         run.all.close()
+        for end in ends:
+            end.close()
+            with suppress(OSError):
+                await end.wait_closed()
 
     asyncio.run(whole())

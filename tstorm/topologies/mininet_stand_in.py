@@ -14,6 +14,7 @@ to be used. Source: the API documentation of Mininet 2.3 and its "Introduction t
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.abc
 import importlib.machinery
 import json
@@ -28,7 +29,7 @@ from typing import Any
 MAX_WORD = 200
 MODULES_HINT = "it can import Python's library, mininet and the files beside it"
 NO_NETWORK = "only topologies are loaded: hosts, switches and links of a class Topo"
-_SILENT = ("info", "output", "debug", "warn", "warning", "error", "setLogLevel", "lg")
+_LOG = ("info", "output", "debug", "warn", "warning", "error", "critical", "setLogLevel", "lg")
 
 
 class UnusableError(Exception):
@@ -232,8 +233,16 @@ def irange(start: int, end: int) -> range:
     return range(start, end + 1)
 
 
-def _silent(*_args: Any, **_kwargs: Any) -> None:
-    """Of mininet.log."""
+class _Silent:
+    """Of mininet.log: a function, and a logger with all of its methods."""
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> None:
+        """Nobody reads it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
 
 
 def _unusable(name: str) -> Any:
@@ -257,12 +266,14 @@ class _Module(types.ModuleType):
         self.__path__: list[str] = []
         for one in _KNOWN:
             setattr(self, one.__name__, one)
-        for word in _SILENT if name == "mininet.log" else ():
-            setattr(self, word, _silent)
+        for word in _LOG if name == "mininet.log" else ():
+            setattr(self, word, _Silent())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if self.__name__ == "mininet":  # which has modules alone: from mininet import topo
+            return importlib.import_module(f"mininet.{name}")
         made = _unusable(name)
         setattr(self, name, made)
         return made
@@ -286,7 +297,9 @@ class _Package(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _loaded(file: str) -> dict[str, Any]:
-    module = types.ModuleType(Path(file).stem)
+    name = Path(file).stem
+    taken = name == "mininet" or name in sys.stdlib_module_names  # it may import that one
+    module = types.ModuleType("__topology__" if taken else name)
     module.__file__ = file
     sys.modules[module.__name__] = module
     code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from tdl.ast import Span
@@ -23,8 +24,9 @@ from tdl.preprocess.translated import Line, Piece, Translation
 from tdl.suggest import did_you_mean
 from tdl.tokens.lexer import source_lines
 
-_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", re.ASCII)
-_TIME = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?(ns|us|ms|s|)", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,30})?(?:e[-+]?[0-9]{1,2})?", re.ASCII)
+_TIME = re.compile(rf"({_NUMBER.pattern}) ?(?:(ns|us|ms|s)(?:ecs?)?)?", re.ASCII)  # as tc(8)
+_TIME_PLACES = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 _COUNT = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 _MOST_BW = 1000  # Mbit/s, above which Mininet takes no notice of a limit
 _PLAIN_LINKS = ("Link", "TCLink", "TCULink", "OVSLink")
@@ -128,9 +130,10 @@ class _Topology:
             self._node_options(name, options, span)
         known = [one for one in links if self._has_ends(one, kinds)]
         found = tuple(self._links(known))
-        ends = Counter(end for a, b, _, _ in known for end in (a, b))
+        pairs = {(a, b) for one, other, _, _ in known for a, b in ((one, other), (other, one))}
+        neighbours = Counter(name for name, _ in pairs)
         for name, line in hosts.items():
-            if ends[name] > 1:
+            if neighbours[name] > 1:
                 why = "only switches do, as bridges: write it as a switch where it is a router"
                 message = f"{name} does not forward between its links"
                 self._sink.warning("TS0973", line[0].span, message, why)
@@ -197,7 +200,7 @@ class _Topology:
                 self._lost(word, span, "link")
         yield from self._times(options, span)
         if (loss := options.get("loss")) is not None:
-            yield from self._value("loss", loss, _NUMBER, "a number, in percent", "loss={}%", span)
+            yield from self._number("loss", loss, "a number, in percent", 7, "loss={}%", span)
         yield from self._rate(options, span)
 
     def _times(self, options: Mapping[str, str], span: Span) -> Iterator[str]:
@@ -214,7 +217,8 @@ class _Topology:
                 why = f"tc(8), which Mininet asks, takes it so: write '{match[1]}ms' if it is that"
                 message = f"{word} without a unit is {match[1]} microseconds"
                 self._sink.warning("TS0973", span, message, why)
-            yield f"{prop}={match[1]}{unit}"
+            form, places = f"{prop}={{}}{unit}", _TIME_PLACES[unit]
+            yield from self._number(word, match[1], f"a time, in {unit}", places, form, span)
         if "jitter" in options:
             yield "dist=uniform"
 
@@ -224,23 +228,29 @@ class _Topology:
             if _NUMBER.fullmatch(rate) and float(rate) > _MOST_BW:
                 why = f"Mininet leaves bw above {_MOST_BW} aside"
                 self._sink.warning("TS0973", span, f"bw={rate} limits this link", why)
-            yield from self._value(
-                "bw", rate, _NUMBER, "a number, in Mbit/s", "up={}Mb symmetric", span
-            )
+            yield from self._number("bw", rate, "a number, in Mbit/s", 6, "up={}Mb symmetric", span)
         if size is not None and rate is None:
             self._lost("max_queue_size", span, "link without bw")
+        elif size is not None and _COUNT.fullmatch(size):
+            yield f"queue={size}pkt"
         elif size is not None:
-            yield from self._value(
-                "max_queue_size", size, _COUNT, "a number of packets", "queue={}pkt", span
-            )
+            self._bad("max_queue_size", size, "a number of packets", span)
 
-    def _value(
-        self, word: str, value: str, pattern: re.Pattern[str], what: str, form: str, span: Span
+    def _number(
+        self, word: str, value: str, what: str, places: int, form: str, span: Span
     ) -> Iterator[str]:
-        if pattern.fullmatch(value):
-            yield form.format(value)
-        else:
+        """A program computes numbers (10 / 3): as many places as a plan has, and none becomes 0."""
+        if not _NUMBER.fullmatch(value):
             self._bad(word, value, what, span)
+            return
+        exact = Decimal(value)
+        rounded = Decimal(f"{exact:.{places}f}")
+        if exact and not rounded:
+            least = f"{Decimal(1).scaleb(-places):f}"
+            self._bad(word, value, f"{what}, 0 or at least {least}", span)
+        else:
+            text = f"{rounded:f}"
+            yield form.format(text.rstrip("0").rstrip(".") if "." in text else text)
 
     def _bad(self, word: str, value: str, what: str, span: Span) -> None:
         message = f"{word} is {what}, and not '{_shown(value)[:40]}'"

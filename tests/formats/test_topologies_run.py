@@ -1,4 +1,4 @@
-"""A topology of Mininet is run: the experiment of the documentation."""
+"""Topologies of other tools are run: that of Mininet in the documentation, and those of Kollaps."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def test_the_network_of_a_topology_is_the_one_that_programs_meet(tmp_path: Path)
     assert said["received"] == 20
     assert 60_000 <= said["min_us"] < 61_000
     assert 140_000 <= said["max_us"] < 141_000
+
+
+@pytest.mark.parametrize("name", ["kollaps/kollaps.xml", "kollaps-paper/kollaps-paper.yaml"])
+def test_experiments_of_kollaps_run_as_they_are(tmp_path: Path, name: str) -> None:
+    """Without their images: what is shown is the network."""
+    file = Path(__file__).parent / "topologies" / name
+    words = ["--programs", "--time", "virtual", "--until", "2s", "--out", str(tmp_path / "run")]
+    argv = [sys.executable, "-m", "tstorm", "run", str(file), *words, "--require", "valid"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
