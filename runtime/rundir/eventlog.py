@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from compiler.plan.parts import action_texts
+from compiler.plan.reader import Plan
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile, read_lines
 from runtime.rundir.runfiles import EVENTS, HEADER
@@ -62,6 +64,19 @@ def how_ended(record: Mapping[str, Any]) -> str:
 def read_events(directory: HeldDirectory) -> Iterator[dict[str, Any]]:
     """Every whole record but the header. RunError, also if the file is missing."""
     return but_header(read_lines(directory, EVENTS))
+
+
+def actions_beyond(directory: HeldDirectory, plan: Plan) -> list[int]:
+    """Those that were carried out and are not in the plan of the directory: a run puts some of them
+    there a little later, and may be killed before. RunError."""
+    if not directory.has(EVENTS):
+        return []
+    done = {
+        int(record["action"])
+        for record in read_events(directory)
+        if record.get("kind") in ("do", "when") and "action" in record and "refused" not in record
+    }
+    return sorted(done - set(map(action_texts.number_of, plan.attached.includes)))
 
 
 def but_header(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -7,19 +7,21 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from compiler import extension
-from compiler.link_changes import MOST_LINE
+from compiler.link_changes import MOST_LINE, read
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
+from runtime.errors import RunError
 from runtime.launch import registry
+from runtime.launch.registry import RunRecord
 from tdl.diagnostics import TdlError
 from tstorm.commands.live.do import _decoded
 from tstorm.exit_codes import CommandError
-from tstorm.live import steer
+from tstorm.live import quick_links, steer
 from tstorm.live.link_lines import LinkLines
 from tstorm.live.quick_links import QuickLinks
 
@@ -61,6 +63,22 @@ def test_each_object_is_told_its_own_moment(lines: LinkLines) -> None:
     asked = [{**LATER, "at_ns": at_s * S, "id": at_s} for at_s in (20, 8)]
     found = lines.answers(json.dumps(asked))
     assert [(one["id"], one["ok"]["planned_ns"]) for one in found] == [(20, 20 * S), (8, 8 * S)]
+
+
+@pytest.mark.parametrize("why", ["the run has ended", "the plan is replaced"])
+def test_a_run_that_cannot_be_known_is_left_to_who_says_why(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or tries again, as `steer` does."""
+
+    def asked(_socket: Path, what: dict[str, Any]) -> tuple[dict[str, Any], None]:
+        if "ended" in why:
+            raise RunError("the run does not listen", "try again")
+        return {"at_ns": 5 * S, "number": 1, "base": "", "free_ns": 0, "t0_ns": 0}, None
+
+    monkeypatch.setattr(quick_links, "ask", asked)
+    quick = QuickLinks(cast(RunRecord, SimpleNamespace(directory=str(tmp_path), socket="")))
+    assert quick.change(read(json.dumps(LATER)), "") is None
 
 
 def test_only_a_line_feed_ends_a_line() -> None:

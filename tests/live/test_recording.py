@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from compiler.sources import SourceFolder
 from runtime.errors import RunError
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.runfiles import EVENTS
 from tdl.diagnostics import TdlError
 from tstorm.live import recording
 
@@ -147,6 +150,25 @@ def test_a_text_that_is_not_the_same_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "more.tdl").write_text("at 41s server.0 crash\n", encoding="utf-8")
     with pytest.raises(RunError, match=r"40s crash server\.0"):
         recording.text_of(longer, tmp_path)
+
+
+def test_what_a_killed_run_did_and_its_plan_lacks_is_said(tmp_path: Path) -> None:
+    plan = extend(compile_source(PLANNED).plan, 1, "server.0 crash", S).plan
+    lines: list[dict[str, object]] = [
+        {"kind": "do", "action": 1},
+        {"kind": "when", "action": 2, "refused": "the run is ending"},
+        {"kind": "crash", "action": 1},
+    ]
+
+    def check() -> None:
+        text = "".join(f"{json.dumps(one)}\n" for one in lines)
+        (tmp_path / EVENTS).write_text(text, encoding="utf-8")
+        recording.check_all_there(HeldDirectory.hold(tmp_path.resolve()), plan)
+
+    check()
+    lines += [{"kind": "do", "action": 2}, {"kind": "when", "action": 3}]
+    with pytest.raises(RunError, match="action 2 and 1 more"):
+        check()
 
 
 def test_what_is_skipped_together_with_the_end_is_there(tmp_path: Path) -> None:

@@ -74,6 +74,20 @@ def _planned_digest(source: str) -> str:
     return read_plan(path, lazy=True).digest if path.is_dir() else ""
 
 
+def _tell_what_is_missing(source: str) -> None:
+    from runtime.rundir import rundir
+    from runtime.rundir.eventlog import actions_beyond
+    from tstorm import output
+
+    directory = rundir.recorded(source)
+    if missing := actions_beyond(directory, rundir.plan_in(directory)):
+        which = ", ".join(map(str, missing[:5])) + (" …" if len(missing) > 5 else "")
+        output.note(
+            f"warning: {source} was killed before its plan had all that it did: actions {which} of"
+            " its events.jsonl are not done again"
+        )
+
+
 @click.command()
 @click.argument("source", metavar="RUN|PLAN|EXP.tdl", type=option_types.INPUT)
 @seed
@@ -147,6 +161,8 @@ def command(
         compare = _compared(source, recorded, found.plan, options) if check and recorded else None
         if not options.on_this_machine:
             show_in_cluster(found.plan, source, refuse=True)
+        if recorded:
+            _tell_what_is_missing(source)
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
         result = carry_out(found, options, places, cluster, quiet=quiet)
         checked = compare(result.directory) if compare and result.outcome == COMPLETED else None

@@ -17,6 +17,7 @@ from typing import Any
 from compiler.kept_walk import KeptWalk, NotKeptError
 from compiler.link_changes import LinkChange
 from compiler.pipeline import compile_source
+from compiler.plan.format import PlanError
 from compiler.plan.reader import read_plan
 from compiler.plan.storage import scratch
 from compiler.plan.types import Event, Link
@@ -75,7 +76,13 @@ class QuickLinks:
 
     def _changed(self, changes: Sequence[LinkChange], said: str) -> Done:
         if self._kept is None:
-            self._kept = self._renewed()
+            try:
+                self._kept = self._renewed()
+            except (
+                PlanError,
+                RunError,
+            ) as error:  # which the whole compilation tries again, or says
+                raise NotKeptError from error
         kept = self._kept
         links = kept.links(changes)
         self._kept = None  # until the run has what comes of them

@@ -10,7 +10,7 @@ the events of the run: the same at the same moments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from compiler.plan.reader import Plan
 from compiler.plan.types import Event, Topology
 from compiler.sources import RecordedFiles, SourceFolder
 from runtime.errors import RunError
+from runtime.rundir import eventlog
+from runtime.rundir.held_directory import HeldDirectory
 from tdl.diagnostics import Sink, TdlError
 from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_when
 from tdl.tokens.lexer import logical_lines, source_lines
@@ -52,6 +54,20 @@ class _Action:
     name: str  # of its text
     text: str
     drawn: frozenset[int]  # lines whose statements draw
+
+
+def check_all_there(directory: HeldDirectory, plan: Plan) -> None:
+    """That the plan of this ended run has all that was done. RunError."""
+    if missing := eventlog.actions_beyond(directory, plan):
+        raise RunError(
+            f"the run was killed before its plan had what it did: {_named(missing)}",
+            "`tstorm report` lists it; what the plan has can be replayed",
+        )
+
+
+def _named(actions: Sequence[int]) -> str:
+    more = f" and {len(actions) - 1} more" if len(actions) > 1 else ""
+    return f"action {actions[0]}{more}"
 
 
 def text_of(plan: Plan, folder: Path) -> str:

@@ -39,7 +39,7 @@ def command(run: str, out: str) -> None:
       tstorm record quickstart-20260301T120000Z -o steered.tdl && tstorm run steered.tdl
     """
     from compiler.plan.parts import action_texts
-    from runtime.launch.run_status import directory_of
+    from runtime.launch.run_status import directory_of, goes_on
     from runtime.rundir.rundir import plan_in
     from tstorm.command_support import errors_shown
     from tstorm.live import recording
@@ -47,7 +47,10 @@ def command(run: str, out: str) -> None:
     path = Path(out)
     with errors_shown():
         try:
-            plan = plan_in(directory_of(run))
+            directory = directory_of(run)
+            plan = plan_in(directory)
+            if not goes_on(directory):
+                recording.check_all_there(directory, plan)
             text = recording.text_of(plan, path.absolute().parent)
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
