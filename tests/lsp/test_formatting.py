@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tdl.text_layout import format_text
 from tests.lsp.editor import Editor
-from tstorm.lsp.checking import AskedText, Session
+from tstorm.lsp.checking import AskedText, TextSession
 
 LINES = ("service a img=x", "service   b  img=x", "", "# 🌩", "  bridge s", "at 5s quit")
 OPTIONS = {"tabSize": 4, "insertSpaces": True}
@@ -34,7 +34,7 @@ def replaced(text: str, line: int, start: int, end_line: int, end: int, new: str
 @given(st.lists(st.sampled_from(LINES), max_size=7), st.sampled_from(("", "\n", "\n\n")))
 def test_one_replacement_makes_the_canonical_form(lines: list[str], end: str) -> None:
     text = "\n".join(lines) + end
-    made = Session(AskedText(text)).formatted()
+    made = TextSession(AskedText(text)).formatted()
     assert made is not None
     after = text if made.range is None else replaced(text, *made.range, made.text)
     assert after == format_text(text)

@@ -38,8 +38,8 @@ class CheckProcess:
             try:
                 asking = asyncio.to_thread(self._ask, (question, *about))
                 return await asyncio.wait_for(asking, PATIENCE_SECONDS)
-            except (EOFError, OSError):
-                return await asyncio.to_thread(self._why_it_ended)
+            except (EOFError, OSError) as error:
+                return await asyncio.to_thread(self._why_it_ended, error)
             except TimeoutError:
                 self.close()
                 return Unanswered(f"it takes longer than {PATIENCE_SECONDS} s")
@@ -69,10 +69,12 @@ class CheckProcess:
         if self.closed:  # meanwhile
             process.kill()
 
-    def _why_it_ended(self) -> Unanswered:
+    def _why_it_ended(self, error: EOFError | OSError) -> Unanswered:
         was_closed, self.closed = self.closed, True
-        if was_closed or self._process is None:
+        if was_closed:
             return Unanswered("the text has been changed since")
+        if self._process is None:
+            return Unanswered(f"no process for it can be started: {error}")
         self._process.join(PATIENCE_SECONDS)
         if self._process.exitcode == -signal.SIGXCPU:
             return Unanswered(f"it takes longer than {self._asked.seconds} s of a processor")

@@ -52,7 +52,7 @@ class AskedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class TextFinding:
     """What is wrong somewhere. `file` is '' for the text itself, else the path of a file that it
     includes, from its folder."""
 
@@ -69,7 +69,7 @@ class Finding:
 class Checked:
     """What `tstorm check` says of a text, and which files it includes."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[TextFinding, ...]
     includes: tuple[str, ...] = ()
 
 
@@ -94,7 +94,7 @@ def serve(connection: Connection, asked: AskedText) -> None:
     gc.disable()
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     sys.setrecursionlimit(5000)
-    session = Session(asked)
+    session = TextSession(asked)
     answers: Mapping[str, Callable[..., Any]] = {
         "check": session.check,
         "format": session.formatted,
@@ -124,7 +124,7 @@ def _answer(answer: Callable[..., Any], about: Sequence[Any]) -> Any:
         return Unanswered(f"{type(error).__name__}: {error}")
 
 
-class Session:
+class TextSession:
     """A text, and what it comes to."""
 
     def __init__(self, asked: AskedText) -> None:
@@ -158,12 +158,14 @@ class Session:
         """As `tstorm check` has it."""
         found = self.compiled
         if isinstance(found, str):
-            return Checked((Finding(ERROR, found),))
+            return Checked((TextFinding(ERROR, found),))
         told = found.diagnostics if isinstance(found, Compilation) else found
         shown = first(told, MAX_SHOWN)
         findings = [self._finding(one) for one in shown]
         if more := rest(told, shown):
-            findings.append(Finding(NOTE, f"and {more}; 'tstorm check --max-errors 0' shows all"))
+            findings.append(
+                TextFinding(NOTE, f"and {more}; 'tstorm check --max-errors 0' shows all")
+            )
         return Checked(tuple(findings), tuple(self._folder.read if self._folder else ()))
 
     def formatted(self) -> Replacement | None:
@@ -189,11 +191,11 @@ class Session:
             span = Span(first_line + 1, 1, end + 1, 1)
         return Replacement(self.range_of(span), "\n".join(new))
 
-    def _finding(self, one: Diagnostic) -> Finding:
+    def _finding(self, one: Diagnostic) -> TextFinding:
         severity = ERROR if one.severity is Severity.ERROR else WARNING
         where = self.range_of(one.span)
         hint, note = one.hint or "", one.span.note
-        return Finding(severity, one.message, one.span.file, where, one.code, hint, note)
+        return TextFinding(severity, one.message, one.span.file, where, one.code, hint, note)
 
     def range_of(self, span: Span) -> TextRange:
         """In the file that the span is of."""

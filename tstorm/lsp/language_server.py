@@ -25,8 +25,8 @@ from tstorm.lsp.checking import (
     NOTE,
     AskedText,
     Checked,
-    Finding,
     Replacement,
+    TextFinding,
     Unanswered,
 )
 from tstorm.lsp.text_ranges import TextRange
@@ -251,10 +251,10 @@ class TdlLanguageServer:
 def _not_checked(why: str) -> Checked:
     """Said where it can be seen, since a text without diagnostics looks right."""
     message = f"this text is not checked here, since {why}; tstorm check has no such bound"
-    return Checked((Finding(NOTE, message),))
+    return Checked((TextFinding(NOTE, message),))
 
 
-def _diagnostic(finding: Finding) -> lsp.Diagnostic:
+def _diagnostic(finding: TextFinding) -> lsp.Diagnostic:
     more = [f"note: with {finding.note}"] if finding.note else []
     more += [f"help: {finding.hint}"] if finding.hint else []
     return lsp.Diagnostic(
