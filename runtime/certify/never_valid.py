@@ -23,6 +23,7 @@ from runtime.schedule import Schedule
 # Of what is larger nothing is said: it would take long to find, and is rare.
 LONG_NS, MOST_PROBES = 600_000_000_000, 5_000
 MOST_STATES = 30_000  # links times epochs: to choose pairs goes through all of them
+_MEASURE = "let a program measure, and expect what it logs"
 _LONGER = "make it longer, or its changes fewer"
 
 Row = list[int | None]
@@ -50,7 +51,8 @@ def _lacking(plan: Plan, schedule: Schedule) -> tuple[str, str]:
     """Why nothing can be said of any pair that is probed, and what helps; '' if something can."""
     probes, options = chosen(plan, schedule), schedule.options
     if not probes.ways:
-        return " ".join(probes.left_out(plan)), "give them links of a higher rate"
+        helps = "give them links of a higher rate" if probes.not_probed else _MEASURE
+        return "; ".join(probes.left_out(plan)), helps
     if sum(schedule.end_due_ns // one for one in probes.intervals_ns) > MOST_PROBES:
         return "", ""
     pairs = [(way.src, way.dst) for way in probes.ways]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.plan import numbered_draws
+from compiler.plan.parts.led_links import led_links
 from compiler.plan.reader import Plan
 from runtime.options import VIRTUAL
 from runtime.probing import probe_intervals
@@ -95,9 +96,10 @@ class Chosen:
     def left_out(self, plan: Plan) -> Iterator[str]:
         """What is said of pairs that are not probed."""
         if self.beyond:
+            led = ", but for those that programs ask for" if led_links(plan.topology) else ""
             yield (
                 f"{self.beyond:,} pairs of ends have routers between them: their programs decide,"
-                " and each link is judged alone"
+                f" and each link is judged alone{led}"
             )
         if self.sampled:
             yield f"{len(self.ways):,} of {self.of:,} pairs of instances are probed"

@@ -39,7 +39,7 @@ class FirstDifference:
 
 def part(first: RunDirectory, second: RunDirectory) -> FirstDifference:
     """RunError if something in the directories is damaged."""
-    left_out = ["counters of links and pairs", "files of instances"]
+    left_out = ["counters of links and pairs", "files of instances", "measurements of probes"]
     mine, theirs = (_Events(run) for run in (first, second))
     left_out += sorted(f"events without a moment: {kind}" for kind in mine.undated ^ theirs.undated)
     found = [*_event(mine.moments, theirs.moments)]
@@ -76,7 +76,7 @@ def _lines(
         known = [one for one in found if one is not None]
         until = [one.until_ns for one in known if one.until_ns is not None]
         if not until:
-            left_out.append(f"the log of {name}, whose line {_shown(found[0])!r} has no moment")
+            left_out.append(f"the log of {name}, whose line {_shown(known[0])!r} has no moment")
             continue
         from_ns = min(-1 if one.from_ns is None else one.from_ns for one in known)
         yield from_ns, RunDifference("log", name, min(until), _shown(found[0]), _shown(found[1]))

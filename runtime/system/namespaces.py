@@ -42,11 +42,23 @@ def sandbox(keeper: str | Path, *more: str) -> list[str]:
 
 
 def enter_network(pidfd: int, *, user: bool = False) -> None:
-    """Brings this thread into the network namespace of a process, as setns(2) does. `user`: and
+    """Brings this thread into the network namespace of a process, or into the one that this is a
+    descriptor of, as setns(2) does. `user`: and
     into its user namespace, in which it may do so; a process of one thread can. OSError."""
-    library = ctypes.CDLL(None, use_errno=True)
     spaces = _CLONE_NEWNET | (_CLONE_NEWUSER if user else 0)
-    if library.setns(ctypes.c_int(pidfd), ctypes.c_int(spaces)) != 0:
+    _changed("setns", pidfd, spaces)
+
+
+def new_network() -> int:
+    """Brings this thread into a network namespace of its own, and returns a descriptor of that,
+    with whose last user it ends. OSError."""
+    _changed("unshare", _CLONE_NEWNET)
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _changed(call: str, *arguments: int) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library[call](*map(ctypes.c_int, arguments)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 

@@ -6,7 +6,8 @@
 
 The run is carried out as ever until then. At the moment `act` is called in a thread, with the run's
 control socket, over which commands are started in instances. Meanwhile time goes on by `go_ns` at
-most, as fast as it can; afterwards the run ends as one that was interrupted.
+most, as fast as it can; afterwards the run ends as one that was interrupted. `stuck` is called once
+if `act` goes on and on while time stands still.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from runtime.virtual.clockpage import ClockPage, State
 from runtime.virtual.control_exchange import RealPace
 
 LOOK_SECONDS = 0.02
+STUCK_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -30,6 +32,7 @@ class Standstill:
     at_ns: int
     act: Callable[[Path], int]
     go_ns: int = 0
+    stuck: Callable[[], None] | None = None
     status: int | None = None  # what `act` returned; None: the moment did not come
 
     async def take_place(
@@ -40,7 +43,13 @@ class Standstill:
         while not (has_begun() and _stands(page, self.at_ns)):
             await asyncio.sleep(LOOK_SECONDS)
         page.limit_ns = self.at_ns + self.go_ns
-        self.status = await asyncio.to_thread(self.act, control)
+        acting = asyncio.ensure_future(asyncio.to_thread(self.act, control))
+        while self.stuck is not None and not acting.done():
+            await asyncio.wait([acting], timeout=STUCK_SECONDS)
+            if not acting.done() and _stands(page, self.at_ns + self.go_ns):
+                self.stuck()
+                break
+        self.status = await acting
         page.limit_ns = None
 
 

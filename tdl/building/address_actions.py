@@ -76,10 +76,26 @@ class AddressActions(RunningActions):
             self.error("TS0720", found["if"].span, message, "such as if=eth1")
         own = self._network_word(found, "own", IPv4Interface, "own=10.1.1.1/24")
         gateway = self._network_word(found, "gateway", IPv4Address, "gateway=10.1.1.2")
-        if gateway and own and IPv4Address(gateway) not in IPv4Interface(own).network:
+        if own:
+            self._check_own(found, IPv4Interface(own), behind, gateway)
+        return ast.External(card, behind, own, gateway)
+
+    def _check_own(
+        self, found: dict[str, WrittenProperty], own: IPv4Interface, behind: str, gateway: str
+    ) -> None:
+        """The run, the machine and a router before it have different addresses of machines."""
+        if problem := _unusable(own, has_prefix=True):
+            self.error("TS0721", found["own"].span, f"'{own}' {problem}", "such as own=10.1.1.1/24")
+        whose = {gateway: "gateway", behind.removesuffix("/32"): "address"}.get(str(own.ip))
+        if whose:
+            message = f"{own.ip} is {whose}=, too"
+            self.error("TS0721", found["own"].span, message, "the run needs an address of its own")
+        if not gateway:
+            return
+        beside = IPv4Interface(f"{gateway}/{own.network.prefixlen}")
+        if beside.network != own.network or _unusable(beside, has_prefix=True):
             message = f"{gateway} is no neighbour of own={own}"
             self.error("TS0721", found["gateway"].span, message, "write one of that network")
-        return ast.External(card, behind, own, gateway)
 
     def _behind(self, name: ast.Name, found: dict[str, WrittenProperty]) -> str:
         address = self._network_word(found, "address", IPv4Address, "address=10.1.1.123")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
+from compiler.sources import SourceFolder
 from runtime.certify.never_valid import why_never
 from runtime.options import K8S, VIRTUAL, RunOptions
 from runtime.schedule import Schedule
@@ -62,6 +63,14 @@ def test_what_can_never_be_valid_is_said_with_what_helps(text: str, why: str, he
     assert found.startswith(f"no run of this{which} can be VALID, however good the machine is: ")
     assert why in found, found
     assert helps in found, found
+
+
+def test_links_that_programs_ask_for_are_not_said_to_be_judged_or_slow(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("time,node,x,y\n0,a,0,0\n0,b,2,0\n9,b,2,0\n")
+    text = "service r router\nmobility m.csv nodes=r transceivers=1 allocate=program\nat 3s quit\n"
+    plan = compile_source(text, sources=SourceFolder(tmp_path)).plan
+    found = why_never(plan, Schedule(plan, RunOptions()))
+    assert "each link is judged alone, but for those that programs ask for; let a program" in found
 
 
 def test_virtual_time_helps_where_nothing_is_drawn_only() -> None:

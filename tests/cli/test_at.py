@@ -25,7 +25,7 @@ def refused(*words: str) -> str:
     ("words", "said"),
     [
         ((), "name an INSTANCE to look into, or give --packets"),
-        (("a.0", "--packets", "1ms"), "name an INSTANCE to look into, or give --packets"),
+        (("a.0", "--packets", "1ms"), "--packets tells of all instances: leave a.0 out"),
         (("--packets", "1ms", "--go", "1s"), "--go is for a command in an INSTANCE"),
         (("--packets", "1ms"), "has not kept its packets"),
         (("a.0", "--", "true"), "is not the same when it is carried out again"),

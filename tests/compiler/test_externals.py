@@ -65,6 +65,17 @@ def test_elsewhere_it_is_refused_with_the_line(way: str) -> None:
     assert found is not None and found.line == 2
 
 
+OWN = {
+    "own=10.3.0.9/24 gateway=10.3.0.8": None,
+    "own=10.3.0.0/31": None,
+    "own=10.3.0.1/24": "TS0721",  # the machine's: the run would answer in its place
+    "own=10.3.0.9/24 gateway=10.3.0.9": "TS0721",
+    "own=10.3.0.0/24": "TS0721",
+    "own=10.3.0.255/24": "TS0721",
+    "own=10.3.0.9/24 gateway=10.3.0.255": "TS0721",
+}
+
+
 @pytest.mark.parametrize(
     ("line", "code"),
     [
@@ -81,6 +92,10 @@ def test_elsewhere_it_is_refused_with_the_line(way: str) -> None:
         ("external x if=eth3 address=10.3.0.1 own=10.3.0.9\nlink x--s1", "TS0721"),
         ("external x if=eth3 address=10.3.0.1 own=10.3.0.9/24 gateway=10.4.0.1\nlink x--s1",
          "TS0721"),
+        *(
+            (f"external x if=eth3 address=10.3.0.1 {words}\nlink x--s1", code)
+            for words, code in OWN.items()
+        ),
         ("external x if=a/b address=10.3.0.1\nlink x--s1", "TS0720"),
         ("external x if=eth3\nlink x--s1", "TS0720"),
         ("external x if=eth3 address=10.3.0.1 replicas=2\nlink x--s1", "TS0012"),

@@ -171,6 +171,22 @@ def test_the_card_comes_back_whatever_dies(world: World, whom: str) -> None:
     world.tstorm("destroy", "--all")
 
 
+KILLED = """
+import os, signal
+from runtime.backend.local import cards
+cards.netlink.removed = lambda _index: os.kill(os.getpid(), signal.SIGKILL)
+cards.check("cpc")
+"""
+
+
+@needs_cards
+@pytest.mark.e2e
+def test_who_is_killed_while_it_tries_a_card_leaves_none_taken(world: World) -> None:
+    assert world.done(sys.executable, "-c", KILLED).returncode == -signal.SIGKILL
+    wait_until(world.is_free, "the card to be the machine's again")
+    assert "@cpc" not in world.done("ip", "-br", "link").stdout
+
+
 REFUSED = {
     "ip addr add 10.9.0.1/24 dev cpc": "cpc has an address of the machine, 10.9.0.1",
     "ip addr flush dev cpc && ip route add default dev cpc": "cpc has the machine's default route",

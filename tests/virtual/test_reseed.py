@@ -87,6 +87,8 @@ def test_a_command_runs_at_the_moment_in_time_that_stands_still(base: Path) -> N
     first, second = (float(line.split()[0]) for line in went.stdout.splitlines())
     assert 11.97 <= first <= 12.0
     assert 0.19 <= second - first <= 0.22
+    ended = tstorm(base, "at", "base", "3s", "client.0", "--go", "9s", "--", "sleep", "5", code=143)
+    assert "the run ends at 4s, after 1s of --go, and CMD with it" in ended.stderr
     gone = tstorm(base, "at", "base", "2s", "nobody.0", "--", "true", code=1).stderr
     assert "nobody.0" in gone
 

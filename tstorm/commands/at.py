@@ -78,13 +78,15 @@ def command(
     """
     from tstorm.command_support import errors_shown
 
-    if (instance is None) == (around_ns is None):
+    if instance is None and around_ns is None:
         raise click.UsageError("name an INSTANCE to look into, or give --packets.")
+    if instance is not None and around_ns is not None:
+        raise click.UsageError(f"--packets tells of all instances: leave {instance} out.")
     if instance is None and go_ns is not None:
         raise click.UsageError("--go is for a command in an INSTANCE.")
     with errors_shown():
         if instance is not None:
-            code = _looked_into(run, moment, instance, argv or ("sh",), go_ns or 0)
+            code = _looked_into(run, moment, instance, argv, go_ns or 0)
         else:
             assert around_ns is not None
             code = _print_packets(run, moment, around_ns, form)
@@ -110,8 +112,14 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
     more = {"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}
     moment_ns = manifest["start_monotonic_ns"] + schedule.clock.due(at_ns)
     _check_moment(schedule, at_ns)
+    if go_ns > (left_ns := schedule.end_ns - at_ns):
+        end, left = units.duration(schedule.end_ns), units.duration(left_ns)
+        output.note(f"note: the run ends at {end}, after {left} of --go, and CMD with it")
     still = Standstill(
-        moment_ns, lambda control: relay.exec_argv(control, instance, argv, more), go_ns
+        moment_ns,
+        lambda control: relay.exec_argv(control, instance, argv or ("sh",), more),
+        go_ns,
+        (lambda: output.note(_stuck_words(argv[0], go_ns))) if argv else None,
     )
     with tempfile.TemporaryDirectory(prefix="tstorm-at-") as place:
         places = places_of(path, str(Path(place) / "run"), found.name)
@@ -120,6 +128,14 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
         output.note(f"error: the run did not come to {units.duration(at_ns)}: {result.message}")
         return result.exit_code or INTERRUPTED
     return still.status
+
+
+def _stuck_words(program: str, go_ns: int) -> str:
+    if go_ns:
+        return (
+            f"note: {program} goes on, and {units.duration(go_ns)} are over: a longer --go lets it"
+        )
+    return f"note: {program} waits, and time stands still: --go D lets time go on"
 
 
 def _check_repeats(path: str, manifest: Mapping[str, Any], options: RunOptions) -> None:

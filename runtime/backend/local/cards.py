@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import os
 import socket
 import struct
 import time
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from compiler.plan.types import PlannedExternal, Service
 from runtime.errors import RunError
+from runtime.system import namespaces
 from runtime.system.network import netlink
 from runtime.system.network.netlink import NetlinkRequest
 
@@ -40,7 +42,6 @@ _ETHERNET = 1  # ARPHRD_ETHER
 _IFF_UP = 0x1
 _SIOCGIFFLAGS, _SIOCGIFADDR, _SIOCGIFHWADDR = 0x8913, 0x8915, 0x8927
 _LINK_SCOPE = "20"  # of an address in if_inet6
-_PROBE = "tstorm-probe"
 
 
 class CardError(RunError):
@@ -65,18 +66,37 @@ def check(card: str) -> None:
         raise CardError(f"{card} has an address of the machine, {own[0]}", remedy)
     if not _told(_SIOCGIFFLAGS, card) & _IFF_UP:
         raise CardError(f"{card} is down", f"ip link set {card} up")
-    with _kernel() as kernel:
-        made = _device(card, _PROBE)
-        _ask(kernel, card, made)
+    _try(card)
+
+
+def _try(card: str) -> None:
+    """In a network namespace that goes with this process, should that be killed meanwhile."""
+    try:
+        net = namespaces.in_thread(namespaces.new_network)
+    except OSError as error:
+        raise CardError(
+            f"whether a run can have {card} cannot be tried: {error.strerror}"
+        ) from error
+    try:
+        take(card, net)
         with suppress(OSError):
-            index = socket.if_nametoindex(_PROBE)
-            netlink.exchange(kernel, [NetlinkRequest("remove it", netlink.removed(index))])
+            namespaces.in_thread(lambda: _give_back(net))
+    finally:
+        os.close(net)
+
+
+def _give_back(net: int) -> None:
+    """At once: a namespace and what is in it end a little after their last user."""
+    namespaces.enter_network(net)
+    index = socket.if_nametoindex(DEVICE)
+    with _kernel() as kernel:
+        netlink.exchange(kernel, [NetlinkRequest("remove it", netlink.removed(index))])
 
 
 def take(card: str, net: int) -> None:
     """Makes the instance's device on the card, in the namespace of this descriptor. CardError."""
     with _kernel() as kernel:
-        _ask(kernel, card, _device(card, DEVICE, net))
+        _ask(kernel, card, _device(card, net))
 
 
 def _told(what: int, card: str) -> int:
@@ -92,15 +112,15 @@ def _kernel() -> socket.socket:
     return found
 
 
-def _device(card: str, name: str, net: int | None = None) -> bytes:
+def _device(card: str, net: int) -> bytes:
     try:
         below = socket.if_nametoindex(card)
     except OSError as error:
         raise CardError(f"there is no network card {card} any more") from error
     mode = [("IFLA_MACVLAN_MODE", _PASSTHRU)]
     kind = [("IFLA_INFO_KIND", "macvlan"), ("IFLA_INFO_DATA", mode)]
-    where = [] if net is None else [("IFLA_NET_NS_FD", net)]
-    found = [("IFLA_IFNAME", name), ("IFLA_LINK", below), *where, ("IFLA_LINKINFO", kind)]
+    where = ("IFLA_NET_NS_FD", net)
+    found = [("IFLA_IFNAME", DEVICE), ("IFLA_LINK", below), where, ("IFLA_LINKINFO", kind)]
     return netlink.new_link(0, found)
 
 
@@ -116,7 +136,7 @@ def _ask(kernel: socket.socket, card: str, payload: bytes) -> None:
     if refused[0].code in _IN_USE:
         raise CardError(
             f"{card} is used by another run, a bridge, or a macvlan: {refused[0].reason}",
-            "`tstorm list` has the runs; `tstorm destroy RUN` ends one",
+            "`tstorm inspect` has the runs; `tstorm destroy RUN` ends one",
         )
     if refused[0].code == errno.EOPNOTSUPP:
         raise CardError(

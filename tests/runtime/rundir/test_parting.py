@@ -22,7 +22,8 @@ def test_equal_runs_have_no_parting_but_say_what_was_left_out(tmp_path: Path) ->
     found = parted(recorded.make(tmp_path / "a"), recorded.make(tmp_path / "b"))
     assert found.earliest is None
     assert not found.is_first
-    assert "packets: not both runs have recorded them" in found.not_compared
+    for said in ("packets: not both runs have recorded them", "measurements of probes"):
+        assert said in found.not_compared
 
 
 def test_an_event_at_another_moment_is_not_claimed_to_be_the_first(tmp_path: Path) -> None:
@@ -57,6 +58,13 @@ def test_a_line_of_a_log_is_where_they_part_if_nothing_differs_before(tmp_path: 
     assert (one.what, one.subject, one.at_ns) == ("log", "a.0", 30)
     assert (one.first, one.second) == ("two", "TWO")
     assert not found.maybe_earlier
+
+
+def test_a_line_without_a_moment_is_named_by_what_one_of_them_has(tmp_path: Path) -> None:
+    runs = [recorded.make(tmp_path / name) for name in "ab"]
+    for run, more in zip(runs, ("", "more\n"), strict=True):
+        with_logs(run, f"one\ntwo\n{more}")
+    assert "the log of a.0, whose line 'more' has no moment" in parted(*runs).not_compared
 
 
 def test_a_line_that_may_be_earlier_than_what_differs_first_is_named(tmp_path: Path) -> None:
