@@ -13,7 +13,7 @@
 #   make bench-papers  the published experiments in real time, beside peers (docs/fidelity.md): an hour at most
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
 #   make trial    runs killed and stopped at random moments, hostile inputs and frames: TRIAL_SECONDS each
-#   make golden   regenerate tdl/lalr_tables.json, the golden files and docs/errors.md after a change
+#   make golden   regenerate tdl/lalr_tables.json, the golden files, docs/errors.md and the editors' grammar
 #   make clean    remove what was built (not runs/)
 # Variables: PYTHON=python3.12 (which Python the environment gets), VENV, CC, FUZZ_SECONDS,
 #   TRIAL_SECONDS, TESTS.
@@ -109,6 +109,8 @@ golden: $(VENV)/.dev programs
 	@$(PY) -m tests.manifests.recorded
 	@$(PY) -m tests.formats.goldens
 	@$(PY) -m tdl.codes.catalogue > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
+	@$(PY) -m tdl.tokens.textmate > docs/editors/vscode/new && \
+		mv docs/editors/vscode/new docs/editors/vscode/syntaxes/tdl.tmLanguage.json
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -19,6 +19,7 @@ COMMANDS = {
     "explain": "Show why a path is as it is, or where an event comes from.",
     "predict": "Predict the rates of flows over time.",
     "diff": "Compare two experiments, as timelines and as networks.",
+    "lsp": "Speak the Language Server Protocol, for editors.",
     "import": "Print a file of another tool as TDL.",
     "measure": "Measure the paths between hosts and write them as TDL.",
     "image": "Build the image of agent and coordinator.",

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
+NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
 # Behind a name: an instance (server.3), a machine (sat.3), its parts (sat.3.iphy, sat.3.iphy.1), or
 # those of all machines (sat.iphy, sat.iphy.1).
-_DOTTED = rf"(?:\.[0-9]+(?:\.{_NAME}(?:\.[0-9]+)?)?|\.{_NAME}(?:\.[0-9]+)?)(?![A-Za-z0-9_.])"
+DOTTED = rf"(?:\.[0-9]+(?:\.{NAME}(?:\.[0-9]+)?)?|\.{NAME}(?:\.[0-9]+)?)(?![A-Za-z0-9_.])"
 SPACE = r"[ \t\u00a0]*"
 STRING = r"\"(?:[^\"\\\r\n]|\\[^\r\n])*\"|'(?:[^'\\\r\n]|\\[^\r\n])*'"
+VALUE = r"[+-]?(?:[0-9]|\.[0-9])[\w.%/]*"
 _CURLY_STRING = r"“[^“”\r\n]*”|‘[^‘’\r\n]*’"
+BARE = r"[^\s;\#\"'“”‘’\[\]\\]+"  # text without quotes
 _SHARED = rf"""
     (?P<STRING>{STRING}|{_CURLY_STRING})
   | (?P<COMMENT>\#[^\r\n]*)
@@ -21,19 +23,19 @@ _SHARED = rf"""
   | (?P<NEWLINE>\r\n?|\n)
   | (?P<SEMI>;)
 """
-_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z0-9_+*()\ \t-]+\})"  # ${i*15}, too
-_BOUND = rf"(?:[0-9]+|{_VARIABLE})"
-_RANGE = rf"\[{_BOUND}\.\.{_BOUND}\]"
-_PART = rf"[A-Za-z0-9_.%/]|-(?=[A-Za-z0-9_$])|{_VARIABLE}"
+VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z0-9_+*()\ \t-]+\})"  # ${i*15}, too
+_BOUND = rf"(?:[0-9]+|{VARIABLE})"
+RANGE = rf"\[{_BOUND}\.\.{_BOUND}\]"
+_PART = rf"[A-Za-z0-9_.%/]|-(?=[A-Za-z0-9_$])|{VARIABLE}"
 _LABEL = rf":(?=[^\s:;\#=]+?{SPACE}(?:--|—|–|->))"  # of a link: fast:a--s1
 # A word with a variable or a range in it: pg.$i, ${rate}Mb, b[0..49], fast$i:a--s1.
-_MIXED = rf"(?P<MIXED>\+?(?:{_PART})*(?:{_VARIABLE}|{_RANGE})(?:{_PART}|{_RANGE})*(?:{_LABEL})?)"
+_MIXED = rf"(?P<MIXED>\+?(?:{_PART})*(?:{VARIABLE}|{RANGE})(?:{_PART}|{RANGE})*(?:{_LABEL})?)"
 _WORDS = rf"""
-    (?P<NAME>{_NAME})
-    (?:(?P<KEY>{SPACE}[+-]?=)|(?P<LABEL>(?:{_DOTTED})?{_LABEL})|(?P<INSTANCE>{_DOTTED}))?
+    (?P<NAME>{NAME})
+    (?:(?P<KEY>{SPACE}[+-]?=)|(?P<LABEL>(?:{DOTTED})?{_LABEL})|(?P<INSTANCE>{DOTTED}))?
   | (?P<DASH>--|—|–)
   | (?P<ARROW>->)
-  | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
+  | (?P<VALUE>{VALUE})
   | (?P<OPEN>\[)
   | (?P<CLOSE>\])
   | (?P<BRACE>[{{}}])
@@ -45,10 +47,10 @@ PLAIN = re.compile(rf"{SPACE}(?:{_WORDS})", re.VERBOSE)
 PLAIN_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_WORDS})", re.VERBOSE)
 # After `expect`: no properties, but operators and `*`.
 _EXPECTING = rf"""
-    (?P<EVERY>(?:{_NAME}\.)?\*)
-  | (?P<NAME>{_NAME})(?P<INSTANCE>{_DOTTED})?
+    (?P<EVERY>(?:{NAME}\.)?\*)
+  | (?P<NAME>{NAME})(?P<INSTANCE>{DOTTED})?
   | (?P<OP>=[<>]|[<>=!]=?|[≤≥])
-  | (?P<VALUE>[+-]?(?:[0-9]|\.[0-9])[\w.%/]*)
+  | (?P<VALUE>{VALUE})
   | (?P<BRACE>[{{}}])
   | (?P<COMMA>,)
   | {_SHARED}"""
@@ -57,26 +59,26 @@ EXPECTING_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_EXPECTING})", re.VERBOSE)
 # Bare text: an image, a program, a network. Quotes and brackets start something else.
 TEXT = re.compile(
     rf"""{SPACE}(?:
-    (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
+    (?P<KEY_AHEAD>(?={NAME}{SPACE}=))
   | {_SHARED}
-  | (?P<WORD>[^\s;\#\"'“”‘’\[\]\\]+))""",
+  | (?P<WORD>{BARE}))""",
     re.VERBOSE,
 )
 ENV = re.compile(
     rf"""{SPACE}(?:
     (?P<ENVITEM>[A-Za-z_][A-Za-z0-9_.-]*:(?:{STRING}|{_CURLY_STRING}|[^\s;\#"'“”‘’]*))
-  | (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
+  | (?P<KEY_AHEAD>(?={NAME}{SPACE}=))
   | {_SHARED}
-  | (?P<WORD>[^\s;\#"'“”‘’\[\]\\]+))""",
+  | (?P<WORD>{BARE}))""",
     re.VERBOSE,
 )
 # Of these lists; a quoted value may follow a colon.
 LIST = re.compile(
     rf"""{SPACE}(?:
     (?P<ENVITEM>[^\s:;\#\"'“”‘’\[\]\\]+:(?:{STRING}|{_CURLY_STRING}))
-  | (?P<KEY_AHEAD>(?={_NAME}{SPACE}=))
+  | (?P<KEY_AHEAD>(?={NAME}{SPACE}=))
   | {_SHARED}
-  | (?P<WORD>[^\s;\#\"'“”‘’\[\]\\]+))""",
+  | (?P<WORD>{BARE}))""",
     re.VERBOSE,
 )
 LISTS = (ENV, LIST)

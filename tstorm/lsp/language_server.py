@@ -1,0 +1,276 @@
+"""The language server: what an editor sends, and what it gets.
+
+Input and output: the Language Server Protocol 3.17 over two streams, spoken by pygls. Each open
+text is checked when it has not changed for a moment, by a process of its own (check_process.py); a
+later text ends the check of an earlier one. A text that another open one includes is judged as a
+part of that, as it is in an experiment. Source:
+https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lsprotocol import types as lsp
+from pygls import uris
+from pygls.lsp.server import LanguageServer
+
+from tstorm.lsp.check_process import CheckProcess
+from tstorm.lsp.checking import (
+    ERROR,
+    NOTE,
+    AskedText,
+    Checked,
+    Replacement,
+    TextFinding,
+    Unanswered,
+)
+from tstorm.lsp.text_ranges import TextRange
+
+PAUSE_SECONDS = 0.15  # without a change, before a text is checked
+MAX_TEXT = 4 << 20  # characters of a text that is looked at while it is typed
+MAX_CHECKS = 2  # at the same time
+MAX_KEPT = 4  # processes that answer questions about a text that has been checked
+_SEVERITIES = {ERROR: lsp.DiagnosticSeverity.Error, NOTE: lsp.DiagnosticSeverity.Information}
+
+
+class OpenText:
+    """A text that is open in the editor, and what is known of it."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.path = _path(uri)
+        self.text = ""
+        self.version = 0
+        self.checked: Checked | None = None
+        self.process: CheckProcess | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def parts(self) -> set[str]:
+        """The files that it includes."""
+        if self.checked is None or not self.path:
+            return set()
+        return {self.place_of(name) for name in self.checked.includes}
+
+    def place_of(self, name: str) -> str:
+        """Where a file is that it includes by this name."""
+        return str((Path(self.path).parent / name).resolve())
+
+    def forget(self) -> None:
+        """Ends what is done for a text that is not there any more."""
+        if self.task is not None:
+            self.task.cancel()
+        if self.process is not None:
+            self.process.close()
+        self.process = None
+
+
+class TdlLanguageServer:
+    """Of one editor."""
+
+    def __init__(self, version: str) -> None:
+        kind = lsp.TextDocumentSyncKind.Full  # lines of the editor need not be those of pygls
+        self._editor = LanguageServer("tstorm", version, text_document_sync_kind=kind)
+        self._open: dict[str, OpenText] = {}
+        self._shown: dict[str, list[lsp.Diagnostic]] = {}
+        self._checks = asyncio.Semaphore(MAX_CHECKS)
+        self._kept: list[CheckProcess] = []
+        handlers: dict[str, Callable[..., Any]] = {
+            lsp.TEXT_DOCUMENT_DID_OPEN: self._opened,
+            lsp.TEXT_DOCUMENT_DID_CHANGE: self._changed,
+            lsp.TEXT_DOCUMENT_DID_SAVE: self._saved,
+            lsp.TEXT_DOCUMENT_DID_CLOSE: self._closed,
+            lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES: self._files_changed,
+            lsp.TEXT_DOCUMENT_FORMATTING: self._format,
+        }
+        for method, handler in handlers.items():
+            self._editor.feature(method)(partial(handler))
+
+    def serve(self, requests: BinaryIO, answers: BinaryIO) -> None:
+        """Until the editor says that it is the end, or is gone."""
+        try:
+            self._editor.start_io(requests, answers)
+        finally:
+            for one in self._open.values():
+                one.forget()
+
+    # --- texts ---
+
+    def _opened(self, params: lsp.DidOpenTextDocumentParams) -> None:
+        self._take(params.text_document.uri)
+
+    def _changed(self, params: lsp.DidChangeTextDocumentParams) -> None:
+        self._take(params.text_document.uri)
+
+    def _take(self, uri: str) -> None:
+        """The text as it is now."""
+        document = self._editor.workspace.get_text_document(uri)
+        one = self._open.setdefault(uri, OpenText(uri))
+        one.text, one.version = document.source, document.version or 0
+        self._check(one)
+        self._check_wholes(one)
+
+    def _check_wholes(self, part: OpenText) -> None:
+        """The texts that include it."""
+        for one in self._open.values():
+            if one is not part and part.path in one.parts:
+                self._check(one)
+
+    def _saved(self, params: lsp.DidSaveTextDocumentParams) -> None:  # noqa: ARG002
+        self._check_all()
+
+    def _files_changed(self, params: lsp.DidChangeWatchedFilesParams) -> None:  # noqa: ARG002
+        self._check_all()
+
+    def _check_all(self) -> None:
+        """What texts say may stand in files that have changed."""
+        for one in self._open.values():
+            self._check(one)
+
+    def _closed(self, params: lsp.DidCloseTextDocumentParams) -> None:
+        one = self._open.pop(params.text_document.uri, None)
+        if one is not None:
+            one.forget()
+            self._check_wholes(one)
+        self._show()
+
+    # --- checks ---
+
+    def _check(self, one: OpenText) -> None:
+        one.forget()
+        one.task = asyncio.get_running_loop().create_task(self._check_soon(one))
+
+    async def _check_soon(self, one: OpenText) -> None:
+        await asyncio.sleep(PAUSE_SECONDS)
+        if len(one.text) > MAX_TEXT:
+            self._tell(one, _not_checked(f"it has more than {MAX_TEXT >> 20} MiB"))
+            return
+        async with self._checks:
+            process = self._process(one)
+            one.process = process
+            found = await process.ask("check")
+        self._keep(process)
+        self._tell(one, _not_checked(found.why) if isinstance(found, Unanswered) else found)
+
+    def _process(self, one: OpenText) -> CheckProcess:
+        root = self._root(one.path)
+        others = {
+            str(Path(other.path).resolve()): other.text
+            for other in self._open.values()
+            if other is not one and other.path and len(other.text) <= MAX_TEXT
+        }
+        encoding = str(self._editor.workspace.position_encoding or "utf-16")
+        return CheckProcess(AskedText(one.text, one.path, root, others, encoding))
+
+    def _root(self, path: str) -> str:
+        """The open folder that a file is in, else its own folder."""
+        workspace = self._editor.workspace
+        folders = [_path(folder.uri) for folder in workspace.folders.values()]
+        if not folders and workspace.root_uri:
+            folders = [_path(workspace.root_uri)]
+        around = [one for one in folders if one and Path(path).is_relative_to(one)]
+        return max(around, key=len, default=str(Path(path).parent)) if path else ""
+
+    def _keep(self, process: CheckProcess) -> None:
+        self._kept = [one for one in self._kept if not one.closed]
+        self._kept.append(process)
+        while len(self._kept) > MAX_KEPT:
+            self._kept.pop(0).close()
+
+    def _tell(self, one: OpenText, checked: Checked) -> None:
+        one.checked = checked
+        self._show(one)
+
+    # --- diagnostics ---
+
+    def _show(self, checked: OpenText | None = None) -> None:
+        """Sends what has changed of all that is wrong, and that of the text just checked."""
+        found = self._found()
+        uris_now = {**dict.fromkeys(self._shown), **dict.fromkeys(found)}
+        for uri in uris_now:
+            now = found.get(uri, [])
+            if now != self._shown.get(uri) or (checked is not None and uri == checked.uri):
+                one = self._open.get(uri)
+                self._editor.text_document_publish_diagnostics(
+                    lsp.PublishDiagnosticsParams(uri, now, one.version if one else None)
+                )
+        self._shown = {uri: now for uri, now in found.items() if now or uri in self._open}
+
+    def _found(self) -> dict[str, list[lsp.Diagnostic]]:
+        """By file, of all texts that are no part of another."""
+        found: dict[str, list[lsp.Diagnostic]] = {}
+        for one in self._open.values():
+            if one.checked is None:
+                continue
+            found.setdefault(one.uri, [])
+            if any(self._is_part(one, other) for other in self._open.values()):
+                continue
+            for finding in one.checked.findings:
+                place = self._uri_of(one, finding.file)
+                told = _diagnostic(finding)
+                if told not in found.setdefault(place, []):
+                    found[place].append(told)
+        return found
+
+    def _is_part(self, one: OpenText, other: OpenText) -> bool:
+        return other is not one and one.path in other.parts and other.path not in one.parts
+
+    def _uri_of(self, one: OpenText, file: str) -> str:
+        """By the name that the editor has for it, if it is open there."""
+        if not file:
+            return one.uri
+        place = one.place_of(file)
+        known = (other.uri for other in self._open.values() if other.path == place)
+        return str(next(known, None) or uris.from_fs_path(place) or one.uri)
+
+    # --- format ---
+
+    async def _format(self, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
+        """By `tstorm fmt`: whatever width and tabs the editor prefers."""
+        one = self._open.get(params.text_document.uri)
+        if one is None or len(one.text) > MAX_TEXT:
+            return None
+        process = self._process(one)
+        try:
+            after = await process.ask("format")
+        finally:
+            process.close()
+        if isinstance(after, Replacement):
+            return [lsp.TextEdit(_range(after.range), after.text)] if after.range else []
+        why = after.why if isinstance(after, Unanswered) else "it has an error of syntax"
+        message = f"{Path(one.path).name or 'this text'} is not formatted: {why}"
+        self._editor.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, message))
+        return None
+
+
+def _not_checked(why: str) -> Checked:
+    """Said where it can be seen, since a text without diagnostics looks right."""
+    message = f"this text is not checked here, since {why}; tstorm check has no such bound"
+    return Checked((TextFinding(NOTE, message),))
+
+
+def _diagnostic(finding: TextFinding) -> lsp.Diagnostic:
+    more = [f"note: with {finding.note}"] if finding.note else []
+    more += [f"help: {finding.hint}"] if finding.hint else []
+    return lsp.Diagnostic(
+        range=_range(finding.range),
+        message="\n".join((finding.message, *more)),
+        severity=_SEVERITIES.get(finding.severity, lsp.DiagnosticSeverity.Warning),
+        code=finding.code or None,
+        source="tstorm",
+        data={"message": finding.message, "hint": finding.hint, "note": finding.note},
+    )
+
+
+def _range(place: TextRange) -> lsp.Range:
+    return lsp.Range(lsp.Position(place.line, place.start), lsp.Position(place.end_line, place.end))
+
+
+def _path(uri: str) -> str:
+    """Where the file of a text is; '' if it has none, such as one that was never saved."""
+    return str(uris.to_fs_path(uri) or "") if uri.startswith("file:") else ""
