@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -18,7 +19,14 @@ from runtime.launch import registry
 from runtime.launch.registry import RunRecord
 from runtime.rundir import discard
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import INSTANCES, LONGER_PLAN, MANIFEST, PLAN
+from runtime.rundir.runfiles import (
+    AT_PLACE,
+    INSTANCES,
+    LONGER_PLAN,
+    MANIFEST,
+    PLAN,
+    SHRINK_PLACE,
+)
 from runtime.system import control_groups, procs
 from runtime.system.procs import Process
 
@@ -153,6 +161,13 @@ def _take_back(instances: Path) -> None:
             )
 
 
+def _remove_temporary(place: Path) -> None:
+    """The folder of a run that its command would have thrown away."""
+    ours = place.name.startswith((AT_PLACE, SHRINK_PLACE)) and not place.is_symlink()
+    if ours and place.stat().st_uid == os.geteuid():
+        shutil.rmtree(place, ignore_errors=True)
+
+
 def _close_directory(record: RunRecord) -> str:
     """A manifest without an outcome would look like a run that goes on. Why it still does, or ''.
 
@@ -165,6 +180,8 @@ def _close_directory(record: RunRecord) -> str:
         manifest = directory.manifest()
         if manifest["run_id"] == record.run_id and "outcome" not in manifest:
             directory.close_manifest(KILLED, **_discard(directory, manifest))
+        if manifest["run_id"] == record.run_id:
+            _remove_temporary(Path(record.directory).parent)
         directory.remove_drafts()
         directory.enter(PLAN).remove_drafts()
         scratch.sweep(directory.path, LONGER_PLAN)

@@ -100,6 +100,7 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
     import tempfile
 
     from runtime.launch import launch, relay
+    from runtime.rundir.runfiles import AT_PLACE
     from runtime.virtual.standstill import Standstill
     from tstorm.command_support import options_of, places_of
     from tstorm.loading import plan_to_run
@@ -121,7 +122,7 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
         go_ns,
         (lambda: output.note(_stuck_words(argv[0], go_ns))) if argv else None,
     )
-    with tempfile.TemporaryDirectory(prefix="tstorm-at-") as place:
+    with tempfile.TemporaryDirectory(prefix=AT_PLACE) as place:
         places = places_of(path, str(Path(place) / "run"), found.name)
         result = launch.run(found.plan, options, places, standstill=still)
     if still.status is None:

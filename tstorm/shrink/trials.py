@@ -20,6 +20,7 @@ from runtime.errors import RunError, unwritten
 from runtime.launch.launch import run
 from runtime.launch.run_result import EXIT_CODES, PROGRAMS_FAILED, TOO_LATE
 from runtime.options import COMPLETED, INTERRUPTED
+from runtime.rundir.runfiles import SHRINK_PLACE
 from tstorm.shrink import failures
 from tstorm.shrink.failures import Failure
 
@@ -179,7 +180,7 @@ class TrialRunner:
         if self.keep is not None:
             self.keep.mkdir(parents=True, exist_ok=True)
             return self._run_in(plan, self.keep / f"run-{self.count}")
-        place = Path(tempfile.mkdtemp(prefix="tstorm-shrink-"))
+        place = Path(tempfile.mkdtemp(prefix=SHRINK_PLACE))
         try:
             return self._run_in(plan, place / "run")
         finally:

@@ -351,3 +351,18 @@ def test_foreign_process_numbers_are_refused_by_name() -> None:
     said = in_namespace(script, *user, "--pid", "--fork")
     assert "/proc is not that of the PID namespace" in said
     assert "--mount-proc" in said
+
+
+@pytest.mark.parametrize(
+    ("place", "run_id", "stays"),
+    [("tstorm-at-x", "far", False), ("tstorm-at-x", "other", True), ("mine", "far", True)],
+)
+def test_a_run_that_was_to_be_thrown_away_is(
+    tmp_path: Path, place: str, run_id: str, *, stays: bool
+) -> None:
+    where = tmp_path / place / "run"
+    where.mkdir(parents=True)
+    begun(where).write_json(runfiles.MANIFEST, {**BEGUN, "run_id": run_id})
+    with lost(where, process_scope.here()):
+        cleanup.destroy("far")
+    assert where.parent.exists() == stays
