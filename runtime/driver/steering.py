@@ -123,11 +123,13 @@ class Steering:
 
     async def moment(self, request: Mapping[str, Any]) -> dict[str, object]:
         """When an action can be carried out that is compiled in `lead_ns`: not before what has been
-        asked for by then. RunError."""
+        asked for by then. `reserve`: it was overtaken, and nothing grows meanwhile. RunError."""
         self._running()
+        lead_ns = min(max(int(request["lead_ns"]), LEAST_LEAD_NS), MOST_LEAD_NS)
+        if request.get("reserve"):
+            self._reserved_ns = self._runner.elapsed() + lead_ns
         await self.flush()
         number = self._next()
-        lead_ns = min(max(int(request["lead_ns"]), LEAST_LEAD_NS), MOST_LEAD_NS)
         first_ns = self._runner.elapsed() + lead_ns
         horizon_ns = first_ns + STAGE_AHEAD_NS + _SLACK_NS
         schedule = self._runner.schedule
@@ -294,6 +296,7 @@ class Steering:
                 self._running()
                 return {"again": why}
         number, self._number, self._is_first = self._number, self._number + 1, False
+        self._reserved_ns = 0
         at_ns = min((event.at_ns for event in own), default=at_ns)
         told = {"action": number, "text": text, "events": len(own), "planned_ns": at_ns}
         record = {"kind": "do", "target": "", "origin": MANUAL, "asked_ns": asked_ns, **told}

@@ -190,6 +190,28 @@ def test_changes_of_links_are_added_at_once_and_written_later(tmp_path: Path) ->
     asyncio.run(whole())
 
 
+def test_who_was_overtaken_has_changes_of_links_wait(tmp_path: Path) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path)
+
+        async def steer() -> None:
+            scene.steering.link_moment()
+            for lead_ns in (500 * MS, 1500 * MS):  # as often as it takes on a slow machine
+                moment = await scene.steering.moment({"lead_ns": lead_ns, "reserve": True})
+                request = {"number": 1, "at_ns": moment["at_ns"], "said": "", "events": []}
+                grown = asyncio.create_task(scene.steering.grow({**request, "action": ""}))
+                await asyncio.sleep(0)
+                answer = await scene.offer(read_plan(tmp_path / "plan"), moment, "a.1 crash")
+                if "ok" in answer:
+                    break
+            assert answer["ok"]["action"] == 1
+            assert await grown == {"whole": "another action came first"}
+
+        await scene.play(steer)
+
+    asyncio.run(whole())
+
+
 def test_what_was_asked_for_already_is_not_overtaken(tmp_path: Path) -> None:
     """The leave at 1.5 s is at the network from 0.5 s on: an action comes after it."""
 

@@ -111,7 +111,8 @@ def _steered(run: str, text: str, extend: Extend) -> Done:
     for left in reversed(range(_TRIES)):
         began_ns = time.monotonic_ns()
         try:
-            answer = _tried(directory, socket, lead_ns, (text, extend))
+            moment = {"lead_ns": lead_ns, "reserve": left < _TRIES - 1}
+            answer = _tried(directory, socket, moment, (text, extend))
         except PlanError:  # it was replaced while it was read
             if not left:
                 raise
@@ -127,10 +128,10 @@ def _steered(run: str, text: str, extend: Extend) -> Done:
 
 
 def _tried(
-    directory: Path, socket: Path, lead_ns: int, action: tuple[str, Extend]
+    directory: Path, socket: Path, asked: Mapping[str, Any], action: tuple[str, Extend]
 ) -> Done | str | None:
     """Why it came too late, if it did; None: another action is about to be carried out."""
-    moment, _ = ask(socket, {"ask": "moment", "lead_ns": lead_ns})
+    moment, _ = ask(socket, {"ask": "moment", **asked})
     plan = read_plan(directory / PLAN, lazy=True)
     if plan.digest != moment["base"]:
         return None
