@@ -17,6 +17,7 @@ COMMANDS = {
     "events": "List what happens, when and to which instance.",
     "paths": "List the network's end-to-end properties at a time.",
     "explain": "Show why a path is as it is, or where an event comes from.",
+    "predict": "Predict the rates of flows over time.",
     "diff": "Compare two experiments, as timelines and as networks.",
     "lsp": "Speak the Language Server Protocol, for editors.",
     "import": "Print a file of another tool as TDL.",
@@ -41,7 +42,7 @@ COMMANDS = {
     "ui": "Serve the page of a run while it goes on, to watch and to steer it.",
     "logs": "Show what programs wrote and what happened, by time.",
     "report": "Report what a run came to: Markdown, JSON, CSV, JUnit or HTML.",
-    "plot": "Draw a pair or a link over time, as SVG or PNG.",
+    "plot": "Draw a pair, a link, the timeline or the network, as SVG or PNG.",
     "destroy": "End runs and remove what they left behind.",
     "kernel": "Build and keep the kernel for virtual time.",
     "doctor": "Check what this machine or a cluster can do and what is missing.",
@@ -51,7 +52,9 @@ COMMANDS = {
 
 # Where a command's module is, in tstorm/commands: by its name there, if no folder is said.
 _FOLDERS = {
-    "experiment": ("check", "compile", "diff", "events", "explain", "fmt", "paths", "render"),
+    "experiment": (
+        *("check", "compile", "diff", "events", "explain", "fmt", "paths", "predict", "render"),
+    ),
     "live": (
         *("capture", "do", "exec", "forward", "go", "hold", "logs", "record", "skip", "top", "ui"),
     ),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -99,6 +100,12 @@ class History:
         self._first: array[int] | None = None  # the table of epoch 0
         self._deltas: list[RouteDelta] = []  # of epochs 1, 2, …
         self._cells: dict[int, _Values[int]] = {}
+
+    def with_flows(self, flows: Mapping[tuple[int, int], FlowTuple]) -> History:
+        """The same, with what it has found out so far, for other flows."""
+        found = copy(self)
+        found._flows = flows
+        return found
 
     def _take(self, epoch: Epoch) -> None:
         for node, word in epoch.nodes:

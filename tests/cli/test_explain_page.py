@@ -22,7 +22,7 @@ SHOWN = [(found.text.removeprefix("tstorm "), found.shown) for found in commands
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With quickstart.tdl, and after.tdl and reach.tdl, which have more lines."""
+    """With quickstart.tdl, after.tdl and reach.tdl, which have more lines, and a list of flows."""
     shutil.copy(ROOT / "examples" / "quickstart.tdl", tmp_path)
     lines = (tmp_path / "quickstart.tdl").read_text(encoding="utf-8").splitlines(keepends=True)
     lines.insert(8, "at 7s server--s1 set loss=1%\n")
@@ -30,6 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (more,) = re.findall(r"```\n(expect .*?)```", PAGE, re.DOTALL)
     quickstart = (tmp_path / "quickstart.tdl").read_text(encoding="utf-8")
     (tmp_path / "reach.tdl").write_text(quickstart + more, encoding="utf-8")
+    (flows,) = re.findall(r"```csv\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "flows.csv").write_text(flows, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -75,6 +77,7 @@ def keys(value: object) -> Iterator[str]:
         "explain quickstart.tdl --from client --to server.0 --at 20.5s",
         "explain quickstart.tdl --event 18",
         "explain reach.tdl --expect",
+        "predict quickstart.tdl --flows flows.csv",
         "diff quickstart.tdl after.tdl",
         "diff quickstart.tdl after.tdl --seed 1",
     ],

@@ -13,6 +13,7 @@ import pytest
 from compiler.pipeline import compile_source
 from tests.cli.support import TWO_SERVICES, status, tstorm
 from tests.reporting import support
+from tstorm.plotting import timeline_picture
 from tstorm.plotting.subject import link_of
 
 pytest.importorskip("matplotlib")
@@ -34,7 +35,7 @@ def drawn(source: str, target: Path, *arguments: str) -> bytes:
     return target.read_bytes()
 
 
-@pytest.mark.parametrize("what", [PAIR, ("--link", "s--t")])
+@pytest.mark.parametrize("what", [PAIR, ("--link", "s--t"), ("--timeline",)])
 def test_the_same_experiment_gives_the_same_bytes(
     source: str, tmp_path: Path, what: tuple[str, ...]
 ) -> None:
@@ -117,3 +118,20 @@ def test_a_missing_library_is_told_with_what_installs_it(
     assert status(result) == 3
     assert "pip install 'thunderstorm[plot]'" in str(result.exception)
     assert not (tmp_path / "x.svg").exists()
+
+
+def test_a_timeline_has_a_row_for_each_element_that_something_happens_to() -> None:
+    text = TWO_SERVICES + "from 12s to 14s c.0 disconnect\nat 15s s->t set loss=1%\n"
+    plan = compile_source(text).plan
+    second = 10**9
+    found = {row.name: row for row in timeline_picture.rows(plan, plan.end_ns)}
+    (crashed,) = (name for name in found if name.startswith("d."))
+    assert list(found) == [crashed, "s->t", "t->s", "c.0"]
+    assert found[crashed].bars == [(0, 5 * second, "up")]
+    apart = [(0, 10 * second, "up"), (20 * second, 30 * second, "up")]
+    assert found["s->t"].bars == found["t->s"].bars == apart
+    assert [found[name].marks for name in ("s->t", "t->s")] == [[15 * second], []]
+    assert (12 * second, 14 * second, "cut") in found["c.0"].bars
+    alike = timeline_picture.rows(compile_source(TWO_SERVICES).plan, 12 * second)
+    assert [row.name for row in alike] == [crashed, "s--t"]
+    assert alike[1].bars == [(0, 10 * second, "up")]

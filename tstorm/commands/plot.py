@@ -1,4 +1,4 @@
-"""`tstorm plot RUN|EXP`: a pair or a link over time, or the network, for papers and pages."""
+"""`tstorm plot RUN|EXP`: a pair, a link or the timeline, or the network, for papers and pages."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _PICTURES, _TEXTS = (".svg", ".png"), (".dot", ".mmd", ".graphml")
 @click.argument("source", metavar="RUN|EXP", type=option_types.INPUT)
 @click.option("--pair", metavar="A B", nargs=2, help="Delay and throughput from A to B over time.")
 @click.option("--link", metavar="A--B", help="Throughput, queues and losses of a link over time.")
+@click.option(
+    "--timeline", is_flag=True, help="Who is there when, and what changes, as it is planned."
+)
 @click.option("--topology", is_flag=True, help="The network at a moment.")
 @click.option(
     "--at", "at_ns", metavar="T", type=option_types.DURATION, help="When (--topology; default 0s)."
@@ -40,16 +43,18 @@ def command(
     source: str,
     pair: tuple[str, str] | None,
     link: str | None,
+    timeline: bool,
     topology: bool,
     at_ns: int | None,
     target: str,
     seed: int | None,
 ) -> None:
-    """Draw a pair, a link or the network of a run or an experiment.
+    """Draw a pair, a link, the timeline or the network of a run or an experiment.
 
     RUN is a run's directory, EXP a plan or a TDL file, of which only what is planned is drawn.
     Planned delays are a line, measured ones dots, events are marked with their statements; grey is
-    where no path is. The network is that at T, events at T included; links of a run have the colour
+    where no path is. The timeline has a bar for each element that something happens to, as long as
+    it is there. The network is that at T, events at T included; links of a run have the colour
     of what they carried; as DOT, Mermaid or GraphML it has what is planned at T. The same input
     gives the same bytes. Pictures take matplotlib: pip install 'thunderstorm[plot]'.
     docs/reports.md has more.
@@ -59,6 +64,7 @@ def command(
       tstorm plot runs/first --pair client server.0 -o pair.svg
       tstorm plot runs/first --link s1--s2 -o link.png
       tstorm plot quickstart.tdl --pair client server.0 -o planned.svg
+      tstorm plot quickstart.tdl --timeline -o timeline.svg
       tstorm plot runs/first --topology --at 16s -o network.svg
       tstorm plot quickstart.tdl --topology -o network.graphml
     """
@@ -70,11 +76,11 @@ def command(
         if suffix in _TEXTS:
             message = f"{target!r}: only the network (--topology) can be a {suffix}"
         raise click.BadParameter(message, param_hint="'-o'")
-    if (pair is not None) + (link is not None) + topology != 1:
-        message = "say what to draw: either --pair A B, --link A--B or --topology."
+    if (pair is not None) + (link is not None) + timeline + topology != 1:
+        message = "say what to draw: either --pair A B, --link A--B, --timeline or --topology."
         raise click.UsageError(message)
     if at_ns is not None and not topology:
-        raise click.UsageError("--at is for --topology: pairs and links are drawn over time.")
+        raise click.UsageError("--at is for --topology: all else is drawn over time.")
     from tstorm.command_support import errors_shown
     from tstorm.plotting.subject import subject
     from tstorm.reporting import output_files
@@ -98,10 +104,14 @@ def _drawn(what: Subject, pair: tuple[str, str] | None, link: str | None, suffix
         if ends[0] == ends[1]:
             raise click.BadParameter("a pair is two instances.", param_hint="'--pair'")
         return pairs.draw(what, ends[0], ends[1], suffix)
+    if link is None:
+        from tstorm.plotting import timeline_picture
+
+        return timeline_picture.draw(what, suffix)
     from tstorm.plotting import link_picture as links
     from tstorm.plotting.subject import link_of
 
-    return links.draw(what, link_of(topology, str(link)), suffix)
+    return links.draw(what, link_of(topology, link), suffix)
 
 
 def _network(what: Subject, at_ns: int | None, suffix: str) -> Drawn:

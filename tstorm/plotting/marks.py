@@ -85,9 +85,16 @@ _LEFT, _RIGHT, _BELOW, _ABOVE = 0.75, 0.15, 0.65, 0.95  # inches
 _UNITS = ((1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s"))
 
 
-def panels(figure_class: Any, title: str, lower: int, begin_s: float, end_s: float) -> Any:
+def panels(
+    figure_class: Any,
+    title: str,
+    lower: int,
+    begin_s: float,
+    end_s: float,
+    upper: float = PANEL_INCHES,
+) -> Any:
     """A figure and its axes, the upper one larger than the `lower` ones."""
-    heights = [PANEL_INCHES] + [LOWER_INCHES] * lower
+    heights = [upper] + [LOWER_INCHES] * lower
     whole = sum(heights) + _BELOW + _ABOVE
     figure = figure_class(figsize=(WIDTH_INCHES, whole))
     axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)

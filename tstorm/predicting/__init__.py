@@ -1,0 +1,1 @@
+"""What flows would get of a planned network, asked before anything runs."""
