@@ -122,3 +122,10 @@ class _Parser:
         trial = _Parser(lambda _rule, _parts: None)
         trial.values, trial._states = self.values[:], self._states[:]
         return trial
+
+
+def accepted(terminals: Sequence[str]) -> frozenset[str]:
+    """The terminals that fit behind these at the beginning of a statement; none if these do not."""
+    parser = _Parser(lambda _rule, _parts: None)
+    fits = all(parser.feed(terminal, None) for terminal in terminals)
+    return parser.accepts() if fits else frozenset()

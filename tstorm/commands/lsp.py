@@ -17,7 +17,8 @@ _EXTRA = "pip install 'thunderstorm[lsp]', or in a checkout: .venv/bin/pip insta
 def command(*, stdio: bool) -> None:  # noqa: ARG001
     """Speak the Language Server Protocol over standard input and output: an editor starts this.
 
-    It gives diagnostics while you type, and formats. docs/editors.md says how to tell an editor.
+    It gives diagnostics while you type, completes, shows links and paths under the cursor, finds
+    declarations, and formats. docs/editors.md says how to tell an editor.
     It reads files of the folder that is open in the editor, and no others; it runs no program, and
     writes nothing.
 

@@ -24,11 +24,14 @@ from compiler.plan.format import PlanError
 from compiler.sources import NOWHERE
 from tdl.ast import Span
 from tdl.diagnostics import Diagnostic, Severity, TdlError
+from tdl.parser import parse_partial
+from tdl.preprocess.includes import NO_TEXTS
 from tdl.presentation import first, rest
 from tdl.text_layout import format_text
 from tdl.tokens.lexer import source_lines
 from tstorm import which
 from tstorm.lsp import text_ranges
+from tstorm.lsp.known_names import DeclaredName, declared_names
 from tstorm.lsp.open_folder import OpenFolder
 from tstorm.lsp.text_ranges import TextRange
 
@@ -36,6 +39,7 @@ MAX_SECONDS = 10  # of a processor, for one question
 MAX_MEMORY = 4 << 30  # bytes of addresses
 MAX_SHOWN = 1000  # errors and warnings
 ERROR, WARNING, NOTE = "error", "warning", "note"
+KnownName = tuple[DeclaredName, TextRange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ def serve(connection: Connection, asked: AskedText) -> None:
     answers: Mapping[str, Callable[..., Any]] = {
         "check": session.check,
         "format": session.formatted,
+        "hover": session.hover,
+        "names": session.names,
     }
     while True:
         try:
@@ -167,6 +173,22 @@ class TextSession:
                 TextFinding(NOTE, f"and {more}; 'tstorm check --max-errors 0' shows all")
             )
         return Checked(tuple(findings), tuple(self._folder.read if self._folder else ()))
+
+    def names(self) -> tuple[KnownName, ...]:
+        """What it and the texts that it includes declare, as far as they can be read."""
+        partial = parse_partial(self._raw, self._folder or NO_TEXTS)
+        found = declared_names(partial, self._asked.text)
+        return tuple((one, self.range_of(one.span)) for one in found)
+
+    def hover(self, line: int, units: int) -> str | None:
+        """What the experiment has there, in Markdown; None for nothing, or if it has no plan."""
+        from tstorm.lsp import hovering
+
+        found, lines = self.compiled, self._lines[""]
+        if not isinstance(found, Compilation) or not 0 <= line < len(lines):
+            return None
+        col = text_ranges.column(lines[line], units, self._asked.encoding) + 1
+        return hovering.hover(found, self._asked.text, line + 1, col)
 
     def formatted(self) -> Replacement | None:
         """What makes the canonical form of it; None where the text has a syntax error."""

@@ -10,6 +10,7 @@ https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/spe
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,23 +20,40 @@ from lsprotocol import types as lsp
 from pygls import uris
 from pygls.lsp.server import LanguageServer
 
+from tdl.tokens import patterns
+from tdl.tokens.lexer import source_lines
 from tstorm.lsp.check_process import CheckProcess
 from tstorm.lsp.checking import (
     ERROR,
     NOTE,
     AskedText,
     Checked,
+    KnownName,
     Replacement,
     TextFinding,
     Unanswered,
 )
-from tstorm.lsp.text_ranges import TextRange
+from tstorm.lsp.completing import proposals
+from tstorm.lsp.known_names import NODE, OTHER, TAG, VARIABLE
+from tstorm.lsp.text_ranges import NOWHERE, TextRange, column
 
 PAUSE_SECONDS = 0.15  # without a change, before a text is checked
 MAX_TEXT = 4 << 20  # characters of a text that is looked at while it is typed
 MAX_CHECKS = 2  # at the same time
 MAX_KEPT = 4  # processes that answer questions about a text that has been checked
 _SEVERITIES = {ERROR: lsp.DiagnosticSeverity.Error, NOTE: lsp.DiagnosticSeverity.Information}
+
+_KINDS = {
+    "keyword": lsp.CompletionItemKind.Keyword,
+    "property": lsp.CompletionItemKind.Property,
+    "value": lsp.CompletionItemKind.Value,
+    NODE: lsp.CompletionItemKind.Class,
+    TAG: lsp.CompletionItemKind.Folder,
+    VARIABLE: lsp.CompletionItemKind.Variable,
+    OTHER: lsp.CompletionItemKind.Reference,
+}
+_NAME = re.compile(patterns.NAME)
+_INCLUDE = re.compile(r"\s*include\s")
 
 
 class OpenText:
@@ -47,6 +65,7 @@ class OpenText:
         self.text = ""
         self.version = 0
         self.checked: Checked | None = None
+        self.names: tuple[KnownName, ...] = ()
         self.process: CheckProcess | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -87,9 +106,13 @@ class TdlLanguageServer:
             lsp.TEXT_DOCUMENT_DID_CLOSE: self._closed,
             lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES: self._files_changed,
             lsp.TEXT_DOCUMENT_FORMATTING: self._format,
+            lsp.TEXT_DOCUMENT_HOVER: self._hover,
+            lsp.TEXT_DOCUMENT_DEFINITION: self._define,
         }
         for method, handler in handlers.items():
             self._editor.feature(method)(partial(handler))
+        triggers = lsp.CompletionOptions(trigger_characters=["=", "$", "{", ";", ">", "-"])
+        self._editor.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)(partial(self._complete))
 
     def serve(self, requests: BinaryIO, answers: BinaryIO) -> None:
         """Until the editor says that it is the end, or is gone."""
@@ -154,6 +177,8 @@ class TdlLanguageServer:
             process = self._process(one)
             one.process = process
             found = await process.ask("check")
+            names = await process.ask("names")
+            one.names = names if isinstance(names, tuple) else one.names
         self._keep(process)
         self._tell(one, _not_checked(found.why) if isinstance(found, Unanswered) else found)
 
@@ -246,6 +271,81 @@ class TdlLanguageServer:
         message = f"{Path(one.path).name or 'this text'} is not formatted: {why}"
         self._editor.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, message))
         return None
+
+    # --- questions about a place ---
+
+    def _complete(self, params: lsp.CompletionParams) -> lsp.CompletionList | None:
+        found = self._line_of(params)
+        if found is None:
+            return None
+        one, lines, col = found
+        known = [name for name, _ in self._whole(one).names]
+        taken, proposed = proposals([*lines[:-1], lines[-1][:col]], known)
+        end = params.position
+        start = lsp.Position(end.line, end.character - taken)  # of ASCII, so as many units
+        items = [
+            lsp.CompletionItem(
+                label=text,
+                kind=_KINDS[kind],
+                detail=detail or None,
+                text_edit=lsp.TextEdit(lsp.Range(start, end), text),
+            )
+            for text, kind, detail in proposed
+        ]
+        return lsp.CompletionList(is_incomplete=True, items=items)
+
+    async def _hover(self, params: lsp.HoverParams) -> lsp.Hover | None:
+        one = self._open.get(params.text_document.uri)
+        if one is None or len(one.text) > MAX_TEXT:
+            return None
+        if one.task is not None:
+            await asyncio.wait([one.task])
+        if one.process is None or one.process.closed:
+            one.process = self._process(one)
+            self._keep(one.process)
+        place = params.position
+        said = await one.process.ask("hover", place.line, place.character)
+        if not isinstance(said, str):
+            return None
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said))
+
+    def _define(self, params: lsp.DefinitionParams) -> list[lsp.Location] | None:
+        found = self._line_of(params)
+        if found is None:
+            return None
+        one, lines, col = found
+        whole = self._whole(one)
+        if _INCLUDE.match(lines[-1]):
+            return [
+                lsp.Location(self._uri_of(whole, name), _range(NOWHERE))
+                for name in (whole.checked.includes if whole.checked else ())
+                if Path(name).name in lines[-1]
+            ]
+        words = [
+            match for match in _NAME.finditer(lines[-1]) if match.start() <= col <= match.end()
+        ]
+        return [
+            lsp.Location(self._uri_of(whole, name.span.file), _range(place))
+            for name, place in whole.names
+            if words and name.text == words[0][0]
+        ]
+
+    def _line_of(
+        self, params: lsp.TextDocumentPositionParams
+    ) -> tuple[OpenText, list[str], int] | None:
+        """The text, its lines up to that of the place, and the column in that, from 0."""
+        one, place = self._open.get(params.text_document.uri), params.position
+        if one is None or len(one.text) > MAX_TEXT:
+            return None
+        lines = source_lines(one.text)[: place.line + 1]
+        if len(lines) <= place.line:
+            return None
+        encoding = str(self._editor.workspace.position_encoding or "utf-16")
+        return one, lines, column(lines[-1], place.character, encoding)
+
+    def _whole(self, one: OpenText) -> OpenText:
+        """The open text that it is a part of, else itself."""
+        return next((other for other in self._open.values() if self._is_part(one, other)), one)
 
 
 def _not_checked(why: str) -> Checked:
