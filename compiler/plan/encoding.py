@@ -197,12 +197,13 @@ def _mobility_from_json(value: Any, outer: Place, count: int) -> types.PlannedMo
     place = Place(outer.file, outer.line, "mobility")
     led = type(value) is dict and "transceivers" in value
     more = ("transceivers",) if led else ()
-    name, nodes, digest, *most = place.fields(value, "name", "nodes", "sha256", *more)
+    name, nodes, digest, *radios = place.fields(value, "name", "nodes", "sha256", *more)
+    each = place.integer(radios[0], "transceivers", 1, MAX_NODES) if radios else 0
     return types.PlannedMobility(
         place.text(name, "name"),
         place.text(digest, "sha256"),
         tuple(place.integer(node, "nodes", 0, count - 1) for node in place.items(nodes)),
-        *(place.integer(one, "transceivers", 1, MAX_NODES) for one in most),
+        each,
     )
 
 

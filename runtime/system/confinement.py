@@ -50,13 +50,11 @@ def run_confined(keeper: Path, argv: Sequence[str], shown: Iterable[str]) -> Con
     """`shown`: absolute paths that exist, a link as itself. RunError where this machine cannot
     confine a program."""
     userns = ["--userns"] if os.geteuid() != 0 else []
-    asked = [
-        *(str(keeper), "sandbox", "--parent", str(os.getpid()), *userns),
-        *("--memory", str(MEMORY_MIB), "--cpu", str(CPU_SECONDS)),
-        *(word for path in without_nested(shown) for word in ("--show", path)),
-        "--",
-        *argv,
-    ]
+    asked = [str(keeper), "sandbox", "--parent", str(os.getpid()), *userns]
+    asked += ["--memory", str(MEMORY_MIB), "--cpu", str(CPU_SECONDS)]
+    for path in without_nested(shown):
+        asked += ["--show", path]
+    asked += ["--", *argv]
     try:
         process = subprocess.Popen(
             asked,

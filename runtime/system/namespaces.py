@@ -43,8 +43,8 @@ def sandbox(keeper: str | Path, *more: str) -> list[str]:
 
 def enter_network(pidfd: int, *, user: bool = False) -> None:
     """Brings this thread into the network namespace of a process, or into the one that this is a
-    descriptor of, as setns(2) does. `user`: and
-    into its user namespace, in which it may do so; a process of one thread can. OSError."""
+    descriptor of, as setns(2) does. `user`: and into its user namespace, in which it may do so; a
+    process of one thread can. OSError."""
     spaces = _CLONE_NEWNET | (_CLONE_NEWUSER if user else 0)
     _changed("setns", pidfd, spaces)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from runtime.options import RunOptions
     from runtime.results.sent_packets import SentPacket
+    from runtime.rundir.rundir import RunDirectory
     from runtime.schedule import Schedule
 
 
@@ -105,13 +106,13 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
     from tstorm.command_support import options_of, places_of
     from tstorm.loading import plan_to_run
 
-    manifest, plan, options, schedule = _recorded(path)
-    del plan, options
-    options = options_of({"packets": False}, manifest)
-    _check_repeats(path, manifest, options)
+    recorded = _recorded(path)
+    schedule = recorded.schedule
+    options = options_of({"packets": False}, recorded.manifest)
+    _check_repeats(path, recorded.manifest, options)
     found = plan_to_run(path, None, again=True)
     more = {"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}
-    moment_ns = manifest["start_monotonic_ns"] + schedule.clock.due(at_ns)
+    moment_ns = recorded.manifest["start_monotonic_ns"] + schedule.clock.due(at_ns)
     _check_moment(schedule, at_ns)
     if go_ns > (left_ns := schedule.end_ns - at_ns):
         end, left = units.duration(schedule.end_ns), units.duration(left_ns)
@@ -167,7 +168,14 @@ def _check_moment(schedule: Schedule, at_ns: int) -> None:
         )
 
 
-def _recorded(path: str) -> tuple[dict[str, Any], Plan, RunOptions, Schedule]:
+class _Recorded(NamedTuple):
+    run: RunDirectory
+    manifest: Mapping[str, Any]
+    plan: Plan
+    schedule: Schedule
+
+
+def _recorded(path: str) -> _Recorded:
     """What the run at `path` was. RunError."""
     from compiler.plan.reader import read_plan
     from runtime.options import decode
@@ -178,8 +186,7 @@ def _recorded(path: str) -> tuple[dict[str, Any], Plan, RunOptions, Schedule]:
     run = rundir.recorded(path)
     manifest = run.manifest()
     plan = read_plan(run / PLAN, lazy=True)
-    options = decode(manifest["options"], "options")
-    return manifest, plan, options, Schedule(plan, options)
+    return _Recorded(run, manifest, plan, Schedule(plan, decode(manifest["options"], "options")))
 
 
 def _print_packets(run: str, moment: int, around_ns: int, form: str) -> int:
@@ -200,11 +207,9 @@ def _around(path: str, at_ns: int, around_ns: int) -> tuple[Plan, list[SentPacke
     """RunError for what is no run, has no packets or has ended before."""
     from runtime.errors import RunError
     from runtime.results.sent_packets import recorded_packets
-    from runtime.rundir import rundir
 
-    manifest, plan, _, schedule = _recorded(path)
+    run, manifest, plan, schedule = _recorded(path)
     _check_moment(schedule, at_ns)
-    run = rundir.recorded(path)
     start: object = manifest.get("start_unix_ns")
     found = recorded_packets(run, plan, schedule.clock, start if type(start) is int else 0)
     if found is None:

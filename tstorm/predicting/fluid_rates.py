@@ -35,8 +35,6 @@ MOST_PARTS = 5_000_000  # of all flows together; to find their rates takes a min
 _FINEST = 1 << 63  # of round trips, as the solver takes them
 
 LINK, DEMAND, PATH, LOST, NOTHING = "link", "rate", "no path", "all packets lost", "nothing"
-
-
 _LOSSES = (*(row.field for row in PROPERTIES if row.along is Along.SHARES), "reject_ppb")
 
 

@@ -21,6 +21,7 @@ from tdl.diagnostics import Sink
 from tdl.suggest import did_you_mean
 
 _NAME = re.compile(r"([^.]+)(?:\.([0-9]+))?(?:\.([^.0-9][^.]*))?")
+_OF_ONE = re.compile(r"([^.]+)\.[0-9]+\.([^.]+)")  # as _named() makes it
 _SHOWN = 5  # parts that a message names
 _Body = ast.ServiceStatement | ast.Bridges | ast.LinkStatement
 
@@ -129,6 +130,12 @@ class _Named(NamedTuple):
 
 def _named(name: ast.Name, node: ast.NodeStatement, at: int, part: str) -> ast.Name:
     return ast.Name(f"{node.name.text}.{at}.{part}", name.span)
+
+
+def kind_of_part(service: str) -> tuple[str, str] | None:
+    """The node and its part that a service is of one machine (`sat.3.gnab`: sat, gnab)."""
+    found = _OF_ONE.fullmatch(service)
+    return None if found is None else (found[1], found[2])
 
 
 def _ends(link: ast.LinkStatement) -> tuple[ast.Element, ast.Element]:

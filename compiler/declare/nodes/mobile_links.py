@@ -12,12 +12,12 @@ Source: docs/mobility.md.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from compiler.declare.named.trace_numbers import Traces
+from compiler.declare.nodes.machines import kind_of_part
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import FOREVER, ByDistance, Stretch, follow
 from compiler.phrases import end_name
@@ -33,7 +33,6 @@ from tdl.suggest import did_you_mean
 
 PROGRAM = "program"  # as `allocate=`
 _SHOWN = 3
-_PART = re.compile(r"([^.]+)\.([0-9]+)\.([^.]+)")  # of a machine, as it is declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ def _at_nodes(
         service, span = wanted.service.text, wanted.service.span
         found = [services[service]] if service in services else _parts(service, services)
         if not found:
-            parts = [f"{of[1]}.{of[3]}" for one in services if (of := _PART.fullmatch(one))]
+            parts = [".".join(kind) for one in services if (kind := kind_of_part(one))]
             hint = did_you_mean(service, [*services, *parts]) or "declare it: service NAME …"
             sink.error("TS0193", span, f"there is no service {service!r}", hint)
             continue
@@ -199,12 +198,9 @@ def _at_nodes(
 def _parts(name: str, services: Mapping[str, ast.ServiceStatement]) -> list[ast.ServiceStatement]:
     """The services that a part of machines (sat.gnab) stands for, one for each machine."""
     node, dot, part = name.partition(".")
-    found = [
-        one
-        for one in services
-        if (said := _PART.fullmatch(one)) and said[1] == node and said[3] == part
-    ]
-    return [services[one] for one in found] if dot else []
+    if not dot:
+        return []
+    return [said for one, said in services.items() if kind_of_part(one) == (node, part)]
 
 
 def _instances(

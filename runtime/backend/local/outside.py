@@ -79,10 +79,10 @@ def _taken(card: str, net: int) -> bytes:
     """The answer: what is wrong, and what to do."""
     try:
         cards.take(card, net)
-    except (RunError, OSError) as error:
-        remedy = error.remedy if isinstance(error, RunError) else ""
-        message = error.message if isinstance(error, RunError) else str(error)
-        return f"{message}\n{remedy}".encode()
+    except RunError as error:
+        return f"{error.message}\n{error.remedy}".encode()
+    except OSError as error:
+        return f"{error}\n".encode()
     return _TAKEN
 
 
