@@ -19,7 +19,7 @@ from runtime.coordinator.placement import Placement
 from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
 
-Ask = Callable[[int, Mapping[str, object]], Awaitable[object]]  # the agent of a host; RunError
+Ask = Callable[[int, object], Awaitable[object]]  # the agent of a host, an order; RunError
 OnFatal = Callable[[RunError], None]
 
 
