@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/life.h"
+#include "keep/life.h"
 #include "hold.h"
 
 enum phase { HELD, SETTING_UP, RUNNING, LEAVING, EMPTYING };

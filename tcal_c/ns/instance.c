@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/life.h"
+#include "keep/life.h"
 #include "ns.h"
 
 /* In virtual time the keeper asks for exact timers, for which --scatter leaves it alone (guest.c).

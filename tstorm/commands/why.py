@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from runtime.rundir.rundir import RunDirectory
     from tdl.diagnostics import Diagnostic
     from tstorm.shrink.failures import Failure
-    from tstorm.why.answer import Answer
+    from tstorm.why.decision import Decision
+    from tstorm.why.decision_search import Estimate
     from tstorm.why.happenings import Happening
-    from tstorm.why.search import Estimate
 
 
 @click.command()
@@ -100,27 +100,27 @@ def command(
         raise CommandError(code=INTERRUPTED)
 
 
-def _write_page(target: str, answer: Answer) -> None:
+def _write_page(target: str, found: Decision) -> None:
     """RunError."""
     from runtime.page import page_data, page_file
     from runtime.rundir import rundir
     from tstorm.reporting import output_files
 
-    run = rundir.recorded(answer.run)
+    run = rundir.recorded(found.run)
     data = page_data.gather(run, run.manifest(), run.summary())
-    found = page_file.page({**data, "decision": answer.to_json()})
-    output_files.put_file(target, [found.encode("utf-8")])
+    text = page_file.page({**data, "decision": found.to_json()})
+    output_files.put_file(target, [text.encode("utf-8")])
 
 
-def _answered(path: str, most: int, many: int | None, quiet: bool) -> Answer:
+def _answered(path: str, most: int, many: int | None, quiet: bool) -> Decision:
     """RunError."""
     from runtime.options import decode
     from runtime.rundir import rundir
     from runtime.schedule import Schedule
     from tstorm.shrink.trials import InterruptedTrialError
-    from tstorm.why import answer
+    from tstorm.why import decision
     from tstorm.why.branches import BranchRunner
-    from tstorm.why.search import Search
+    from tstorm.why.decision_search import Search
 
     run = rundir.recorded(path)
     manifest, plan = run.manifest(), rundir.plan_in(run)
@@ -138,7 +138,7 @@ def _answered(path: str, most: int, many: int | None, quiet: bool) -> Answer:
 
     def tell(one: Estimate) -> None:
         if not quiet:
-            output.note(answer.row(one))
+            output.note(decision.row(one))
 
     search = Search(within, runner.branches, most, tell)
     stopped = False
@@ -146,7 +146,7 @@ def _answered(path: str, most: int, many: int | None, quiet: bool) -> Answer:
         search.carry_out()
     except InterruptedTrialError:
         stopped = True
-    return answer.Answer(path, sorted(wanted), failed_ns, search, happened, stopped)
+    return decision.Decision(path, sorted(wanted), failed_ns, search, happened, stopped)
 
 
 def _wanted(

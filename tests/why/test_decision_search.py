@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tstorm.why.search import SURE, Estimate, Search
+from tstorm.why.decision_search import SURE, Estimate, Search
 
 MOMENTS = 4000
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tstorm.shrink.failures import Failure
+from tstorm.why.decision_search import Estimate, Jump, Search
 from tstorm.why.happenings import Happening
-from tstorm.why.search import Estimate, Jump, Search
 
 SHOWN = 30  # happenings of a jump
 BEFORE, AFTER = 1, 2  # further ones around it: what draws need not be seen itself
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Decision:
     """`failed` of `run` is known to have failed at `failed_ns`. `happenings` by their moments."""
 
     run: str

@@ -1,8 +1,8 @@
 /* The program of an instance, and what it has started, as process 1 of their PID namespace sees
  * them: pausing, killing, and an end that is asked for. Functions that return int return 0, or
  * -errno, which is also in errno. */
-#ifndef COMMON_LIFE_H
-#define COMMON_LIFE_H
+#ifndef KEEP_LIFE_H
+#define KEEP_LIFE_H
 
 #include <stdbool.h>
 #include <stdint.h>

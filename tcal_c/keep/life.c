@@ -1,4 +1,4 @@
-#include "common/life.h"
+#include "life.h"
 
 #include <errno.h>
 #include <signal.h>
