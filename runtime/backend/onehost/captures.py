@@ -11,19 +11,18 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from compiler.plan.types import Link, Topology, end_names
-from runtime.datapath.pktd import Engine
 from runtime.errors import RunError, no_instance, unwritten
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PACKETS
 
 SUFFIX = ".pcapng"
 MAX_NAME = 200
-MOST_PLACES = 16  # of one capture
+MOST_PLACES = 16  # of one capture of an engine
 OFFERED = "/offered"  # ends an interface's name: before the queue
 LIVE_BYTES = 16 << 20  # room in the engine for packets that are on their way to pipes
 _PIPE_BYTES = 1 << 20  # room in a pipe, as far as the kernel grants it
@@ -154,12 +153,10 @@ def _few(places: list[CapturePlace], what: str) -> list[CapturePlace]:
     return places
 
 
-async def open_pipe(
-    engine: Engine, folder: HeldDirectory, places: Sequence[CapturePlace], *, probes: bool
-) -> int:
-    """Has pktd write there what passes, until its reader goes. Returns that end. RunError."""
+async def open_pipe(folder: HeldDirectory, begin: Callable[[str], Awaitable[object]]) -> int:
+    """`begin` has pktd write to the pipe of that name what passes, until its reader goes. Returns
+    that end. RunError."""
     name = f"capture-{secrets.token_hex(8)}"
-    words = (f"{'offered:' * one.offered}{one.link}={one.interface}" for one in places)
     try:
         os.mkfifo(name, 0o600, dir_fd=folder.descriptor)
         try:
@@ -168,7 +165,7 @@ async def open_pipe(
             with suppress(OSError):  # more than the user may have: it keeps what it has
                 fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
             try:
-                await engine.call(f"capture {name} pipe=1 probes={probes:d} {' '.join(words)}")
+                await begin(name)
             except BaseException:
                 os.close(reader)
                 raise
