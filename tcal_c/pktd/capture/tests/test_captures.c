@@ -298,8 +298,7 @@ static void a_pipe_never_waits_and_ends_with_its_reader(void) {
     CHECK_EQ(get32(at + 8), 1);
     CHECK_EQ(get32(at + 16), first + 1500000 + MS);
     CHECK(atomic_load(&atomic_load(&engine_link(sim->engine, 0)->offered)->lost) > 0);
-    CHECK_TEXT(sim_ask(sim, "capture p pipe=1 offered:0=x"),
-               "err conflict x is captured already");
+    CHECK_TEXT(sim_ask(sim, "capture p pipe=1 offered:0=x"), "err conflict x is captured already");
     close(reader);
     sim_do(sim, "captures"); /* looks at pipes, too */
     sim_do(sim, "capture q offered:0=x 0=y");
@@ -340,8 +339,9 @@ static void commands_are_strict(void) {
     struct sim *sim = sim_new(POOL);
     sim_pair(sim, PAIR);
     for (size_t i = 0; i < 5; i++) {
-        CHECK_TEXT(sim_ask(sim, "%s", syntax[i]),
-                   "err syntax usage: capture FILE [pipe=1] [probes=0|1] [offered:]LINK|SRC>DST=NAME…");
+        CHECK_TEXT(
+            sim_ask(sim, "%s", syntax[i]),
+            "err syntax usage: capture FILE [pipe=1] [probes=0|1] [offered:]LINK|SRC>DST=NAME…");
     }
     CHECK_TEXT(sim_ask(sim, "%s", syntax[5]), "err range link '' is not a number below 1048575");
     CHECK_TEXT(sim_ask(sim, "capture ../a 0=x"),
@@ -351,7 +351,8 @@ static void commands_are_strict(void) {
     CHECK_TEXT(sim_ask(sim, "capture a 9=x"), "err unknown link 9 is not declared");
     CHECK_TEXT(sim_ask(sim, "capture a 0>65535=x"),
                "err range path '0>65535' is not of two nodes below 65535");
-    CHECK_TEXT(sim_ask(sim, "capture a >1=x"), "err range path '>1' is not of two nodes below 65535");
+    CHECK_TEXT(sim_ask(sim, "capture a >1=x"),
+               "err range path '>1' is not of two nodes below 65535");
     CHECK_TEXT(sim_ask(sim, "capture a 0>1=x"), "err unknown path 0>1 is not declared");
     CHECK_TEXT(sim_ask(sim, "capture a 0=x 0=y"),
                "err conflict two interfaces are of the same link");
