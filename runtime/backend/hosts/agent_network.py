@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
 from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
+from runtime.backend.capture_pipe import open_pipe
 from runtime.backend.hosts import host_captures
 from runtime.backend.hosts.acknowledged import HostSteps
 from runtime.backend.hosts.agent_state import AgentState, bind_request
 from runtime.backend.hosts.hosts import Hosts, NetworkHandle
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
-from runtime.backend.onehost import captures
 from runtime.coordinator import says
 from runtime.coordinator.agent_link import AgentError, LostError
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
@@ -272,7 +272,7 @@ class AgentNetwork:
         told = [[one.src, one.dst, int(one.offered), one.interface] for one in places]
         request = {"do": "capture", "probes": int(probes), "places": told}
         try:
-            pipe = await captures.open_pipe(
+            pipe = await open_pipe(
                 folder, lambda name: self._coordinator.request(host, {**request, "file": name})
             )
         except AgentError as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from compiler.plan.paths.path import Paths
 from compiler.plan.state import NetworkState
-from runtime.backend.onehost.captures import MOST_PLACES, OFFERED
+from runtime.backend.capture_pipe import MOST_PLACES, OFFERED
 from runtime.errors import RunError, no_instance
 
 

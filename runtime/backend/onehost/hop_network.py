@@ -11,6 +11,7 @@ from compiler.plan.parts.led_links import led_links
 from compiler.plan.properties import has_rare
 from compiler.plan.reader import Plan
 from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
+from runtime.backend.capture_pipe import open_pipe
 from runtime.backend.missing import Missing
 from runtime.backend.onehost import captures, reseeding, staging
 from runtime.backend.onehost.link_holds import LinkHolds
@@ -183,7 +184,7 @@ class HopNetwork:
         places = captures.at(self._plan.topology, target, is_link=is_link)
         told = [(str(one.link), one.offered, one.interface) for one in places]
         try:
-            pipe = await captures.open_pipe(
+            pipe = await open_pipe(
                 self._folder,
                 lambda name: self.engine.call(dialect.capture_line(name, told, probes=probes)),
             )
