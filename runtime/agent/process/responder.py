@@ -85,6 +85,7 @@ class Responder:
             "pods": self._pods,
             "reach": self._reach,
             "echo": self._echo,
+            "capture": self._capture,
             "lives": self._lives,
             "early": self._do_early,
             "move": self._move,
@@ -222,6 +223,16 @@ class Responder:
             raise OrderError("the experiment has not started")
         orders.check_nodes(self._instances, order.nodes)
         await conduct.cut(sorted(set(order.nodes)))
+        return {}
+
+    async def _capture(self, order: orders.CaptureOrder) -> Answer:
+        conduct = self._prepared()
+        orders.check_nodes(self._instances, [one.dst for one in order.places])
+        conduct.check_own(one.src for one in order.places)
+        places = [
+            (f"{one.src}>{one.dst}", bool(one.offered), one.interface) for one in order.places
+        ]
+        await self._datapath.capture(order.file, places, probes=bool(order.probes))
         return {}
 
     async def _lives(self, order: orders.LivesOrder) -> Answer:
