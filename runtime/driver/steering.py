@@ -325,8 +325,8 @@ class Steering:
         self._number, self._is_first, self._reserved_ns = number + 1, False, 0
         at_ns = min((event.at_ns for event in own), default=at_ns)
         told = {"action": number, "text": text, "events": len(own), "planned_ns": at_ns}
-        record = {"kind": "do", "target": "", "origin": MANUAL, "asked_ns": asked_ns, **more, **told}
-        self._log({**record, "applied_ns": self._runner.elapsed()})
+        record = {"kind": "do", "target": "", "origin": MANUAL, "asked_ns": asked_ns, **told}
+        self._log({**record, **more, "applied_ns": self._runner.elapsed()})
         targets = [{"at_ns": e.at_ns, "kind": e.kind, "target": e.target} for e in own[:100]]
         return {"ok": {**told, "first": targets}}
 

@@ -28,12 +28,13 @@ from runtime.driver.control import ControlServer, encode, read_request, refusal
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
 from runtime.virtual.line import PARTS, READ_BYTES, Lines, is_part
-from runtime.virtual.time_limits import STOP_SECONDS, RealPace, TimeLimits
+from runtime.virtual.time_limits import LOOK_SECONDS, STOP_SECONDS, RealPace, TimeLimits
 
 ANSWER_SECONDS = 8.0  # for the first answer: less than who asks waits for it
 REQUEST_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
 ACTION_SECONDS = 600.0  # to compile an action: so long a peer that says nothing stops time
+ACTION_NS = 1_000_000  # virtual time for it to be taken, or as often that as it takes
 _HELD = "by hand"  # who holds time that `tstorm hold --time` has stopped
 _Tell = Callable[[Mapping[str, object]], None]
 
@@ -169,7 +170,7 @@ class ControlExchange:
                 data = await asyncio.wait_for(read_request(connection), ACTION_SECONDS)
                 if data:
                     (action,) = Lines("an action").take(data)
-                    answer = await self._acted(connection, action)
+                    answer = await self._acted(connection, action, holder, at_ns)
                     await loop.sock_sendall(connection, encode(answer))
                     await asyncio.wait_for(loop.sock_recv(connection, 1), REQUEST_SECONDS)
             finally:
@@ -181,17 +182,34 @@ class ControlExchange:
         at_ns = int(request["at_ns"])
         self._limits.set(holder, at_ns)
         await self._limits.until(at_ns)
+        self._limits.passed(at_ns)
         return at_ns
 
     async def _acted(
-        self, connection: socket.socket, action: Mapping[str, Any]
+        self, connection: socket.socket, action: Mapping[str, Any], holder: object, at_ns: int
     ) -> Mapping[str, Any]:
         """What the guest says to it. One that it does not take is a question like others: the run
-        goes another way than one without."""
+        goes another way than one without. Looking at the clock takes time in there, and so does an
+        action: it has some, wherever time is held."""
         call = self._call(connection, {})
+        self._limits.goes_on()
+        call.tell(say={**action, "ask": "do"})  # it is there before time may go on
+        asking = asyncio.ensure_future(call.answer())
         try:
-            answer = await call.ask({**action, "ask": "do"})
+            while True:
+                while not asking.done() and not self._limits.stands(at_ns):
+                    await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.wait([asking], timeout=LOOK_SECONDS)  # it may have said it already
+                if asking.done():
+                    break
+                at_ns += ACTION_NS
+                if self._held_ns is not None:
+                    self._held_ns = at_ns
+                    self._limits.set(_HELD, at_ns)
+                self._limits.set(holder, at_ns)
+            answer = asking.result()
         finally:
+            asking.cancel()
             del self._calls[call.number]
         if "ok" not in answer:
             self._asked("do")
@@ -226,7 +244,7 @@ class _Call:
 
     async def carry_out(self, request: Mapping[str, Any]) -> None:
         """RunError if there is no answer."""
-        self._tell(say=request)
+        self.tell(say=request)
         listening = asyncio.ensure_future(self._listen())
         answering = asyncio.ensure_future(self._answer())
         both = {listening, answering}
@@ -236,21 +254,20 @@ class _Call:
                 answering.result()
         finally:
             if not answering.done() or answering.exception() is not None:
-                self._tell(over=True)  # nobody listens to the answer any more
+                self.tell(over=True)  # nobody listens to the answer any more
             for task in both:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
 
-    async def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The one answer to it. RunError if there is none."""
-        self._tell(say=request)
+    async def answer(self) -> Mapping[str, Any]:
+        """The one to what was told. RunError if there is none."""
         record = await self._first()
         if "say" not in record:
             raise RunError("the run has ended, or is ending")
         said: Mapping[str, Any] = record["say"]
         return said
 
-    def _tell(self, **words: object) -> None:
+    def tell(self, **words: object) -> None:
         self._send({"call": self.number, **words})
 
     async def _first(self) -> Mapping[str, Any]:
@@ -271,7 +288,7 @@ class _Call:
             await loop.sock_sendall(self._connection, encode({**record["say"], **more}))
             more = {}
             if is_part(record["say"]):
-                self._tell(took=True)
+                self.tell(took=True)
             record = await self._heard.get()
 
     async def _listen(self) -> None:
@@ -282,4 +299,4 @@ class _Call:
             for said in lines.take(data):
                 if is_part(said):
                     await self._room.acquire()
-                self._tell(say=said)
+                self.tell(say=said)

@@ -61,7 +61,7 @@ class Standstill:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """`moments`: of the guest's CLOCK_MONOTONIC, in order. `act` gets the run's directory, its
+    """`moments`: of the guest's CLOCK_MONOTONIC, in order. `act` stops time for itself, and gets the run's directory, its
     control socket and the number of the moment, from 0 on."""
 
     moments: Sequence[int]
@@ -69,16 +69,14 @@ class Repetition:
 
     def hold(self, limits: TimeLimits) -> None:
         """From the start of the guest on, so that it cannot go beyond the first moment."""
-        if self.moments:
-            limits.set(self.act, self.moments[0])
+        limits.expect(self.moments)
 
     async def take_place(
         self, limits: TimeLimits, directory: Path, control: Path, has_begun: Callable[[], bool]
     ) -> None:
         """`act` may raise."""
         for number, at_ns in enumerate(self.moments):
-            limits.set(self.act, at_ns)
             while not (has_begun() and limits.stands(at_ns)):
                 await asyncio.sleep(LOOK_SECONDS)
             await asyncio.to_thread(self.act, directory, control, number)
-        limits.release(self.act)
+            limits.passed(at_ns)

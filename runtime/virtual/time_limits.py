@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from runtime.errors import RunError
@@ -31,10 +31,15 @@ class TimeLimits:
     def __init__(self, page: ClockPage) -> None:
         self._page = page
         self._limits: dict[object, int] = {}
+        self._moments: list[int] = []  # at which somebody is going to act, in order
         self._is_over = False
 
     def read(self) -> ClockReading:
         return self._page.read()
+
+    def goes_on(self) -> None:
+        """Of a guest that stands still, just before it gets something to do."""
+        self._page.goes_on()
 
     def set(self, holder: object, limit_ns: int) -> None:
         if not self._is_over:
@@ -45,18 +50,31 @@ class TimeLimits:
         self._limits.pop(holder, None)
         self._apply()
 
+    def expect(self, moments: Sequence[int]) -> None:
+        """Time stands still at each of these until it is passed."""
+        self._moments = [*moments]
+        self._apply()
+
+    def passed(self, at_ns: int) -> None:
+        """Somebody acts at this moment, and holds time meanwhile."""
+        if self._moments[:1] == [at_ns]:
+            del self._moments[0]
+            self._apply()
+
     def end(self) -> None:
         """The run is to end: nobody holds its time any more."""
         self._is_over = True
         self._limits.clear()
+        self._moments.clear()
         self._apply()
 
     def of_others(self, holder: object) -> int | None:
         """How far all others let it go; None: as far as it likes."""
-        return min((ns for one, ns in self._limits.items() if one is not holder), default=None)
+        found = [ns for one, ns in self._limits.items() if one is not holder]
+        return min([*found, *self._moments[:1]], default=None)
 
     def _apply(self) -> None:
-        limit_ns = min(self._limits.values(), default=None)
+        limit_ns = min([*self._limits.values(), *self._moments[:1]], default=None)
         if limit_ns != self._page.limit_ns:
             self._page.limit_ns = limit_ns
 

@@ -282,7 +282,7 @@ def test_time_is_held_to_real_time_while_somebody_types(tmp_path: Path) -> None:
     async def scene(guest: Guest) -> None:
         async with guest.stream(ask="exec", terminal=None):
             await guest.next()
-            assert guest.page.limit_ns is None
+            await guest.until_limit(None)
         await guest.next()
         async with guest.stream(ask="exec", terminal=[24, 80]):
             await guest.next()
@@ -296,7 +296,6 @@ def test_time_is_held_to_real_time_while_somebody_types(tmp_path: Path) -> None:
 
 def test_a_guest_that_is_slower_than_real_time_does_not_catch_up() -> None:
     page = ClockPage.create()
-    page.limit_ns = 0
     pace = RealPace(TimeLimits(page))
     for _ in range(10):
         pace.advance(LEAD_NS)
@@ -318,10 +317,14 @@ def test_an_action_comes_while_time_stands_still(tmp_path: Path) -> None:
             stream.say(plan="longer")
             call = await guest.next()
             assert call["say"] == {"ask": "do", "plan": "longer"}
+            assert guest.page.read().state == State.RUNS
+            assert guest.page.limit_ns == 5_000
+            guest.pause(5_000)  # looks at the clock: it waits for its own time
+            await guest.until_limit(5_000 + control_exchange.ACTION_NS)
             guest.say(call["call"], ok={"action": 1})
             guest.end(call["call"])
             assert await stream.next() == {"ok": {"action": 1}}
-            assert guest.page.limit_ns == 5_000  # until whoever asks has hung up
+            await guest.until_limit(5_000 + control_exchange.ACTION_NS)  # and no further
         await guest.until_limit(None)
         assert guest.heard.empty()
         assert guest.asked == []  # it comes again, and changes nothing that it does not say
@@ -369,9 +372,9 @@ def test_time_is_held_and_goes_on_and_the_guest_hears_nothing(tmp_path: Path) ->
         guest.say(call, live=True)
         guest.end(call)
         assert await asking == {"live": True, "time_held_ns": 4_000}
-        assert guest.page.limit_ns == 5_000
+        await guest.until_limit(5_000)
         assert await guest.ask(ask="go time") == {"went": True}
-        assert guest.page.limit_ns is None
+        await guest.until_limit(None)
         assert guest.heard.empty()
 
     guest = played(scene, tmp_path)

@@ -18,7 +18,7 @@ EXPERIMENT = """
 seed 3
 service db replicas=3 exec="sh -c 'for i in 1 2 3 4; do sleep 0.25; echo $i leads; done; exit 3'"
 service spare replicas=3
-service writer exec="sh -c 'mkdir d; sleep 0.4; echo 1 >d/f; sleep 0.2; mv d/f g; mv g d/f; sleep 9'"
+service writer exec="sh -c 'mkdir d;sleep 0.4; echo 1 >d/f; sleep 0.2; mv d/f g; mv g d/f; sleep 4'"
 service server exec="tprobe serve"
 service client exec="tprobe rtt server.0 --count 40 --interval 50ms --each"
 bridge s1

@@ -3,8 +3,8 @@
     with StoppedTime(socket) as stopped:
         answer = stopped.say({"plan": …})
 
-The run's process outside the guest stops it (runtime/virtual/control_exchange.py). Time goes on when
-the connection is closed, also by the end of this process.
+The run's process outside the guest stops it (runtime/virtual/control_exchange.py). Time goes on
+when the connection is closed, also by the end of this process.
 """
 
 from __future__ import annotations
