@@ -101,13 +101,16 @@ class FileWatch:
     """Files that appear or change in directories of their owners, by paths from there on, whose
     own directories need not be there yet. Symbolic links are not followed. A file counts when it
     is closed by who has written it, or gets its name by being renamed or linked; directories,
-    sockets and the like when they are made. OSError."""
+    sockets and the like when they are made. The same to the same file, again before anybody has
+    looked, counts once. OSError."""
 
     def __init__(self, roots: dict[str, str], paths: dict[str, list[str]]) -> None:
         """Of each owner its directory, and the paths in it."""
         self._inotify = Inotify()
         self._roots = roots
-        self._paths = {owner: [tuple(one.split("/")) for one in paths[owner]] for owner in paths}
+        self._paths = {
+            owner: [tuple(one.split("/")) for one in sorted(paths[owner])] for owner in paths
+        }
         self._watched: dict[int, tuple[str, tuple[str, ...]]] = {}
         for owner in sorted(roots):
             for path in self._paths[owner]:

@@ -32,11 +32,11 @@ def test_a_file_counts_when_it_is_closed_and_each_time(watch: FileWatch, tmp_pat
         file.flush()
         assert list(watch.changes()) == []
     assert list(watch.changes()) == [FileChange("a.0", "plain", "written")]
-    for _ in range(2):
-        (tmp_path / "a.0/plain").write_text("two\n", encoding="utf-8")
     (tmp_path / "a.0/other").write_text("no\n", encoding="utf-8")
     (tmp_path / "b.0/plain").write_text("of another\n", encoding="utf-8")
-    assert list(watch.changes()) == [FileChange("a.0", "plain", "written")] * 2
+    for _ in range(2):
+        (tmp_path / "a.0/plain").write_text("two\n", encoding="utf-8")
+        assert list(watch.changes()) == [FileChange("a.0", "plain", "written")]
 
 
 def test_renamed_linked_and_other_files_count_at_once(watch: FileWatch, tmp_path: Path) -> None:
@@ -47,9 +47,10 @@ def test_renamed_linked_and_other_files_count_at_once(watch: FileWatch, tmp_path
     (place / "plain").rename(place / "new")
     assert list(watch.changes()) == []
     (place / "plain").hardlink_to(place / "new")
+    assert list(watch.changes()) == [FileChange("a.0", "plain", "made")]
     (place / "plain").unlink()
     (place / "plain").symlink_to("nowhere")
-    assert [one.how for one in watch.changes()] == ["made", "made"]
+    assert list(watch.changes()) == [FileChange("a.0", "plain", "made")]
 
 
 def test_directories_on_the_way_may_come_later_and_again(watch: FileWatch, tmp_path: Path) -> None:
