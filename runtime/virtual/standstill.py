@@ -61,8 +61,8 @@ class Standstill:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """`moments`: of the guest's CLOCK_MONOTONIC, in order. `act` stops time for itself, and gets the run's directory, its
-    control socket and the number of the moment, from 0 on."""
+    """`moments`: of the guest's CLOCK_MONOTONIC, in order. `act` stops time for itself, and gets
+    the run's directory, its control socket and the number of the moment, from 0 on."""
 
     moments: Sequence[int]
     act: Callable[[Path, Path, int], None]
