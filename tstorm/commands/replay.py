@@ -141,6 +141,7 @@ def command(
       tstorm replay runs/quickstart-20260301T120000Z --backend k8s --check
     """
     from runtime.options import COMPLETED
+    from tstorm import output
     from tstorm.command_support import (
         carry_out,
         errors_shown,
@@ -149,6 +150,7 @@ def command(
         recorded_run,
     )
     from tstorm.live import steer
+    from tstorm.live.publishing import left_out
     from tstorm.loading import plan_to_run, show_in_cluster
     from tstorm.text.checktext import ReplayComparison
     from tstorm.text.ending_text import report
@@ -166,6 +168,8 @@ def command(
             show_in_cluster(found.plan, source, refuse=True)
         if recorded:
             _tell_what_is_missing(source)
+        if note := left_out(found.plan.topology, "in a replay"):
+            output.note(note)
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
         by_hand = steer.repetition(steer.entered(source)) if again else None
         result = carry_out(found, options, places, cluster, quiet=quiet, again=by_hand)
