@@ -331,7 +331,7 @@ def test_a_plan_of_something_else_is_refused(tmp_path: Path) -> None:
     asyncio.run(whole())
 
 
-@pytest.mark.parametrize("options", [{"time": "virtual"}, {"hosts": 2}, {"backend": "k8s"}])
+@pytest.mark.parametrize("options", [{"hosts": 2}, {"backend": "k8s"}])
 def test_other_runs_are_not_steered(tmp_path: Path, options: dict[str, Any]) -> None:
     async def whole() -> None:
         scene = Scene(tmp_path, **options)
