@@ -11,7 +11,8 @@ from tstorm.shrink.failures import Failure
 from tstorm.why.decision_search import Estimate, Jump, Search
 from tstorm.why.happenings import Happening
 
-SHOWN = 30  # happenings of a jump
+SHOWN = 30  # happenings of a jump in the text
+MOST = 1000  # in JSON and on the page
 BEFORE, AFTER = 1, 2  # further ones around it: what draws need not be seen itself
 
 
@@ -68,7 +69,7 @@ class Decision:
         for one in found[:SHOWN]:
             yield f"  {_s(one.at_ns)}  {one.what:6}  {one.words}"
         if len(found) > SHOWN:
-            yield f"  and {len(found) - SHOWN} more (--format json has all)"
+            yield f"  and {len(found) - SHOWN} more (--format json has {MOST})"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,7 +86,8 @@ class Decision:
                     "before": _estimate(jump.before),
                     "after": None if jump.after is None else _estimate(jump.after),
                     "after_ns": self.failed_ns if jump.after is None else jump.after.at_ns,
-                    "happenings": [one._asdict() for one in self.within(jump)],
+                    "happenings": [one._asdict() for one in self.within(jump)[:MOST]],
+                    "more": max(len(self.within(jump)) - MOST, 0),
                 }
                 for jump in self.search.jumps()
             ],
