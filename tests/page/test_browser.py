@@ -461,7 +461,7 @@ def test_the_moment_that_decided_is_below_the_timeline(
     browser.open(two)
     assert browser.run("document.querySelector('canvas.decision') === null")
     shares = [(1, 0.25, [0.1, 0.6]), (20 * SECOND, 0.5, [0.2, 0.8]), (25 * SECOND, 1, [0.8, 1])]
-    course = [{"at_ns": at_ns, "share": p, "interval": low} for at_ns, p, low in shares]
+    course = [{"at_ns": at, "share": p, "interval": low, "whole": True} for at, p, low in shares]
     jump = {"before": course[1], "after_ns": 25 * SECOND}
     written = tmp_path / "why.html"
     data = data_of(make(tmp_path / "run", Shape()))

@@ -37,11 +37,15 @@ class Decision:
         return self.search.most - self.search.left
 
     def within(self, jump: Jump) -> Sequence[Happening]:
-        """What happened between the two moments of a jump, both included, and around it."""
+        """What may have happened between the two moments of a jump, both included, and what is
+        known to have been before and after it."""
         end_ns = self.failed_ns if jump.after is None else jump.after.at_ns
-        low = bisect_left(self.happenings, jump.before.at_ns, key=_moment)
+        begin_ns = jump.before.at_ns
+        low = bisect_left(self.happenings, begin_ns, key=_moment)
         high = bisect_right(self.happenings, end_ns, key=_moment)
-        return self.happenings[max(low - BEFORE, 0) : high + AFTER]
+        around = self.happenings[max(low - BEFORE, 0) : high + AFTER]
+        late = self.happenings[high + AFTER :]  # lines of logs, whose moments are bounds
+        return [*around, *(one for one in late if one.may_be_within(begin_ns, end_ns))]
 
     def text(self) -> Iterator[str]:
         for one in self.failed:
@@ -67,7 +71,7 @@ class Decision:
         yield f"{what} between {_s(jump.before.at_ns)} ({_of(jump.before)}) and {_s(end)} ({after})"
         found = self.within(jump)
         for one in found[:SHOWN]:
-            yield f"  {_s(one.at_ns)}  {one.what:6}  {one.words}"
+            yield f"  {_when(one):>14}  {one.what:6}  {one.words}"
         if len(found) > SHOWN:
             yield f"  and {len(found) - SHOWN} more (--format json has {MOST})"
 
@@ -102,7 +106,7 @@ def row(one: Estimate) -> str:
 def _row(one: Estimate) -> str:
     low, high = one.interval
     span = f"{100 * one.share:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
-    cut = "" if one.all_fail or one.runs > 1 else ", one that passes was enough"
+    cut = "" if one.is_whole else ", one that passes is enough here"
     return f"{_s(one.at_ns):>16}  {one.fails:3d} of {one.runs:2d}  {span}{cut}"
 
 
@@ -117,8 +121,13 @@ def _estimate(one: Estimate) -> dict[str, Any]:
         "runs": one.runs,
         "fails": one.fails,
         "share": one.share,
+        "whole": one.is_whole,
         "interval": [low, high],
     }
+
+
+def _when(one: Happening) -> str:
+    return _s(one.at_ns) if one.from_ns == one.at_ns else f"until {one.at_ns / 1e9:.3f} s"
 
 
 def _moment(one: Happening) -> int:
