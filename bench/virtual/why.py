@@ -1,9 +1,10 @@
 """Whether `tstorm why` finds the draw that decided: an experiment that fails if two coins, drawn a
 second apart beside other draws, come up the same way, with ten seeds that fail.
 
-`python -m bench.virtual.why` writes bench/results/virtual-why.json: of each, at which place in the
-list of what is printed the second coin stands (the lines of a program that writes all the time left
-out), how many branches that took, and how long. It ends with 1 if the coin is further than NEAR in more than one of ten.
+`python -m bench.virtual.why` writes bench/results/virtual-why.json: of each, at which place the
+second coin stands among what may have happened in the interval that is printed (lines of a program
+that writes all the time left out), how many branches that took, and how long. It ends with 1 if the
+coin is further than NEAR in more than one of ten.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def found(place: Path, run: str) -> dict[str, Any]:
     return {
         "run": run,
         "at": words.index(COIN) if COIN in words else None,
-        "interval_ns": [last["before"]["at_ns"], last["after_ns"]],
+        "interval_ns": [begin_ns, end_ns],
         "jumps": len(said["jumps"]),
         "branches": said["branches"],
         "seconds": round(seconds, 1),
