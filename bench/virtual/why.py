@@ -56,9 +56,13 @@ def found(place: Path, run: str) -> dict[str, Any]:
     said = json.loads(done.stdout)
     seconds = time.monotonic() - began
     last = said["jumps"][-1]
-    words = [
-        one["words"] for one in last["happenings"] if not one["words"].startswith("client.0: ")
+    begin_ns, end_ns = last["before"]["at_ns"], last["after_ns"]
+    within = [
+        one["words"]
+        for one in last["happenings"]
+        if one["from_ns"] <= end_ns and one["at_ns"] >= begin_ns
     ]
+    words = [one for one in within if not one.startswith("client.0: ")]
     return {
         "run": run,
         "at": words.index(COIN) if COIN in words else None,
