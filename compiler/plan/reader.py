@@ -18,7 +18,7 @@ from compiler.plan import format as form
 from compiler.plan import sparse
 from compiler.plan.encoding import epoch_from_json, event_from_json, topology_from_json
 from compiler.plan.format import Place, PlanError
-from compiler.plan.parts import expectations, figures
+from compiler.plan.parts import attached, expectations, figures
 from compiler.plan.parts.attached import Attached
 from compiler.plan.parts.expectations import PlannedExpectation
 from compiler.plan.parts.figures import PlannedFigure
@@ -109,7 +109,7 @@ class Plan:
     @cached_property
     def attached(self) -> Attached:
         """What the files of services hold, by digest, and included texts, by path."""
-        found = Attached(self._load(form.ATTACHED))
+        found = attached.read(self._load(form.ATTACHED))
         found.check(self.topology)
         return found
 

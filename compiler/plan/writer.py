@@ -82,7 +82,7 @@ def _attached(contents: PlanContents) -> bytes:
     data = attached.encode(
         contents.attached, contents.includes, contents.traces, contents.delays, contents.motions
     )
-    attached.Attached(data).check(contents.topology)
+    attached.read(data).check(contents.topology)
     return data
 
 

@@ -14,6 +14,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Mapping
 from copy import copy
+from functools import lru_cache
 
 from compiler.plan.format import ATTACHED, MAX_ATTACHED_BYTES, PlanError
 from compiler.plan.parts import delay_tables, motion
@@ -26,6 +27,8 @@ _HINT = "it was damaged, or written by another program: compile the source again
 
 _RECORD_BYTES = 10240  # an archive is a multiple of it, and ends with two blocks of zeros
 _BLOCK_BYTES = 512
+_SMALL_BYTES = 2048
+_KEPT_BYTES = 1 << 20  # of an archive that is read once for as long as it is the last one
 
 
 def tar(members: Mapping[str, bytes]) -> bytes:
@@ -35,13 +38,21 @@ def tar(members: Mapping[str, bytes]) -> bytes:
 
 
 def member(name: str, data: bytes) -> bytes:
-    """The part of an archive that has this one."""
+    """The part of an archive that has this one. Small ones are kept: while a run goes on its plan
+    becomes longer by one text at a time, and is written with all of them each time."""
+    return _small_member(name, data) if len(data) <= _SMALL_BYTES else _member(name, data)
+
+
+def _member(name: str, data: bytes) -> bytes:
     import tarfile  # slow to import, for plans that carry something
 
     found = tarfile.TarInfo(name)  # mode 0644, no owner, time 0
     found.size = len(data)
     head = found.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
     return b"".join((head, data, bytes(-len(data) % _BLOCK_BYTES)))
+
+
+_small_member = lru_cache(1024)(_member)
 
 
 def _ended(members: Iterable[bytes]) -> bytes:
@@ -149,6 +160,14 @@ class Attached:
             measured = delay_tables.measured(link.state.distribution)
             if measured and link.state.distribution not in names:
                 raise PlanError(ATTACHED, f"the delays of {link.name} are others", _HINT)
+
+
+def read(data: bytes) -> Attached:
+    """What an archive has. PlanError."""
+    return _read_kept(data) if len(data) <= _KEPT_BYTES else Attached(data)
+
+
+_read_kept = lru_cache(2)(Attached)
 
 
 def _members(data: bytes) -> dict[str, bytes]:
