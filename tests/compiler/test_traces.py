@@ -327,7 +327,22 @@ def _sealed(files: dict[str, bytes]) -> dict[str, bytes]:
     return {**files, "plan.json": text.encode()}
 
 
-_WORDS = ("time", "rate", "delay", "jitter", "loss", "0", "0.5", "1s", "5Mb", "1%", "", "-1", '"', "9" * 30)
+_WORDS = (
+    "time",
+    "rate",
+    "delay",
+    "jitter",
+    "loss",
+    "0",
+    "0.5",
+    "1s",
+    "5Mb",
+    "1%",
+    "",
+    "-1",
+    '"',
+    "9" * 30,
+)
 _TABLES = st.lists(st.lists(st.sampled_from(_WORDS), max_size=4).map(",".join), max_size=6)
 
 
