@@ -52,6 +52,8 @@ def _by_port(term: str) -> tuple[str, int]:
 def _protocol(text: str, name: str, port: str, *, ported: bool) -> str:
     if text == NONE:
         raise ValueProblem(CODE, "none stands alone", "it ends what an only= has begun")
+    if "|" in text:
+        raise ValueProblem(CODE, f"'{text}' is no list", "write ; between them: tcp:5432;udp")
     if name not in PROTOCOLS:
         known = (*PROTOCOLS, *_ENDS)
         hint = did_you_mean(name, known) or "such as tcp, udp:53, icmp, from:NAME, to:NAME"

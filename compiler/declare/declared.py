@@ -301,7 +301,9 @@ def _ends(link: ast.LinkStatement) -> tuple[object, ...]:
 def _half(link: ast.LinkStatement, sink: Sink) -> None:
     a, b = end_name(link.a, link.a_index), end_name(link.b, link.b_index)
     message = f"the way back is not declared: there is no link {b}->{a}"
-    sink.error("TS0119", link.span, message, f"add it, or write {a}--{b} for both directions")
+    hint = f"add it, or write {a}--{b} for both directions; `at 0s {b}->{a} leave` then"
+    hint += " lets nothing back"
+    sink.error("TS0119", link.span, message, hint)
 
 
 def _told_apart(first: ast.LinkStatement, second: ast.LinkStatement) -> str:

@@ -200,14 +200,18 @@ class Bypassed:
             way = self._way_instead(direction)
             message = f"no packet ever takes {link_name(statement)!r}"
             message += self._why(direction, way) + self._how_far()
-            hint = "leave it out"
-            if self._topology.routing == "delay" and len(way) > 1:
-                hint = "`routing direct` takes a link wherever there is one; or leave it out"
-            sink.warning("TS0925", statement.span, message, hint)
+            sink.warning("TS0925", statement.span, message, self._remedy(way))
         if len(left) > MOST:
             after, _ = left[MOST]
             message = f"no packet ever takes {number(len(left) - MOST, 'more link')}"
             sink.warning("TS0925", self._model.declared.links[after].span, message)
+
+    def _remedy(self, way: Sequence[int]) -> str:
+        if self._topology.routing == "delay" and len(way) > 1:
+            return "`routing direct` takes a link wherever there is one; or leave it out"
+        if self._topology.routing == "delay" and not way:
+            return "`routing ecmp` shares flows out over equally fast ways; or leave it out"
+        return "leave it out"
 
     def _way_instead(self, direction: int) -> list[int]:
         """The links that are taken at 0 s from one of its ends to the other, where that is easily

@@ -122,9 +122,23 @@ class Node:
         return FIRST_INTERFACE if self.owner < 0 else self.name.rpartition(".")[2]
 
 
-def frame_mac(node: int) -> str:
-    """Of the device of an end point that carries frames: the same in every run and every life."""
+COMMON_MAC = "02:54:53:00:00:01"  # of devices without one of their own (docs/pktd.md, "Ports")
+
+
+def device_mac(node: int) -> str:
+    """Of the device of an end point that has one of its own: the same in every run and life."""
     return f"02:54:53:01:{node >> 8:02x}:{node & 255:02x}"
+
+
+def device_macs(nodes: Sequence[Node]) -> dict[int, str]:
+    """The MACs of devices that have one of their own, by node: of ends that carry frames, and of
+    all interfaces of an instance that has several."""
+    several = interfaces(nodes)
+    return {
+        index: device_mac(index)
+        for index, node in enumerate(nodes)
+        if node.service >= 0 and (node.frames or node.owner >= 0 or index in several)
+    }
 
 
 def element_of(node: str) -> str:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from compiler.plan.types import Node, frame_mac
+from compiler.plan.types import Node, device_macs
 from runtime.backend.base import AttachedIncarnation
 from runtime.backend.refusals import Refusals
 from runtime.datapath.pktd import Engine, EngineError
@@ -87,6 +87,7 @@ class EnginePorts:
         self._engine = engine
         self._kind = kind
         self._nodes = nodes
+        self._macs = device_macs(nodes)
         self._refusals = refusals
         self._on_gone = on_gone
         self._owners: dict[int, tuple[str, AttachedIncarnation]] = {}  # the device, and whose
@@ -98,7 +99,9 @@ class EnginePorts:
 
     async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
         port, device = self._numbers.take(), self._nodes[node].interface
-        mac = f" mac={frame_mac(node)}" if self._nodes[node].frames else ""
+        mac = f" mac={self._macs[node]}" if node in self._macs else ""
+        if mac and not self._nodes[node].frames:
+            mac += " arp=no"
         try:
             answer = await self._engine.call(
                 f"open {port} netns=/proc/{occupant.pid}/ns/net if={device}"

@@ -29,8 +29,11 @@ def differences(before: LinkState, after: LinkState) -> str:
     return " ".join([f"{row.word}={new or 0}" for row, old, new in both if new != old and row.told])
 
 
-def node_line(index: int, ipv4: str, ipv6: str, *, hop: bool = False, behind: str = "") -> str:
-    """Addresses that are '' are not there. `behind`: a network that the node leads to."""
+def node_line(
+    index: int, ipv4: str, ipv6: str, *, hop: bool = False, behind: str = "", mac: str = ""
+) -> str:
+    """What is '' is not there. `behind`: a network that the node leads to; `mac`: of its device,
+    where devices have several."""
     line = [f"node {index}"]
     if ipv4:
         line.append(f"ip={ipv4}")
@@ -40,6 +43,8 @@ def node_line(index: int, ipv4: str, ipv6: str, *, hop: bool = False, behind: st
         line.append("hop=1")
     if behind:
         line.append(f"behind={behind}")
+    if mac:
+        line.append(f"mac={mac}")
     return " ".join(line)
 
 

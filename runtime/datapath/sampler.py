@@ -25,6 +25,7 @@ INTERVAL_NS = 100_000_000
 LINK_COLUMNS = (
     *("link", "pkts", "bytes", "out_pkts", "out_bytes"),
     *("drop_queue", "drop_loss", "drop_down", "backlog_bytes", "backlog_pkts"),
+    "own_backlog_bytes",
 )
 PAIR_COLUMNS = (
     *("src", "dst", "offered_pkts", "offered_bytes", "delivered_pkts", "delivered_bytes"),

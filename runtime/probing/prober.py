@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.reader import Plan
-from compiler.plan.types import frame_mac, owner_of
+from compiler.plan.types import device_mac, owner_of
 from runtime.datapath import pktd
 from runtime.datapath.pktd import EngineAnswer, EngineError, EngineProcess
 from runtime.errors import RunError
@@ -93,7 +93,7 @@ class Prober:
         for node in sorted({node for way in ways for node in (way.src, way.dst)}):
             owner = topology.nodes[owner_of(topology.nodes, node)].name
             own = addressed(topology, topology.nodes[node])
-            device = f" if={own.interface} mac={frame_mac(node)}" if own.frames else ""
+            device = f" if={own.interface} mac={device_mac(node)}" if own.frames else ""
             self._ends.setdefault(owner, {})[node] = f"{own.ipv4 or own.ipv6}{device}"
         if not ways:
             return

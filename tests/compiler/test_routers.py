@@ -17,7 +17,7 @@ from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES, refusal
 from compiler.plan.rules.consistency import topology as check
 from compiler.plan.rules.datapath_fit import misfit
 from compiler.plan.rules.property_limits import HOP_EXACT, PATHS
-from compiler.plan.types import Node, Topology, frame_mac
+from compiler.plan.types import Node, Topology, device_mac
 from tdl.diagnostics import Severity, TdlError
 
 TEXT = """\
@@ -220,8 +220,8 @@ def test_what_has_no_frames_refuses_with_the_line() -> None:
 
 
 def test_devices_have_addresses_of_their_own() -> None:
-    assert frame_mac(0x1234) == "02:54:53:01:12:34"
-    assert len({frame_mac(node) for node in range(65_535)}) == 65_535
+    assert device_mac(0x1234) == "02:54:53:01:12:34"
+    assert len({device_mac(node) for node in range(65_535)}) == 65_535
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,33 @@ def _sealed(files: dict[str, bytes]) -> dict[str, bytes]:
     return {**files, "plan.json": text.encode()}
 
 
+_WORDS = (
+    "time",
+    "rate",
+    "delay",
+    "jitter",
+    "loss",
+    "0",
+    "0.5",
+    "1s",
+    "5Mb",
+    "1%",
+    "",
+    "-1",
+    '"',
+    "9" * 30,
+)
+_TABLES = st.lists(st.lists(st.sampled_from(_WORDS), max_size=4).map(",".join), max_size=6)
+
+
+@given(st.binary(max_size=200) | _TABLES.map(lambda rows: "\n".join(("time,rate", *rows)).encode()))
+def test_whatever_stands_in_a_file(data: bytes) -> None:
+    try:
+        parse(data)
+    except BadTrace as bad:
+        assert bad.why
+
+
 def test_a_parser_says_the_line_of_csv() -> None:
     with pytest.raises(BadTrace) as caught:
         parse(b'time,rate\n0,1Mb\n1,"2Mb\n')

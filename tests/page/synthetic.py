@@ -79,7 +79,7 @@ def _rows(shape: Shape) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
 
 def _link(number: int, size: int, wait: int) -> list[int]:
     packets = size // 1000
-    return [number, packets, size, packets, size, packets // 50, 0, 0, wait, wait // 1000]
+    return [number, packets, size, packets, size, packets // 50, 0, 0, wait, wait // 1000, wait]
 
 
 def _pair(src: int, dst: int, size: int) -> list[int]:

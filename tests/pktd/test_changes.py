@@ -42,7 +42,7 @@ def test_a_commit_takes_effect_at_its_time(world: World, setting: Setting) -> No
     assert int(engine("clock")) >= at
     out = world.run(a, "ping", "-c", "2", "-i", "0.05", "-W", "1", "10.77.0.2", check=False)
     assert "0 received" in out
-    assert engine.rows("stats links")[0] == [0, 4, 336, 2, 168, 0, 0, 2, 0, 0]
+    assert engine.rows("stats links")[0] == [0, 4, 336, 2, 168, 0, 0, 2, 0, 0, 0]
 
 
 def test_applied_is_never_before_its_time(world: World) -> None:

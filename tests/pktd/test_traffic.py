@@ -118,7 +118,7 @@ def test_ping(world: World, setting: Setting, version: int) -> None:
     assert min(times) > 11.9
     size = 84 if version == 4 else 104
     assert engine.rows("stats links") == [
-        [n, 5, 5 * size, 5, 5 * size, 0, 0, 0, 0, 0] for n in range(4)
+        [n, 5, 5 * size, 5, 5 * size, 0, 0, 0, 0, 0, 0] for n in range(4)
     ]
     pairs: dict[tuple[int, int], list[int]] = {}
 

@@ -110,3 +110,81 @@ def offered(run: Path) -> dict[str, int]:
         for number, packets, *_ in json.loads(line).get("links", []):
             found[links[number]["name"]] = packets
     return found
+
+
+# Two that send to the same groups, and three that have joined them for some sources.
+SOURCES = """\
+service tx replicas=2 exec="./send.py"
+service rx replicas=3 exec="./listen.py"
+bridge s
+link tx--s latency=1ms
+link rx--s latency=1ms
+at 0s rx join
+at 0s tx join
+at 8s quit
+"""
+SEND_BOTH = """\
+#!/usr/bin/python3
+import os, socket, time
+name = socket.gethostname().encode()
+four = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+six = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+time.sleep(1)
+for _ in range(3):
+    four.sendto(name, ("232.1.1.1", 7000))
+    six.sendto(name, ("ff35::77", 7000, 0, socket.if_nametoindex("eth0")))
+    time.sleep(2)
+time.sleep(100)
+"""
+# rx-0 hears tx-0, from 2 s on tx-1 as well, and from 4 s on tx-1 alone; rx-1 all but tx-1, from 2 s
+# on all; rx-2 tx-1, by IPv6.
+LISTEN_SOME = """\
+#!/usr/bin/python3
+import os, select, socket, struct, time
+ADD, DROP, BLOCK, UNBLOCK, JOIN6 = 39, 40, 38, 37, 46
+me = socket.gethostname()
+tx = [socket.gethostbyname(f"tx.{i}") for i in range(2)]
+four = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+six = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+six.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+four.bind(("", 7000))
+six.bind(("::", 7000))
+def of(what, source):
+    group, any = socket.inet_aton("232.1.1.1"), bytes(4)
+    four.setsockopt(socket.IPPROTO_IP, what, group + any + socket.inet_aton(source))
+def stored(address):
+    return struct.pack("=HHI", socket.AF_INET6, 0, 0) + socket.inet_pton(socket.AF_INET6, address)
+def join6(group, source):
+    request = struct.pack("=II", socket.if_nametoindex("eth0"), 0)
+    request += stored(group).ljust(128, bytes(1)) + stored(source).ljust(128, bytes(1))
+    six.setsockopt(socket.IPPROTO_IPV6, JOIN6, request)
+later = []
+if me == "rx-0":
+    of(ADD, tx[0])
+    later = [(2, ADD, tx[1]), (4, DROP, tx[0])]
+elif me == "rx-1":
+    request = socket.inet_aton("232.1.1.1") + bytes(4)
+    four.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
+    of(BLOCK, tx[1])
+    later = [(2, UNBLOCK, tx[1])]
+else:
+    sources = socket.getaddrinfo("tx.1", 7000, socket.AF_INET6)
+    join6("ff35::77", sources[0][4][0])
+begin = time.monotonic()
+while True:
+    wait = later[0][0] - (time.monotonic() - begin) if later else 100
+    for end in select.select([four, six], [], [], max(wait, 0))[0]:
+        print(round(time.monotonic() - begin), end.recv(100).decode(), flush=True)
+    if later and time.monotonic() - begin >= later[0][0]:
+        of(*later.pop(0)[1:])
+"""
+HEARD_OF_SOURCES = {
+    "rx.0": ["1 tx-0", "3 tx-0", "3 tx-1", "5 tx-1"],
+    "rx.1": ["1 tx-0", "3 tx-0", "3 tx-1", "5 tx-0", "5 tx-1"],
+    "rx.2": ["1 tx-1", "3 tx-1", "5 tx-1"],
+}
+
+
+def lay_out_sources(folder: Path) -> None:
+    (folder / "exp.tdl").write_text(SOURCES)
+    executables(folder, {"send.py": SEND_BOTH, "listen.py": LISTEN_SOME})

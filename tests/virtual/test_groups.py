@@ -51,3 +51,24 @@ def test_who_comes_back_has_joined_nothing_until_its_program_does(tmp_path: Path
     found = groups.heard(tmp_path / "run")
     assert [what for what, _ in found["rx.2"]].count("far4") == 3  # of five, two were before 2 s
     assert found["rx.3"] == []
+
+
+def test_who_has_joined_for_some_sources_gets_what_these_send(tmp_path: Path) -> None:
+    groups.lay_out_sources(tmp_path)
+    options = ("--time", "virtual", "--no-probes", "--quiet")
+    tstorm(tmp_path, "run", "exp.tdl", *options, "--out", "run")
+    run = tmp_path / "run"
+    for name, wanted in groups.HEARD_OF_SOURCES.items():
+        assert sorted((run / f"logs/{name}.log").read_text().splitlines()) == wanted, name
+    # No link carries what its receiver's kernel would leave out.
+    heard = {name: len(wanted) for name, wanted in groups.HEARD_OF_SOURCES.items()}
+    assert groups.offered(run) == {
+        "tx.0->s": 3,
+        "tx.1->s": 5,
+        **{f"s->{name}": count for name, count in heard.items()},
+    }
+    engine = json.loads((run / "summary.json").read_text())["engine"]
+    assert engine["group_delivered"] == sum(heard.values())
+    # The first of tx.1 by IPv4, for which nobody is there yet, and all of tx.0 by IPv6.
+    assert engine["group_unwanted"] == 1 + 3
+    assert engine["group_filtered"] == 2 + 1 + 3  # and the last of tx.0 by IPv4, for rx.0

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from compiler.plan.reader import read_plan
+from compiler.plan.types import COMMON_MAC, device_mac
 from tests.cli.process import ROOT, tstorm
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
@@ -70,6 +71,12 @@ def test_packets_are_on_the_link_of_the_address_that_they_come_from(phone: Path)
     own, other = address["phone.0"], address["phone.0.eth1"]
     assert home.count(own) > 100 and other not in home
     assert cell.count(other) > 20 and own not in cell
+    # And so are the MACs: what comes has that of its interface, what goes that of the server.
+    device = [bytes.fromhex(mac.replace(":", "")) for mac in (device_mac(0), device_mac(2))]
+    usual = bytes.fromhex(COMMON_MAC.replace(":", ""))
+    assert home.count(device[0] + usual) > 20 and home.count(usual + device[0]) > 20
+    assert cell.count(device[1] + usual) > 10 and cell.count(usual + device[1]) > 10
+    assert device[1] not in home and device[0] not in cell
 
 
 PINGS = """\
@@ -102,6 +109,12 @@ for by in eth0 eth1 $TSTORM_IPV4; do
         stdbuf -oL ping $six -D -n -i 0.1 -I $by server.0 >>$by$six.log &
     done
 done
+python3 -c "
+import fcntl, socket
+end = socket.socket()
+for i in range(2):
+    print(fcntl.ioctl(end, 0x8927, b'eth%d' % i + bytes(28))[18:24].hex(':'))
+" >>macs.txt
 wait
 """
 
@@ -133,6 +146,11 @@ def test_ping_takes_the_link_of_its_device(pings: Path) -> None:
     for by, found in answers.items():
         wanted = 40 if by.startswith("eth1") else 2
         assert {round(rtt) for _, rtt in found} == {wanted}, by
+
+
+def test_devices_have_macs_of_their_own_in_each_life(pings: Path) -> None:
+    said = (pings / "instances/phone.0/macs.txt").read_text().split()
+    assert said == ["02:54:53:01:00:00", "02:54:53:01:00:02"] * 2
 
 
 def _between(found: list[tuple[float, float]], begin: float, end: float) -> int:

@@ -14,6 +14,7 @@ from tests.runs.delivered import Delivered
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
+SLACK_BYTES = 16_000  # a part of the longest queue there, for each path
 STREAM = Path(__file__).resolve().parents[2] / "bench/papers/scenes/stream.py"
 # Two flows to b all the time, one to c until 18 s. Of e to d nothing flows but pings, in the same
 # queue.
@@ -109,6 +110,26 @@ def test_samples_of_all_its_links_have_the_queue_of_now(run: Path) -> None:
         seen += len(now) == len(shared)
         assert len(set(last.values())) <= 1, line["at_ns"]
     assert seen > 100
+
+
+def test_samples_have_the_part_of_each_path(run: Path) -> None:
+    """What is of none of them is of the others that the capacity stands for. Of e to d there is no
+    more than a ping and a probe at a time."""
+    lines = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
+    columns = lines[0]["columns"]["links"]
+    whole, own = columns.index("backlog_bytes"), columns.index("own_backlog_bytes")
+    links = json.loads((run / "plan/topology.json").read_text())["links"]
+    shared = {i: link["name"] for i, link in enumerate(links) if link.get("neck") == "west"}
+    most = dict.fromkeys(shared.values(), 0)
+    for line in lines[1:]:
+        rows = [row for row in line["links"] if row[0] in shared]
+        if len(rows) == len(shared):
+            assert sum(row[own] for row in rows) <= rows[0][whole] + SLACK_BYTES, line["at_ns"]
+        for row in rows:
+            most[shared[row[0]]] = max(most[shared[row[0]]], row[own])
+        assert all(row[own] == row[whole] for row in line["links"] if row[0] not in shared)
+    assert min(most["a.0->b.0"], most["a.0->c.0"]) > 10_000
+    assert most["near:e.0->d.0"] < 2_000
 
 
 def test_the_verdict_knows_of_it(run: Path) -> None:

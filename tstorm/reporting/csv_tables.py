@@ -38,7 +38,7 @@ _FIGURE = ("name", "instance", "value", "message")
 _MEASURED = (*PROBE_COUNTS, *MEASURED_FIGURES)
 _LINK = (
     *("pkts", "bytes", "out_pkts", "out_bytes", "drop_queue", "drop_loss", "drop_down"),
-    *("backlog_bytes", "backlog_pkts"),
+    *("backlog_bytes", "backlog_pkts", "own_backlog_bytes"),
 )
 _PAIR = (
     *("offered_pkts", "offered_bytes", "delivered_pkts", "delivered_bytes"),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from compiler.plan.types import Node, Service, frame_mac
+from compiler.plan.types import Node, Service, device_mac
 from runtime.backend.base import OnOverdue, PortAllocator
 from runtime.backend.instance import (
     Incarnation,
@@ -190,7 +190,7 @@ class Maker:
 def _of_frames(index: int, node: Node) -> addresses.FrameAddresses | None:
     if not node.frames:
         return None
-    return addresses.FrameAddresses(frame_mac(index), node.prefixes, node.gateways)
+    return addresses.FrameAddresses(device_mac(index), node.prefixes, node.gateways)
 
 
 async def bring(holder: Holder, furniture: bytes | None) -> None:

@@ -15,7 +15,15 @@ from compiler.plan.parts.traces import head_words
 from compiler.plan.properties import LinkState, has_rare
 from compiler.plan.routes.behind import Links, RouteGroup
 from compiler.plan.routes.core import Core
-from compiler.plan.types import Link, Node, PlannedTrace, Topology, interfaces
+from compiler.plan.types import (
+    COMMON_MAC,
+    Link,
+    Node,
+    PlannedTrace,
+    Topology,
+    device_macs,
+    interfaces,
+)
 from runtime.datapath import dialect
 
 LINE_BYTES = 60_000  # below pktd's 65,536
@@ -85,6 +93,8 @@ def declaration_lines(
     topology: Topology, states: Sequence[LinkState], led: Collection[int] = ()
 ) -> Iterator[str]:
     """Every node and every link, the latter in the given states."""
+    own = device_macs(topology.nodes)
+    several = any(not topology.nodes[index].frames for index in own)
     for index, node in enumerate(topology.nodes):
         if node.frames:
             yield dialect.frame_node_line(index, is_lan=node.service < 0)
@@ -92,7 +102,8 @@ def declaration_lines(
         answers = node.service < 0 and bool(node.ipv4 or node.ipv6)
         external = topology.services[node.service].external if node.is_instance else None
         behind = external.behind if external is not None else ""
-        yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers, behind=behind)
+        mac = own.get(index, COMMON_MAC) if several and node.service >= 0 else ""
+        yield dialect.node_line(index, node.ipv4, node.ipv6, hop=answers, behind=behind, mac=mac)
     ends = numbers(topology.nodes)
     for index, (link, state) in enumerate(zip(topology.links, states, strict=True)):
         yield link_line(index, link, numbered_ends(state, ends), led)

@@ -29,6 +29,8 @@ struct op_node {
     struct addr addr4;
     struct addr addr6;
     struct prefix behind;
+    uint8_t mac[6];
+    bool has_mac;
     bool hop;
     uint8_t kind; /* enum node_kind */
 };

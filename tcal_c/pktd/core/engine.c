@@ -259,8 +259,20 @@ static void pass(struct engine *e, uint32_t port, struct frame *frame, uint64_t 
     leave(e, port, at_ns, &leaving, io, 2);
 }
 
+/* Not in place of a group's. */
+void engine_readdress(const struct engine *e, struct frame *frame) {
+    const struct node *node = &e->node[frame->dest];
+    uint8_t *mac = frame_bytes(frame);
+    if (node->has_mac && !(mac[0] & 1)) {
+        memcpy(mac, node->mac, sizeof node->mac);
+    }
+}
+
 static void enter(struct engine *e, struct frame *frame, uint64_t at_ns) {
     uint32_t segments = frame->info.segments;
+    if (e->readdresses) {
+        engine_readdress(e, frame);
+    }
     frame->pair = pairs_get(&e->pairs, frame->source, frame->dest);
     transit_hash(&e->transit, frame);
     struct piece *piece = frame->pair ? pool_piece(&e->transit.pool, frame) : NULL;
@@ -378,6 +390,9 @@ static void apply_node(struct engine *e, uint32_t node, const struct op_node *op
     n->addr4 = op->addr4;
     n->addr6 = op->addr6;
     n->hop = op->hop;
+    n->has_mac = op->has_mac;
+    memcpy(n->mac, op->mac, sizeof n->mac);
+    e->readdresses |= op->has_mac;
     n->kind = op->kind;
     lead_to(e, node, &op->behind);
     if (n->addr4.version && !n->hop) { /* a hop answers, and is no destination */

@@ -27,6 +27,8 @@ struct node {
     struct prefix behind; /* what it leads to besides: version 0: nothing */
     uint32_t next_behind; /* node + 1, of those that lead to something; 0 = the last */
     bool hop;             /* takes from the TTL of what passes, and answers where nothing is left */
+    bool has_mac;         /* of its device: what is for it has this as its destination */
+    uint8_t mac[6];
 };
 
 #define STATION_LIMIT 65536u
@@ -56,6 +58,7 @@ struct engine_counters {
     counter group_sent;      /* segments that somebody hears, of those to groups and to all */
     counter group_delivered; /* copies of them */
     counter group_unwanted;  /* segments that nobody hears; they are unknown, too */
+    counter group_filtered;  /* copies that were not made: who listens has not joined the source */
     counter group_refused;   /* joins for which there was no room */
     counter passed;          /* segments to addresses that no node has */
     counter commits;
@@ -96,6 +99,7 @@ struct engine {
     struct spread spread;
     struct pair_page to_many; /* its first pair is that of packets for many, the next that of frames
                                at lans; they are not told */
+    bool readdresses;         /* some node has a MAC of its own */
     bool paths;               /* what has passed its link leaves by the port of its source */
     bool closed;              /* no path lets anything through */
     bool any_source; /* hop by hop: packets may come from addresses that their node does not have */
@@ -156,6 +160,9 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
 /* The piece leaves `node` by this link, or is dropped without one. Takes it over. */
 void engine_forward(struct engine *e, uint32_t node, uint32_t link, struct piece *piece,
                     uint64_t at_ns);
+
+/* A frame for one node, which nobody else looks at yet, gets the MAC of that node's device. */
+void engine_readdress(const struct engine *e, struct frame *frame);
 
 /* The piece leaves by the port of `node`, or is dropped there. */
 void engine_deliver_at(struct engine *e, uint32_t node, const struct piece *piece, uint64_t at_ns);

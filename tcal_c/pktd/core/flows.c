@@ -85,6 +85,49 @@ void flows_apply(const struct flows *flows, struct queue *q, uint64_t at_ns) {
     queue_set_limit(q, at_ns, found.queue_bytes);
 }
 
+/* --- whose bytes wait ------------------------------------------------------------------------ */
+
+void flows_own_enters(struct flow_share *share, const struct queue *q, uint32_t bytes,
+                      uint64_t end_ns) {
+    uint64_t pace = queue_pace(q);
+    uint64_t part_ns = pace ? (uint64_t)((u128)q->limit_bytes * BITS_NS / pace / OWN_PARTS) : 0;
+    struct own_step *step = &share->step[share->latest];
+    if (end_ns - share->began_ns > part_ns) {
+        share->began_ns = counter_get(&step->served_ns);
+        share->latest = (share->latest + 1) % OWN_STEPS;
+        step = &share->step[share->latest];
+    }
+    counter_add(&share->queued_bytes, bytes);
+    counter_set(&step->served_ns, end_ns);
+    counter_set(&step->bytes, counter_get(&share->queued_bytes));
+}
+
+void flows_own_retimed(struct flow_share *share, uint64_t at_ns, uint64_t old_bps,
+                       uint64_t new_bps) {
+    share->began_ns = queue_retimed(share->began_ns, at_ns, old_bps, new_bps);
+    for (uint32_t i = 0; i < OWN_STEPS; i++) {
+        counter *served_ns = &share->step[i].served_ns;
+        counter_set(served_ns, queue_retimed(counter_get(served_ns), at_ns, old_bps, new_bps));
+    }
+}
+
+void flows_own_gone(struct flow_share *share, uint64_t at_ns) {
+    struct own_step *step = &share->step[share->latest];
+    share->began_ns = 0; /* what comes next is a step of its own */
+    counter_set(&step->served_ns, min_u64(counter_get(&step->served_ns), at_ns));
+}
+
+uint64_t flows_own_bytes(const struct flow_share *share, uint64_t at_ns) {
+    uint64_t gone = 0, all = counter_get(&share->queued_bytes);
+    for (uint32_t i = 0; i < OWN_STEPS; i++) {
+        const struct own_step *step = &share->step[i];
+        if (counter_get(&step->served_ns) <= at_ns) {
+            gone = max_u64(gone, counter_get(&step->bytes));
+        }
+    }
+    return all - min_u64(gone, all);
+}
+
 /* --- who there is --------------------------------------------------------------------------- */
 
 static uint16_t *slot_of(struct flows *flows, uint64_t key) {

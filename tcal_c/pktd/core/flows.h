@@ -27,7 +27,18 @@ struct flow_rates {
     struct flow_rate row[FLOW_ROWS];
 };
 
-/* What one link has by itself, and its part of the flows. */
+#define OWN_PARTS 32u /* of a full queue, as exact as a link's part of it is known */
+#define OWN_STEPS                                                                                  \
+    (4 * OWN_PARTS) /* two cover more than one part: twice as many as wait at most                 \
+                     */
+
+/* So many of a link's bytes, counted from the first, have left the queue by then. */
+struct own_step {
+    counter served_ns;
+    counter bytes;
+};
+
+/* What one link has by itself, and its part of the flows and of the queue. */
 struct flow_share {
     struct flow_rate one; /* with a flow, or none */
     struct flow_rates more;
@@ -35,6 +46,10 @@ struct flow_share {
     uint64_t salt;   /* tells its flows from those of others */
     uint32_t active; /* flows that count */
     struct flow_share *next;
+    counter queued_bytes; /* in all, of a neck's */
+    struct own_step step[OWN_STEPS];
+    uint64_t began_ns; /* when the step before the latest ends */
+    uint32_t latest;
 };
 
 struct flow {
@@ -71,6 +86,17 @@ void flows_see(struct flows *flows, struct flow_share *share, struct queue *q,
 
 /* Gives the queue at `at_ns` what so many flows have. */
 void flows_apply(const struct flows *flows, struct queue *q, uint64_t at_ns);
+
+/* Of a neck's link, for who asks what of the queue is its own: a packet has found room and leaves
+ * at `end_ns`; what waits at `at_ns` leaves at another pace; nothing of it waits any more. */
+void flows_own_enters(struct flow_share *share, const struct queue *q, uint32_t bytes,
+                      uint64_t end_ns);
+void flows_own_retimed(struct flow_share *share, uint64_t at_ns, uint64_t old_bps,
+                       uint64_t new_bps);
+void flows_own_gone(struct flow_share *share, uint64_t at_ns);
+
+/* Its bytes that wait, to one part of OWN_PARTS of a full queue. Any thread. */
+uint64_t flows_own_bytes(const struct flow_share *share, uint64_t at_ns);
 
 /* A link of a neck takes the queue to work on it, and gives it back; nothing where there is none.
  */

@@ -289,6 +289,11 @@ void link_count_accepted(struct link *link, uint64_t packets, uint64_t bytes) {
     counter_add(&link->count.accepted_bytes, bytes);
 }
 
+/* Whether it shares its queue with others. */
+static bool is_of_neck(const struct link *link) {
+    return link->flows && link->flows->is_neck;
+}
+
 /* Whether there is room for it. */
 static bool queue_segment(struct transit *t, struct link *link, const struct piece *origin,
                           uint32_t segment, uint32_t bytes, uint64_t at_ns,
@@ -303,6 +308,9 @@ static bool queue_segment(struct transit *t, struct link *link, const struct pie
         counter_set(&link->count.burst_pkts, counter_get(&link->count.burst_pkts) * keep + 1);
         counter_set(&link->count.burst_bytes, counter_get(&link->count.burst_bytes) * keep + bytes);
         tell_queue(link);
+    }
+    if (is_of_neck(link)) {
+        flows_own_enters(link->share, &link->queue, bytes, service->end_ns);
     }
     link_count_accepted(link, 1, bytes);
     return true;
@@ -570,7 +578,7 @@ static void add_waiting(const struct lane *lane, uint64_t at_ns, uint64_t *packe
 
 /* What waits in its queue: of a neck's link its own part. */
 static void waiting(const struct link *link, uint64_t at_ns, uint64_t *packets, uint64_t *bytes) {
-    if (!link->flows || !link->flows->is_neck) {
+    if (!is_of_neck(link)) {
         *bytes = link_backlog(&link->count, at_ns, packets);
         return;
     }
@@ -593,6 +601,9 @@ static void flush(struct transit *t, struct link *link, uint64_t at_ns) {
     }
     while (first(link)) {
         drop_piece(t, link, detach_head(t, link), at_ns);
+    }
+    if (is_of_neck(link)) {
+        flows_own_gone(link->share, at_ns);
     }
     link->usual.last_due_ns = link->apart.last_due_ns = 0;
     link->queue.free_ns = min_u64(link->queue.free_ns, at_ns);
@@ -681,6 +692,9 @@ static void keep_order(struct link *link, const struct piece *piece) {
 /* Gives what waits at `at_ns` its new times; what travels already keeps its own. */
 static void retime(struct transit *t, struct link *link, uint64_t old_bps, uint64_t at_ns) {
     uint64_t new_bps = queue_pace(&link->queue);
+    if (is_of_neck(link)) {
+        flows_own_retimed(link->share, at_ns, old_bps, new_bps);
+    }
     link->usual.last_due_ns = link->apart.last_due_ns = 0;
     struct piece *all = take_all(link);
     for (struct piece *piece = all; piece; piece = piece->next) {

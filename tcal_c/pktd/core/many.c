@@ -5,7 +5,8 @@
  * groups everywhere. A frame has its audience, a list of nodes. At each node the list is split by
  * the link that the route to each leads over, and one copy goes over each: so a link carries a
  * packet once. Copies are frames of their own, since each has another audience; where nothing
- * branches there is none. A copy for one node alone is a packet for that node.
+ * branches there is none. A copy for one node alone is a packet for that node. Who has joined a
+ * group for some sources is in the audience of these alone.
  *
  * Bridges take from the TTL as from any packet's, but between instances at one bridge: for them it
  * is a switch. So groups with a TTL of 1 reach the bridge's own, as behind real routers.
@@ -88,6 +89,20 @@ static void invite(struct engine *e, struct frame *list, uint32_t source, enum r
     audience->node[audience->count++] = (uint16_t)node;
 }
 
+/* Those of the group that hear this source. */
+static void invite_listeners(struct engine *e, struct frame *list, const struct group *group,
+                             uint32_t source, const struct packet_info *info, enum reach reach) {
+    for (uint32_t at = group ? group->first : 0; at;) {
+        const struct listener *one = &e->groups.listener[at - 1];
+        at = one->next;
+        if (groups_hears(&e->groups, one, info->source)) {
+            invite(e, list, source, reach, one->node);
+        } else if (one->node != source) {
+            counter_add(&e->count.group_filtered, info->segments);
+        }
+    }
+}
+
 /* NULL without memory. */
 static struct frame *invited(struct engine *e, uint32_t source, const struct packet_info *info) {
     struct addr to = {.version = info->version};
@@ -104,9 +119,7 @@ static struct frame *invited(struct engine *e, uint32_t source, const struct pac
             invite(e, list, source, scope.reach, e->port_node[port] - 1);
         }
     }
-    for (uint32_t at = group ? group->first : 0; at; at = e->groups.listener[at - 1].next) {
-        invite(e, list, source, scope.reach, e->groups.listener[at - 1].node);
-    }
+    invite_listeners(e, list, group, source, info, scope.reach);
     return list;
 }
 
@@ -117,6 +130,7 @@ static void address(struct engine *e, struct frame *frame, struct frame *list) {
     frame->pair = &e->to_many.pair[0];
     if (audience_of(list)->count == 1) {
         frame->dest = audience_of(list)->node[0];
+        engine_readdress(e, frame);
         pool_release(&e->transit.pool, list);
         return;
     }
@@ -287,9 +301,9 @@ struct listening {
     uint32_t node;
 };
 
-static void take_note(void *context, const struct addr *group, bool listens) {
+static void take_note(void *context, const struct membership *said) {
     const struct listening *l = context;
-    if (!groups_set(&l->engine->groups, group, l->node, listens)) {
+    if (!groups_tell(&l->engine->groups, l->node, said)) {
         counter_add(&l->engine->count.group_refused, 1);
     }
 }

@@ -71,7 +71,7 @@ static bool open_kind(struct port *port, enum port_kind kind, const struct port_
                           .kind = kind,
                           .number = request->number,
                           .leave = request->leave};
-    if (request->frames) {
+    if (request->has_mac) {
         memcpy(port->mac, request->mac, sizeof port->mac);
     }
     if (kind == PORT_PACKET && !packet_open(port, request, netns, error)) {

@@ -12,8 +12,8 @@
 
 enum port_kind { PORT_AUTO, PORT_TAP, PORT_PACKET, PORT_LINE };
 
-/* The same address on every port, but for those of frames: a packet needs no new header on its way.
- */
+/* The same address on every port, but for those of frames and of instances with several: a packet
+ * needs no new header on its way. */
 #define VNET_HEADER_BYTES 10u /* struct virtio_net_hdr */
 
 #define PORT_MAC_BYTES                                                                             \
@@ -29,7 +29,8 @@ struct port_request {
     bool leave;        /* the end of its namespace removes the device, not port_close */
     const char *line;  /* path, of a line to another machine; then only `delay_ns` counts */
     uint64_t delay_ns; /* that frames take over the line */
-    bool frames;       /* any frame may leave by it and come: the device has `mac`, and ARP */
+    bool frames;       /* any frame may leave by it and come: the device has ARP */
+    bool has_mac;      /* `mac`, in place of that of all others */
     uint8_t mac[6];
     bool plain; /* the caller reads from the descriptor itself, so a packet port has no ring */
 };

@@ -73,7 +73,7 @@ static int make_pair(const struct nl_channel *nl, const struct port *port,
     size_t peer = nl_nest(&q, VETH_INFO_PEER);
     nl_append(&q, &theirs, sizeof theirs);
     nl_put_text(&q, IFLA_IFNAME, request->name);
-    nl_put(&q, IFLA_ADDRESS, request->frames ? request->mac : mac, sizeof mac);
+    nl_put(&q, IFLA_ADDRESS, request->has_mac ? request->mac : mac, sizeof mac);
     nl_put_u32(&q, IFLA_MTU, request->mtu);
     nl_put_u32(&q, IFLA_TXQLEN, PORT_QUEUE_PACKETS);
     nl_put_u32(&q, IFLA_NET_NS_FD, (uint32_t)netns);

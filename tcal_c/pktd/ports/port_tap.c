@@ -45,7 +45,7 @@ static int configure(const struct port_request *request, struct nl_why *why) {
     }
     nl_begin(&q, RTM_NEWLINK, 0, 1, &info, sizeof info);
     nl_put_text(&q, IFLA_IFNAME, request->name);
-    nl_put(&q, IFLA_ADDRESS, request->frames ? request->mac : mac, sizeof mac);
+    nl_put(&q, IFLA_ADDRESS, request->has_mac ? request->mac : mac, sizeof mac);
     nl_put_u32(&q, IFLA_MTU, request->mtu);
     nl_put_u32(&q, IFLA_TXQLEN, request->queue ? request->queue : PORT_QUEUE_PACKETS);
     error = nl_ask(&nl, &q, NULL, NULL, why);

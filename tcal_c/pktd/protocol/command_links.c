@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define NODE_USAGE                                                                                 \
-    "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR], or node NODE frames=end|lan"
+    "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR] [mac=MAC], or "                     \
+    "node NODE frames=end|lan"
 
 static bool take_node_kind(const char *value, struct op_node *op) {
     op->kind = strcmp(value, "end") == 0   ? NODE_END
@@ -38,6 +39,13 @@ bool do_node(struct proto *p, struct words *w, struct refusal *r) {
             }
             continue;
         }
+        if (value && strcmp(word, "mac") == 0) {
+            op.has_mac = true;
+            if (!word_mac(value, op.mac)) {
+                return refuse(r, "range", "mac '%.32s' is no address of a device", value);
+            }
+            continue;
+        }
         if (!is4 && !is6) {
             return syntax(r, NODE_USAGE);
         }
@@ -46,8 +54,8 @@ bool do_node(struct proto *p, struct words *w, struct refusal *r) {
         }
     }
     bool leads = op.behind.addr.version;
-    if ((op.kind && (op.hop || op.addr4.version || op.addr6.version || leads)) ||
-        (op.hop && leads)) {
+    bool ends = leads || op.has_mac;
+    if ((op.kind && (op.hop || op.addr4.version || op.addr6.version || ends)) || (op.hop && ends)) {
         return syntax(r, NODE_USAGE);
     }
     return stage_node(p->stage, node, &op, r) && done(p);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define OPEN_USAGE                                                                                 \
-    "open PORT netns=PATH if=NAME [kind=auto|tap|packet] [mtu=BYTES] [mac=MAC] "                   \
-    "[remove=close|netns], or "                                                                    \
+    "open PORT netns=PATH if=NAME [kind=auto|tap|packet] [mtu=BYTES] [mac=MAC "                    \
+    "[arp=no]] [remove=close|netns], or "                                                          \
     "open PORT line=PATH delay=NS"
 
 static bool open_kind(struct port_request *q, const char *value, struct refusal *r) {
@@ -59,9 +59,13 @@ static bool open_option(struct port_request *q, const char *key, char *value, co
         return true;
     }
     if (strcmp(key, "mac") == 0) {
-        q->frames = true;
+        q->has_mac = q->frames = true;
         return word_mac(value, q->mac) ||
                refuse(r, "range", "mac '%.32s' is no address of a device", value);
+    }
+    if (strcmp(key, "arp") == 0 && strcmp(value, "no") == 0 && q->has_mac) {
+        q->frames = false;
+        return true;
     }
     if (strcmp(key, "remove") == 0 && (!strcmp(value, "close") || !strcmp(value, "netns"))) {
         q->leave = *value == 'n';

@@ -183,6 +183,9 @@ bool stage_check_neck(const struct stage *s, uint32_t link, const struct link_co
 /* The neck of the link; NULL: none. */
 const struct flows *stage_neck(const struct stage *s, uint32_t link);
 
+/* The link's part of its neck. */
+const struct flow_share *stage_share(const struct stage *s, uint32_t link);
+
 void stage_free_flows(struct stage *s);
 void stage_free_classes(struct stage *s);
 

@@ -163,6 +163,10 @@ bool stage_check_neck(const struct stage *s, uint32_t link, const struct link_co
            refuse(r, "conflict", "link %u: the queue of a neck has no trace, pkts or aqm", link);
 }
 
+const struct flow_share *stage_share(const struct stage *s, uint32_t link) {
+    return s->link[link].share;
+}
+
 const struct flows *stage_neck(const struct stage *s, uint32_t link) {
     return s->link[link].neck ? s->link[link].flows : NULL;
 }

@@ -40,16 +40,18 @@ static void report_link(struct report *report, uint32_t number, struct link *lin
     const struct flows *neck = stage_neck(report->proto->stage, number);
     uint64_t backlog = neck ? neck_backlog(neck, c, report->now_ns, &waiting)
                             : link_backlog(c, report->now_ns, &waiting);
+    uint64_t own =
+        neck ? flows_own_bytes(stage_share(report->proto->stage, number), report->now_ns) : backlog;
     link->neck_waited = neck && backlog;
     report->count++;
-    text_add(&report->lines, "%u %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", number,
+    text_add(&report->lines, "%u %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", number,
              (unsigned long long)counter_get(&c->pkts), (unsigned long long)counter_get(&c->bytes),
              (unsigned long long)counter_get(&c->out_pkts),
              (unsigned long long)counter_get(&c->out_bytes),
              (unsigned long long)counter_get(&c->drop_queue),
              (unsigned long long)counter_get(&c->drop_loss),
              (unsigned long long)counter_get(&c->drop_down), (unsigned long long)backlog,
-             (unsigned long long)waiting);
+             (unsigned long long)waiting, (unsigned long long)own);
 }
 
 /* Of a link of a neck, without a packet of its own: while anything waits there, and once more. */
@@ -135,6 +137,7 @@ void stats_engine(struct proto *p) {
                     {"group_sent", &c->group_sent},
                     {"group_delivered", &c->group_delivered},
                     {"group_unwanted", &c->group_unwanted},
+                    {"group_filtered", &c->group_filtered},
                     {"group_refused", &c->group_refused},
                     {"duplicated", &p->engine->transit.duplicated},
                     {"corrupted", &p->engine->transit.corrupted},

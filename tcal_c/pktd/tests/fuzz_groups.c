@@ -1,7 +1,8 @@
 /* Fuzzes reports of membership.
  *
- * The input is a frame. What it says of groups is about groups, at most one for each eight bytes;
- * an engine that hears it keeps its tables in order and forwards to those that listen. A checksum
+ * The input is a frame. What it says of groups is about groups, at most one for each eight bytes,
+ * with sources that are in the frame; an engine that hears it keeps its tables in order and
+ * forwards to those that listen. A checksum
  * is made right, so that what is behind it is read.
  */
 #include "common/tests/driver.h"
@@ -27,11 +28,43 @@ static void make_world(void) {
 
 static uint32_t said;
 
-static void note(void *context, const struct addr *group, bool listens) {
-    (void)context;
-    (void)listens;
-    REQUIRE(group->version == 4 ? group->bytes[0] >> 4 == 14 : group->bytes[0] == 0xff);
+static void note(void *context, const struct membership *one) {
+    const struct packet_info *info = context;
+    const uint8_t *group = one->group.bytes, *end = frame.data + info->length;
+    uint32_t bytes = one->group.version == 4 ? 4 : 16;
+    REQUIRE(one->group.version == 4 ? group[0] >> 4 == 14 : group[0] == 0xff);
+    REQUIRE(one->kind <= HEARS_LESS);
+    REQUIRE(!one->count || one->count * bytes <= (size_t)(end - one->sources));
     said++;
+}
+
+/* The sources that one listener names, counted. */
+static uint32_t named(const struct groups *g, const struct listener *one) {
+    uint32_t count = 0;
+    for (uint32_t at = one->sources; at; at = g->source[at - 1].next) {
+        REQUIRE(groups_hears(g, one, g->source[at - 1].bytes) != one->excludes);
+        count++;
+    }
+    REQUIRE(count == one->count && count <= SOURCES_MOST && (one->excludes || count));
+    return count;
+}
+
+/* Lists are as long as they say, and no source is lost. */
+static void check_tables(const struct groups *g) {
+    uint32_t sources = 0;
+    for (uint32_t i = 0; i < g->groups; i++) {
+        uint32_t count = 0;
+        const struct group *group = &g->group[i];
+        for (uint32_t at = group->count ? group->first : 0; at; at = g->listener[at - 1].next) {
+            sources += named(g, &g->listener[at - 1]);
+            count++;
+        }
+        REQUIRE(count == group->count && count <= 2);
+    }
+    for (uint32_t at = g->free_source; at; at = g->source[at - 1].next) {
+        sources++;
+    }
+    REQUIRE(sources == g->sources);
 }
 
 static uint32_t words(const uint8_t *bytes, size_t length) {
@@ -75,21 +108,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     complete(&info);
     said = 0;
-    membership_read(&info, frame.data, note, NULL);
+    membership_read(&info, frame.data, note, &info);
     REQUIRE(said <= info.length / 8);
     for (uint32_t port = 0; port < 2; port++) {
         sim_send(sim, port, &frame);
     }
     sim_run(sim, sim->now_ns + NS_PER_S);
-    for (uint32_t i = 0; i < sim->engine->groups.groups; i++) {
-        uint32_t count = 0;
-        const struct group *group = &sim->engine->groups.group[i];
-        for (uint32_t at = group->count ? group->first : 0; at;
-             at = sim->engine->groups.listener[at - 1].next) {
-            count++;
-        }
-        REQUIRE(count == group->count && count <= 2);
-    }
+    check_tables(&sim->engine->groups);
     REQUIRE(counter_get(&sim->engine->transit.in_flight) == 0);
     sim_forget(sim);
     return 0;

@@ -1,8 +1,8 @@
 /* Reports of membership: RFC 1112, RFC 2236 and RFC 3376 (IGMP), RFC 2710 and RFC 3810 (MLD).
  *
  * Version 3 of IGMP and version 2 of MLD have a list of records, a group with some of its sources
- * each; that they "exclude no source" says that a host has joined, that they "include no source"
- * that it has left. Their hosts repeat what they say without being asked, so nobody has to ask
+ * each. The older ones know no sources: a host has joined, which is to hear all but none, or has
+ * left, which is to hear none. Hosts repeat what they say without being asked, so nobody has to ask
  * here.
  */
 #include "membership.h"
@@ -39,33 +39,42 @@ static bool is_reported(const struct addr *group) {
            memcmp(bytes, all6, sizeof all6) != 0;
 }
 
-static void tell(const struct report *r, uint32_t at, bool listens) {
-    struct addr group = {.version = r->address_bytes == 4 ? 4 : 6};
-    memcpy(group.bytes, r->bytes + at, r->address_bytes);
-    if (is_reported(&group)) {
-        r->visit(r->context, &group, listens);
+/* Of the group at `at`. */
+static void tell(const struct report *r, uint32_t at, enum membership_kind kind,
+                 const uint8_t *sources, uint32_t count) {
+    struct membership said = {.group.version = r->address_bytes == 4 ? 4 : 6,
+                              .kind = kind,
+                              .sources = sources,
+                              .count = count};
+    memcpy(said.group.bytes, r->bytes + at, r->address_bytes);
+    if (is_reported(&said.group)) {
+        r->visit(r->context, &said);
     }
 }
 
 static void single(const struct report *r, uint32_t at, bool listens) {
     if (at + r->address_bytes <= r->length) {
-        tell(r, at, listens);
+        tell(r, at, listens ? HEARS_ALL_BUT : HEARS_ONLY, NULL, 0);
     }
 }
 
 /* Type, length of other data in words, number of sources, group, sources, other data. */
 static void records(const struct report *r) {
+    static const enum membership_kind kinds[] = {
+        [IS_INCLUDE] = HEARS_ONLY,    [IS_EXCLUDE] = HEARS_ALL_BUT, [TO_INCLUDE] = HEARS_ONLY,
+        [TO_EXCLUDE] = HEARS_ALL_BUT, [ALLOW] = HEARS_MORE,         [BLOCK] = HEARS_LESS};
     uint32_t count = get16(r->bytes + 6), at = HEAD;
     while (count-- && at + 4 + r->address_bytes <= r->length) {
         uint8_t type = r->bytes[at];
-        uint32_t sources = get16(r->bytes + at + 2);
-        if (type >= IS_INCLUDE && type < BLOCK) {
-            bool some = type == IS_EXCLUDE || type == TO_EXCLUDE || sources > 0;
-            if (type != ALLOW || some) {
-                tell(r, at + 4, some);
-            }
+        uint32_t sources = get16(r->bytes + at + 2), first = at + 4 + r->address_bytes;
+        uint32_t end = first + r->address_bytes * sources;
+        if (end > r->length) {
+            return;
         }
-        at += 4 + r->address_bytes * (1 + sources) + 4u * r->bytes[at + 1];
+        if (type >= IS_INCLUDE && type <= BLOCK) {
+            tell(r, at + 4, kinds[type], r->bytes + first, sources);
+        }
+        at = end + 4u * r->bytes[at + 1];
     }
 }
 

@@ -134,8 +134,8 @@ static void a_node_leads_to_addresses_behind_it(void) {
                "err range prefix '10.77.0.65/26' has bits beyond its length; 10.77.0.64/26 has "
                "none");
     CHECK_TEXT(sim_ask(sim, "node 1 hop=1 ip=10.77.0.2 behind=10.77.0.64/26"),
-               "err syntax usage: node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR], or "
-               "node NODE frames=end|lan");
+               "err syntax usage: node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR] "
+               "[mac=MAC], or node NODE frames=end|lan");
     sim_free(sim);
 }
 
@@ -385,7 +385,39 @@ static void what_was_handed_over_is_in_flight_until_it_is_written(void) {
     sim_free(sim);
 }
 
+static void what_is_for_a_node_has_its_mac(void) {
+    static const uint8_t plain[6] = {2, 0x54, 0x53, 0, 0, 1}, own[6] = {2, 0x54, 0x53, 1, 0, 9};
+    static const struct {
+        const char *node;
+        const uint8_t *mac;
+    } cases[] = {{"", plain}, {" mac=02:54:53:01:00:09", own}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sim *sim = sim_new(64u << 20);
+        sim_pair(sim, PLAIN);
+        sim_do(sim, "set 0 mtu=600 duplicate=1000000000");
+        sim_do(sim, "node 1 ip=10.77.0.2 ip6=fd77:7473::2%s", cases[i].node);
+        sim_commit(sim);
+        make_frame(&frame, 4, TEST_UDP, 0, 1, 1000, 0); /* two fragments, twice */
+        sim_send(sim, 0, &frame);
+        memcpy(frame.data + 14 + 16, "\xff\xff\xff\xff", 4); /* as devices without ARP send it */
+        sim_send(sim, 0, &frame);
+        memcpy(frame.data, "\xff\xff\xff\xff\xff\xff", 6);
+        sim_send(sim, 0, &frame);
+        sim_run(sim, sim->now_ns + 10 * MS);
+        CHECK_EQ(sim->count, 12);
+        for (size_t k = 0; k < sim->count; k++) {
+            const uint8_t *data = sim->delivery[k].data;
+            bool to_all = data[0] & 1;
+            CHECK_EQ(to_all, k >= 8);
+            CHECK(to_all || memcmp(data, cases[i].mac, 6) == 0);
+            CHECK(memcmp(data + 6, plain, 6) == 0);
+        }
+        sim_free(sim);
+    }
+}
+
 void test_engine(void) {
+    what_is_for_a_node_has_its_mac();
     what_was_handed_over_is_in_flight_until_it_is_written();
     strangers_are_counted();
     spoofed_sources_are_dropped_and_counted();

@@ -79,12 +79,12 @@ static void counters_of_many_links_read_the_clock_as_often_as_those_of_one(void)
     make_packet(&frame, 0, 1, 1500);
     sim_send(sim, 0, &frame);
     uint32_t before = sim->readings;
-    CHECK_TEXT(sim_ask(sim, "stats links"), "ok 1\n0 1 1500 0 0 0 0 0 1500 1");
+    CHECK_TEXT(sim_ask(sim, "stats links"), "ok 1\n0 1 1500 0 0 0 0 0 1500 1 1500");
     uint32_t of_one = sim->readings - before;
     sim_run(sim, T0 + 100 * MS);
     before = sim->readings;
     CHECK_TEXT(sim_ask(sim, "stats links"),
-               "ok 2\n0 1 1500 1 1500 0 0 0 0 0\n1 1 1500 1 1500 0 0 0 0 0");
+               "ok 2\n0 1 1500 1 1500 0 0 0 0 0 0\n1 1 1500 1 1500 0 0 0 0 0 0");
     CHECK_EQ(sim->readings - before, of_one);
     sim_free(sim);
 }

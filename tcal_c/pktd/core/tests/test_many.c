@@ -328,19 +328,58 @@ static void ipv6_has_scopes(void) {
     sim_free(sim);
 }
 
+/* --- sources --- */
+
+/* Version 3: one record of this type, with sources that are nodes. */
+static void report_sources(struct sim *sim, unsigned node, uint8_t type, const char *sources) {
+    uint8_t bytes[64] = {0x22, [7] = 1, [8] = type, [12] = 239, 1, 2, 3};
+    uint8_t count = (uint8_t)strlen(sources);
+    bytes[11] = count;
+    for (uint8_t i = 0; i < count; i++) {
+        const uint8_t address[4] = {10, 77, 0, (uint8_t)(sources[i] - '0' + 1)};
+        memcpy(bytes + 16 + 4 * i, address, 4);
+    }
+    igmp(sim, node, bytes, 16 + 4u * count);
+}
+
+static void sources_are_told_apart(void) {
+    struct sim *sim = two_bridges(" hop=1");
+    report_sources(sim, 1, 5, "0");  /* allow: node 0 alone */
+    report_sources(sim, 2, 4, "0");  /* all but node 0 */
+    report_sources(sim, 3, 3, "04"); /* nodes 0 and 4 alone */
+    cast(sim, 0, GROUP, 9);
+    CHECK_EQ(heard(sim), 2 + 8);
+    CHECK_EQ(sim_engine_stat(sim, "group_filtered"), 1);
+    CHECK_EQ(offered(sim, 5), 0); /* no link carries what nobody behind it hears */
+    cast(sim, 4, GROUP, 9);
+    CHECK_EQ(heard(sim), 4 + 8);
+    report_sources(sim, 3, 6, "0"); /* block */
+    report_sources(sim, 1, 6, "0"); /* which leaves it none */
+    cast(sim, 0, GROUP, 9);
+    CHECK_EQ(heard(sim), 0);
+    CHECK_EQ(sim_engine_stat(sim, "group_unwanted"), 1);
+    CHECK_EQ(sim_engine_stat(sim, "group_filtered"), 1 + 1 + 2);
+    report_sources(sim, 2, 5, "0"); /* all, again */
+    cast(sim, 0, GROUP, 9);
+    CHECK_EQ(heard(sim), 4);
+    sim_free(sim);
+}
+
 /* --- reports --- */
 
 struct told {
-    int joins;
-    int leaves;
+    int kinds[4];
+    uint32_t sources;
+    uint8_t first; /* the last byte of the first source */
     struct addr last;
 };
 
-static void note(void *context, const struct addr *group, bool listens) {
+static void note(void *context, const struct membership *said) {
     struct told *told = context;
-    told->joins += listens;
-    told->leaves += !listens;
-    told->last = *group;
+    told->kinds[said->kind]++;
+    told->sources += said->count;
+    told->first = said->count ? said->sources[said->group.version == 4 ? 3 : 15] : 0;
+    told->last = said->group;
 }
 
 static struct told read_frame(void) {
@@ -351,14 +390,20 @@ static struct told read_frame(void) {
     return told;
 }
 
-/* Type of record, number of sources: joined, left. */
+static int told_all(const struct told *told) {
+    return told->kinds[0] + told->kinds[1] + told->kinds[2] + told->kinds[3];
+}
+
+/* Type of record, number of sources: what it says. */
 static void records_say_who_listens(void) {
     static const struct {
         uint8_t type, sources;
-        int joins, leaves;
-    } said[] = {{1, 0, 0, 1}, {1, 2, 1, 0}, {2, 0, 1, 0}, {2, 1, 1, 0}, {3, 0, 0, 1},
-                {3, 1, 1, 0}, {4, 0, 1, 0}, {4, 3, 1, 0}, {5, 1, 1, 0}, {5, 0, 0, 0},
-                {6, 1, 0, 0}, {0, 0, 0, 0}, {7, 0, 0, 0}};
+        int kind; /* -1: nothing */
+    } said[] = {
+        {1, 0, HEARS_ONLY}, {1, 2, HEARS_ONLY}, {2, 0, HEARS_ALL_BUT}, {2, 1, HEARS_ALL_BUT},
+        {3, 0, HEARS_ONLY}, {3, 1, HEARS_ONLY}, {4, 0, HEARS_ALL_BUT}, {4, 3, HEARS_ALL_BUT},
+        {5, 1, HEARS_MORE}, {5, 0, HEARS_MORE}, {6, 1, HEARS_LESS},    {0, 0, -1},
+        {7, 0, -1}};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         for (int version = 4; version <= 6; version += 2) {
             size_t address = version == 4 ? 4 : 16, one = 4 + address * (1u + said[i].sources) + 8;
@@ -370,85 +415,173 @@ static void records_say_who_listens(void) {
                 bytes[at + 4] = version == 4 ? 239 : 0xff;
                 bytes[at + 5] = 5;
                 bytes[at + 3 + address] = at == 8 ? 3 : 4;
+                bytes[at + 3 + 2 * address] = said[i].sources ? 7 : 0;
             }
             wrap(version, 0, version == 4 ? 2 : 58, bytes, 8 + 2 * one, 2);
             struct told told = read_frame();
-            CHECK_EQ(told.joins, 2 * said[i].joins);
-            CHECK_EQ(told.leaves, 2 * said[i].leaves);
-            CHECK(told.joins + told.leaves == 0 || told.last.bytes[address - 1] == 4);
+            CHECK_EQ(told_all(&told), said[i].kind < 0 ? 0 : 2);
+            CHECK(said[i].kind < 0 || told.kinds[said[i].kind] == 2);
+            CHECK(said[i].kind < 0 || told.last.bytes[address - 1] == 4);
+            CHECK_EQ(told.sources, said[i].kind < 0 ? 0 : 2u * said[i].sources);
+            CHECK_EQ(told.first, told.sources ? 7 : 0);
             frame.data[14 + (version == 4 ? 20 : 40) + 8] ^= 1; /* the checksum is wrong now */
             told = read_frame();
-            CHECK_EQ(told.joins + told.leaves, 0);
+            CHECK_EQ(told_all(&told), 0);
         }
     }
 }
 
 static void cut_reports_say_what_they_have(void) {
-    uint8_t bytes[24] = {0x22, [7] = 200, [8] = 4, [12] = 239, [16] = 4, [18] = 0xff, [20] = 239};
-    for (size_t length = 8; length <= 24; length += 2) {
+    uint8_t bytes[36] = {
+        0x22, [7] = 200, [8] = 4, [12] = 239, [16] = 4, [20] = 239, [24] = 3, [27] = 2, [28] = 239};
+    for (size_t length = 8; length <= 36; length += 2) { /* the third has one source of two */
         wrap(4, 0, 2, bytes, length, 2);
-        CHECK_EQ(read_frame().joins, length < 16 ? 0 : length < 24 ? 1 : 2);
+        struct told told = read_frame();
+        CHECK_EQ(told_all(&told), length < 16 ? 0 : length < 24 ? 1 : 2);
     }
     uint8_t all[8] = {0x16, [4] = 224, [7] = 1};
     wrap(4, 0, 2, all, sizeof all, 2);
-    CHECK_EQ(read_frame().joins, 0); /* nobody joins all hosts */
+    struct told told = read_frame();
+    CHECK_EQ(told_all(&told), 0); /* nobody joins all hosts */
     uint8_t single[8] = {0x16, [4] = 10, [7] = 1};
     wrap(4, 0, 2, single, sizeof single, 2);
-    CHECK_EQ(read_frame().joins, 0); /* no group */
+    told = read_frame();
+    CHECK_EQ(told_all(&told), 0); /* no group */
     uint8_t query[8] = {0x11, [4] = 239};
     wrap(4, 0, 2, query, sizeof query, 2);
-    CHECK_EQ(read_frame().joins, 0);
+    told = read_frame();
+    CHECK_EQ(told_all(&told), 0);
 }
 
 /* --- the table, against one that is a matrix --- */
 
+enum { GROUPS = 9, NODES = 40, SOURCES = 5 };
+
+/* What a node hears of a group, by source. */
+struct hearing {
+    bool listens; /* otherwise it has never said anything, or has left */
+    bool others;  /* it hears sources that nobody has named */
+    bool of[SOURCES];
+};
+
+static void hear_as_said(struct hearing *h, enum membership_kind kind, const uint8_t *named,
+                         uint32_t count) {
+    bool begins = kind == HEARS_ALL_BUT || (kind == HEARS_ONLY && h->others);
+    bool hears = kind == HEARS_ONLY || kind == HEARS_MORE;
+    if ((kind == HEARS_ONLY && count == 0) || (!h->listens && kind == HEARS_LESS)) {
+        *h = (struct hearing){0};
+        return;
+    }
+    for (int i = 0; begins && i < SOURCES; i++) {
+        h->of[i] = kind == HEARS_ALL_BUT;
+    }
+    h->others = begins ? kind == HEARS_ALL_BUT : h->others;
+    for (uint32_t i = 0; i < count; i++) {
+        h->of[named[4 * i + 3]] = hears;
+    }
+    bool any = h->others;
+    for (int i = 0; i < SOURCES; i++) {
+        any |= h->of[i];
+    }
+    *h = any ? *h : (struct hearing){0};
+    h->listens = any;
+}
+
+static void check_listeners(const struct groups *g, const struct group *group,
+                            const struct hearing *hearing) {
+    uint32_t at = group ? group->first : 0, count = 0;
+    for (uint32_t n = 0; n < NODES; n++) {
+        if (hearing[n].listens) {
+            CHECK(at && g->listener[at - 1].node == n);
+            for (int i = 0; i <= SOURCES; i++) {
+                uint8_t source[16] = {10, 0, 0, (uint8_t)i};
+                bool hears = groups_hears(g, &g->listener[at - 1], source);
+                CHECK_EQ(hears, i < SOURCES ? hearing[n].of[i] : hearing[n].others);
+            }
+            at = g->listener[at - 1].next;
+            count++;
+        }
+    }
+    CHECK_EQ(at, 0);
+    CHECK_EQ(group ? group->count : 0, count);
+}
+
 static void groups_are_what_was_said(void) {
-    enum { GROUPS = 9, NODES = 40 };
     static struct groups g;
-    static bool listens[GROUPS][NODES];
+    static struct hearing hearing[GROUPS][NODES];
     uint32_t random = 5;
     for (int i = 0; i < 20000; i++) {
         random = random * 1664525u + 1013904223u;
         uint32_t k = random >> 8 & 0xff, node = (random >> 16) % NODES;
-        struct addr addr = {.version = k % 2 ? 4 : 6, .bytes = {239, [3] = (uint8_t)(k % GROUPS)}};
-        addr.version = k % GROUPS % 2 ? 4 : 6;
-        bool on = random >> 31;
+        uint8_t named[4 * 3] = {10, [4] = 10, [8] = 10};
+        for (int j = 0; j < 3; j++) {
+            named[4 * j + 3] = (uint8_t)((random >> (3 + 5 * j)) % SOURCES);
+        }
+        struct membership said = {
+            .group = {.version = 4, .bytes = {239, [3] = (uint8_t)(k % GROUPS)}},
+            .kind = (enum membership_kind)(random >> 30),
+            .sources = named,
+            .count = (random >> 26) % 4,
+        };
         if (random % 97 == 0) {
             groups_forget(&g, node);
             for (int j = 0; j < GROUPS; j++) {
-                listens[j][node] = false;
+                hearing[j][node] = (struct hearing){0};
             }
         } else {
-            CHECK(groups_set(&g, &addr, node, on));
-            listens[k % GROUPS][node] = on;
+            CHECK(groups_tell(&g, node, &said));
+            hear_as_said(&hearing[k % GROUPS][node], said.kind, named, said.count);
         }
-        const struct group *group = groups_find(&g, &addr);
-        uint32_t at = group ? group->first : 0, count = 0;
-        for (uint32_t n = 0; n < NODES; n++) {
-            if (listens[k % GROUPS][n]) {
-                CHECK(at && g.listener[at - 1].node == n);
-                at = g.listener[at - 1].next;
-                count++;
-            }
-        }
-        CHECK_EQ(at, 0);
-        CHECK_EQ(group ? group->count : 0, count);
+        check_listeners(&g, groups_find(&g, &said.group), hearing[k % GROUPS]);
     }
     CHECK(g.groups <= GROUPS && g.listeners <= GROUPS * NODES); /* places are used again */
+    CHECK(g.sources <= GROUPS * NODES * SOURCES);
+}
+
+static bool joins(struct groups *g, const struct addr *group, uint32_t node) {
+    return groups_tell(g, node, &(struct membership){.group = *group, .kind = HEARS_ALL_BUT});
 }
 
 static void a_full_table_refuses(void) {
     static struct groups g;
     for (uint32_t i = 0; i < GROUP_LIMIT; i++) {
         struct addr addr = {.version = 4, .bytes = {239, 0, (uint8_t)(i >> 8), (uint8_t)i}};
-        CHECK(groups_set(&g, &addr, 1, true));
+        CHECK(joins(&g, &addr, 1));
     }
     struct addr more = {.version = 4, .bytes = {238}}, first = {.version = 4, .bytes = {239}};
-    CHECK(!groups_set(&g, &more, 1, true));
-    CHECK(groups_set(&g, &first, 2, true));
+    CHECK(!joins(&g, &more, 1));
+    CHECK(joins(&g, &first, 2));
     groups_forget(&g, 1);
-    CHECK(groups_set(&g, &more, 1, true));
+    CHECK(joins(&g, &more, 1));
     CHECK_EQ(groups_find(&g, &first)->count, 1);
+}
+
+/* Who names more than there is room for hears all, until it leaves or says what it does not hear.
+ */
+static void too_many_sources_are_all(void) {
+    static struct groups g;
+    uint8_t named[16 * (SOURCES_MOST + 1)] = {0}, other[16] = {0xfd, [15] = 200};
+    for (uint32_t i = 0; i <= SOURCES_MOST; i++) {
+        named[16 * i] = 0xfd;
+        named[16 * i + 15] = (uint8_t)i;
+    }
+    struct membership said = {.group = {.version = 6, .bytes = {0xff, 5}},
+                              .kind = HEARS_ONLY,
+                              .sources = named,
+                              .count = SOURCES_MOST};
+    CHECK(groups_tell(&g, 3, &said));
+    const struct listener *one = &g.listener[groups_find(&g, &said.group)->first - 1];
+    CHECK(groups_hears(&g, one, named) && !groups_hears(&g, one, other));
+    said.count = SOURCES_MOST + 1;
+    CHECK(groups_tell(&g, 3, &said));
+    CHECK(groups_hears(&g, one, other) && one->count == 0);
+    said.count = 1; /* the rest of a list that came in parts */
+    CHECK(groups_tell(&g, 3, &said) && groups_hears(&g, one, other));
+    said.kind = HEARS_LESS;
+    CHECK(groups_tell(&g, 3, &said) && !groups_hears(&g, one, named));
+    said = (struct membership){.group = said.group, .kind = HEARS_ONLY};
+    CHECK(groups_tell(&g, 3, &said) && !groups_find(&g, &said.group));
+    CHECK_EQ(g.sources, SOURCES_MOST); /* and all of them are free */
 }
 
 void test_many(void) {
@@ -461,8 +594,10 @@ void test_many(void) {
     super_packets_go_to_groups();
     foreign_sources_are_not_carried();
     ipv6_has_scopes();
+    sources_are_told_apart();
     records_say_who_listens();
     cut_reports_say_what_they_have();
     groups_are_what_was_said();
     a_full_table_refuses();
+    too_many_sources_are_all();
 }

@@ -200,6 +200,22 @@ static void offer(struct sim *sim, uint64_t from_ns, unsigned both, unsigned pac
     sim_run(sim, from_ns + packets * MS / 4);
 }
 
+/* Against what comes later: a packet of link 0 when it leaves the queue, one of link 2 5 ms after.
+ */
+static void check_own(struct sim *sim, const uint64_t *own) {
+    uint64_t now_ns = sim->now_ns, bytes[2] = {0, 0};
+    sim_forget(sim);
+    sim_run(sim, now_ns + 1000 * MS);
+    for (size_t k = 0; k < sim->count; k++) {
+        unsigned link = sim->delivery[k].port == 0;
+        bytes[link] += sim->delivery[k].at_ns > now_ns + link * 5 * MS ? 1000 : 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(bytes[i] > 2000);
+        CHECK(own[i] >= bytes[i] && own[i] <= bytes[i] + 40000 / OWN_PARTS + 1000);
+    }
+}
+
 /* By itself either gets what it has; together they get half of the sum, a flow each. */
 static void links_share_a_queue(void) {
     struct sim *sim = new_neck();
@@ -216,7 +232,7 @@ static void links_share_a_queue(void) {
         CHECK(fabs((double)sim->count * 8000 / 4 / turns[turn].bps - 1) < 0.002);
         sim_run(sim, begin + 9000 * MS);
     }
-    uint64_t waits[2];
+    uint64_t waits[2], own[2];
     offer(sim, sim->now_ns, 3, 400);
     sim_do(sim, "stats links");
     const char *answer = sim_ask(sim, "stats links");
@@ -229,13 +245,15 @@ static void links_share_a_queue(void) {
         snprintf(start, sizeof start, "\n%d ", 2 * i);
         const char *line = strstr(told, start);
         CHECK(line);
-        unsigned long long field[10];
-        CHECK_EQ(sscanf(line, "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu", &field[0],
+        unsigned long long field[11];
+        CHECK_EQ(sscanf(line, "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu", &field[0],
                         &field[1], &field[2], &field[3], &field[4], &field[5], &field[6], &field[7],
-                        &field[8], &field[9]),
-                 10);
+                        &field[8], &field[9], &field[10]),
+                 11);
         waits[i] = field[8];
+        own[i] = field[10];
     }
+    check_own(sim, own);
     CHECK_EQ(waits[0], waits[1]); /* of the neck */
     CHECK(waits[0] > 30000 && waits[0] <= 40000);
     sim_free(sim);
@@ -258,7 +276,7 @@ static void a_link_that_goes_down_loses_its_own(void) {
         sim_run(sim[i], t0 + 1000 * MS);
         if (i == 1) { /* nothing of it has moved, and what was told of the queue is over */
             const char *told = sim_ask(sim[i], "stats links");
-            CHECK(strncmp(told, "ok 3\n0 ", 7) == 0 && strstr(told, " 0 0\n2 "));
+            CHECK(strncmp(told, "ok 3\n0 ", 7) == 0 && strstr(told, " 0 0 0\n2 "));
             CHECK_TEXT(sim_ask(sim[i], "stats links"), "ok 0");
         }
         for (size_t k = 0; k < sim[i]->count; k++) {
@@ -286,9 +304,12 @@ static void capacities_are_of_all(void) {
         offer(sim, t0 + i * 5000 * MS, 3, 400);
         uint64_t at_ns = sim->now_ns;
         if (i == 1) {
+            uint64_t own = sim_stat(sim, "stats links", "0 ", 10);
             sim_do(sim, "set 0 cap=32000000");
             sim_do(sim, "set 2 cap=32000000");
             sim_commit(sim);
+            CHECK(own > 2000);
+            CHECK_EQ(flows_own_bytes(engine_link(sim->engine, 0)->share, at_ns), own);
         }
         sim_run(sim, at_ns + 1000 * MS);
         last[i] = 0;
