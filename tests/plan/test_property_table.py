@@ -99,6 +99,7 @@ STATED: Mapping[str, tuple[str, ...]] = {
     "`when`": ("when exit a { s--t leave }",),
     "`after=`": ("start when ready\nservice c exec=x after=a\nlink c--s\n",),
     "`alias=`": ("service c exec=x alias=www\nlink c--s\n",),
+    "`publish=`": ("service c exec=x publish=8080:80\nlink c--s\n",),
     "draws repeat with the seed": ("",),
 }  # fmt: skip
 REFUSED: Mapping[str, Callable[[Plan], object]] = {
