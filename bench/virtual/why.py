@@ -1,9 +1,10 @@
 """Whether `tstorm why` finds the draw that decided: an experiment that fails if two coins, drawn a
 second apart beside other draws, come up the same way, with ten seeds that fail.
 
-`python -m bench.virtual.why` writes bench/results/virtual-why.json: of each, how far in the list of
-what happened the second coin stands from the interval that is printed, how many branches that took,
-and how long. It ends with 1 if the coin is further than NEAR in more than one of ten.
+`python -m bench.virtual.why` writes bench/results/virtual-why.json: of each, at which place the
+second coin stands among what may have happened in the interval that is printed (lines of a program
+that writes all the time left out), how many branches that took, and how long. It ends with 1 if the
+coin is further than NEAR in more than one of ten.
 """
 
 from __future__ import annotations
@@ -55,19 +56,34 @@ def found(place: Path, run: str) -> dict[str, Any]:
     said = json.loads(done.stdout)
     seconds = time.monotonic() - began
     last = said["jumps"][-1]
-    words = [one["words"] for one in last["happenings"]]
+    begin_ns, end_ns = last["before"]["at_ns"], last["after_ns"]
+    within = [
+        one["words"]
+        for one in last["happenings"]
+        if one["from_ns"] <= end_ns and one["at_ns"] >= begin_ns
+    ]
+    words = [one for one in within if not one.startswith("client.0: ")]
     return {
         "run": run,
         "at": words.index(COIN) if COIN in words else None,
-        "interval_ns": [last["before"]["at_ns"], last["after_ns"]],
+        "interval_ns": [begin_ns, end_ns],
         "jumps": len(said["jumps"]),
         "branches": said["branches"],
         "seconds": round(seconds, 1),
     }
 
 
+def written(rows: list[dict[str, Any]]) -> int:
+    """Keeps what was found so far. How many coins are near."""
+    near = sum(one.get("at") is not None and one["at"] <= NEAR for one in rows)
+    document = {"near": near, "of": len(rows), "runs": rows, "machine": machine.describe()}
+    FILE.write_text(json.dumps(document, indent=1) + "\n")
+    return near
+
+
 def main() -> int:
     rows: list[dict[str, Any]] = []
+    near = 0
     with tempfile.TemporaryDirectory(prefix="ts-why-") as name:
         place = Path(name)
         (place / "coins.tdl").write_text(EXPERIMENT)
@@ -78,11 +94,9 @@ def main() -> int:
             if tstorm(place, "run", "coins.tdl", *words).returncode == 5:
                 rows.append(found(place, run))
                 print(rows[-1], flush=True)
+                near = written(rows)
             if len(rows) == RUNS:
                 break
-    near = sum(one.get("at") is not None and one["at"] <= NEAR for one in rows)
-    document = {"near": near, "of": len(rows), "runs": rows, "machine": machine.describe()}
-    FILE.write_text(json.dumps(document, indent=1) + "\n")
     print(f"{near} of {len(rows)} within {NEAR}")
     return 0 if near >= len(rows) - 1 and len(rows) == RUNS else 1
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from runtime.options import RunOptions
     from runtime.rundir.rundir import RunDirectory
+    from runtime.schedule import Schedule
     from tdl.diagnostics import Diagnostic
     from tstorm.shrink.failures import Failure
     from tstorm.why.decision import Decision
@@ -127,8 +128,7 @@ def _answered(path: str, most: int, many: int | None, quiet: bool) -> Decision:
     options = decode(manifest["options"], "options")
     wanted = _wanted(path, run, options, plan)
     schedule = Schedule(plan, options)
-    known = [at_ns for at_ns in wanted.values() if at_ns is not None]
-    failed_ns = min(known, default=schedule.end_ns)
+    failed_ns = _failed_ns(run, wanted, schedule)
     runner = BranchRunner(path, options, str(manifest["plan_digest"]), wanted, many, set())
     happened = _happened(path, run, options, runner.told)
     first_ns = max(options.start_at_ns, 1)
@@ -168,6 +168,23 @@ def _wanted(
             "give a run that failed (exit code 5)",
         )
     return found
+
+
+def _failed_ns(run: RunDirectory, wanted: Mapping[Failure, int | None], schedule: Schedule) -> int:
+    """When the first of them had happened: a program when it ended, else when it was judged."""
+    from runtime.rundir.eventlog import read_events
+
+    names = {one.name for one in wanted if one.what == "program" and not one.by_end}
+    ends = [
+        schedule.clock.plan_time(record["applied_ns"])
+        for record in read_events(run)
+        if record["kind"] in ("exit", "killed")
+        and record.get("target") in names
+        and record.get("status", 1) != 0
+        and type(record.get("applied_ns")) is int
+    ]
+    known = [at_ns for at_ns in wanted.values() if at_ns is not None]
+    return min([*known, *ends], default=schedule.end_ns)
 
 
 def _happened(

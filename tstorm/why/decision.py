@@ -11,7 +11,8 @@ from tstorm.shrink.failures import Failure
 from tstorm.why.decision_search import Estimate, Jump, Search
 from tstorm.why.happenings import Happening
 
-SHOWN = 30  # happenings of a jump
+SHOWN = 30  # happenings of a jump in the text
+MOST = 1000  # in JSON and on the page
 BEFORE, AFTER = 1, 2  # further ones around it: what draws need not be seen itself
 
 
@@ -36,11 +37,15 @@ class Decision:
         return self.search.most - self.search.left
 
     def within(self, jump: Jump) -> Sequence[Happening]:
-        """What happened between the two moments of a jump, both included, and around it."""
+        """What may have happened between the two moments of a jump, both included, and what is
+        known to have been before and after it."""
         end_ns = self.failed_ns if jump.after is None else jump.after.at_ns
-        low = bisect_left(self.happenings, jump.before.at_ns, key=_moment)
+        begin_ns = jump.before.at_ns
+        low = bisect_left(self.happenings, begin_ns, key=_moment)
         high = bisect_right(self.happenings, end_ns, key=_moment)
-        return self.happenings[max(low - BEFORE, 0) : high + AFTER]
+        around = self.happenings[max(low - BEFORE, 0) : high + AFTER]
+        late = self.happenings[high + AFTER :]  # lines of logs, whose moments are bounds
+        return [*around, *(one for one in late if one.may_be_within(begin_ns, end_ns))]
 
     def text(self) -> Iterator[str]:
         for one in self.failed:
@@ -66,9 +71,9 @@ class Decision:
         yield f"{what} between {_s(jump.before.at_ns)} ({_of(jump.before)}) and {_s(end)} ({after})"
         found = self.within(jump)
         for one in found[:SHOWN]:
-            yield f"  {_s(one.at_ns)}  {one.what:6}  {one.words}"
+            yield f"  {_when(one):>14}  {one.what:6}  {one.words}"
         if len(found) > SHOWN:
-            yield f"  and {len(found) - SHOWN} more (--format json has all)"
+            yield f"  and {len(found) - SHOWN} more (--format json has {MOST})"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,7 +90,8 @@ class Decision:
                     "before": _estimate(jump.before),
                     "after": None if jump.after is None else _estimate(jump.after),
                     "after_ns": self.failed_ns if jump.after is None else jump.after.at_ns,
-                    "happenings": [one._asdict() for one in self.within(jump)],
+                    "happenings": [one._asdict() for one in self.within(jump)[:MOST]],
+                    "more": max(len(self.within(jump)) - MOST, 0),
                 }
                 for jump in self.search.jumps()
             ],
@@ -100,7 +106,7 @@ def row(one: Estimate) -> str:
 def _row(one: Estimate) -> str:
     low, high = one.interval
     span = f"{100 * one.share:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
-    cut = "" if one.all_fail or one.runs > 1 else ", one that passes was enough"
+    cut = "" if one.is_whole else ", one that passes is enough here"
     return f"{_s(one.at_ns):>16}  {one.fails:3d} of {one.runs:2d}  {span}{cut}"
 
 
@@ -115,8 +121,13 @@ def _estimate(one: Estimate) -> dict[str, Any]:
         "runs": one.runs,
         "fails": one.fails,
         "share": one.share,
+        "whole": one.is_whole,
         "interval": [low, high],
     }
+
+
+def _when(one: Happening) -> str:
+    return _s(one.at_ns) if one.from_ns == one.at_ns else f"until {one.at_ns / 1e9:.3f} s"
 
 
 def _moment(one: Happening) -> int:

@@ -40,6 +40,11 @@ class Estimate:
         return self.fails == self.runs
 
     @property
+    def is_whole(self) -> bool:
+        """Whether as many were looked at as were wanted: not only up to the first that passes."""
+        return self.runs >= SURE
+
+    @property
     def share(self) -> float:
         return self.fails / self.runs
 
@@ -168,7 +173,7 @@ class Search:
         """Moments before the decision, the first and the last among them, and then between those
         between which the probability jumps."""
         low, _ = self.decided
-        for place in sorted({0, low, *(low * part // COARSE for part in range(1, COARSE))}):
+        for place in (low, 0, *(low * part // COARSE for part in range(1, COARSE))):
             self._look(place, SURE, whole=True)
         while True:
             both = [

@@ -20,11 +20,16 @@ EVENT, LINE, PACKET = "event", "line", "packet"
 
 
 class Happening(NamedTuple):
-    """`what`: event | line | packet. A line was written at `at_ns` at the latest."""
+    """`what`: event | line | packet. A line was written after `from_ns` and at `at_ns` at the
+    latest."""
 
     at_ns: int
     what: str
     words: str
+    from_ns: int
+
+    def may_be_within(self, low_ns: int, high_ns: int) -> bool:
+        return self.from_ns <= high_ns and self.at_ns >= low_ns
 
 
 def of(run: RunDirectory, plan: Plan, schedule: Schedule) -> list[Happening]:
@@ -38,7 +43,7 @@ def _events(run: RunDirectory, schedule: Schedule) -> Iterator[Happening]:
         at_ns = record.get("applied_ns")
         if type(at_ns) is int:
             words = " ".join(str(record.get(key, "")) for key in ("target", "kind")).strip()
-            yield Happening(schedule.clock.plan_time(at_ns), EVENT, words)
+            yield _at(schedule.clock.plan_time(at_ns), EVENT, words)
 
 
 def _lines(run: RunDirectory, schedule: Schedule) -> Iterator[Happening]:
@@ -46,8 +51,8 @@ def _lines(run: RunDirectory, schedule: Schedule) -> Iterator[Happening]:
     for name in logs.instances():
         for line in logs.lines(name):
             if line.until_ns is not None and line.text:
-                at_ns = schedule.clock.plan_time(line.until_ns)
-                yield Happening(at_ns, LINE, f"{name}: {line.text}")
+                at_ns, before_ns = map(schedule.clock.plan_time, (line.until_ns, line.from_ns or 0))
+                yield Happening(at_ns, LINE, f"{name}: {line.text}", before_ns)
 
 
 def _packets(run: RunDirectory, plan: Plan, schedule: Schedule) -> Iterator[Happening]:
@@ -58,10 +63,14 @@ def _packets(run: RunDirectory, plan: Plan, schedule: Schedule) -> Iterator[Happ
         raise RunError(f"{run.path} has not kept its packets")
     for one in found.packets:
         if one.words != PROBE:
-            yield Happening(one.sent_ns, PACKET, f"{_way(one, plan)} sent, {one.words}")
+            yield _at(one.sent_ns, PACKET, f"{_way(one, plan)} sent, {one.words}")
             if one.dst >= 0:
                 end = f"lost: {one.cause}" if one.cause else "arrived"
-                yield Happening(one.end_ns, PACKET, f"{_way(one, plan)} {end}, {one.words}")
+                yield _at(one.end_ns, PACKET, f"{_way(one, plan)} {end}, {one.words}")
+
+
+def _at(at_ns: int, what: str, words: str) -> Happening:
+    return Happening(at_ns, what, words, at_ns)
 
 
 def _way(one: SentPacket, plan: Plan) -> str:

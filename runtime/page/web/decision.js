@@ -45,10 +45,11 @@ function drawDecision(context, { course, jumps }, left, wide, height, x) {
   context.strokeStyle = accent;
   context.lineWidth = 1.5;
   context.beginPath();
-  course.forEach(({ at_ns, share }, at) => context[at ? "lineTo" : "moveTo"](x(at_ns), y(share)));
+  const whole = course.filter((one) => one.whole);
+  whole.forEach(({ at_ns, share }, at) => context[at ? "lineTo" : "moveTo"](x(at_ns), y(share)));
   context.stroke();
   context.lineWidth = 1;
-  for (const { at_ns, interval } of course) {
+  for (const { at_ns, interval } of whole) {
     context.beginPath();
     context.moveTo(x(at_ns), y(interval[0]));
     context.lineTo(x(at_ns), y(interval[1]));
