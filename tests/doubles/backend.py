@@ -12,6 +12,7 @@ from typing import Any
 from compiler.plan.reader import Plan
 from compiler.plan.types import Node
 from runtime.backend.base import (
+    CapturedPart,
     Change,
     Counters,
     Effect,
@@ -182,10 +183,8 @@ class FakeNetwork:
     def follow(self, plan: Plan) -> None:
         """It takes every step as it comes."""
 
-    async def capture(
-        self, target: str, *, is_link: bool, probes: bool
-    ) -> tuple[int, Sequence[str]]:
-        del is_link, probes
+    async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
+        del is_link, probes, part
         raise RunError(f"nothing passes {target}")
 
     async def use(self, links: Sequence[int], *, up: bool) -> int:

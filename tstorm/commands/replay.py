@@ -139,6 +139,7 @@ def command(
       tstorm replay runs/quickstart-20260301T120000Z --backend k8s --check
     """
     from runtime.options import COMPLETED
+    from tstorm import output
     from tstorm.command_support import (
         carry_out,
         errors_shown,
@@ -146,6 +147,7 @@ def command(
         places_of,
         recorded_run,
     )
+    from tstorm.live.publishing import left_out
     from tstorm.loading import plan_to_run, show_in_cluster
     from tstorm.text.checktext import ReplayComparison
     from tstorm.text.ending_text import report
@@ -163,6 +165,8 @@ def command(
             show_in_cluster(found.plan, source, refuse=True)
         if recorded:
             _tell_what_is_missing(source)
+        if note := left_out(found.plan.topology, "in a replay"):
+            output.note(note)
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
         result = carry_out(found, options, places, cluster, quiet=quiet)
         checked = compare(result.directory) if compare and result.outcome == COMPLETED else None

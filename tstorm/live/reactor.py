@@ -41,7 +41,7 @@ from compiler import firing
 from compiler.plan.format import PlanError
 from compiler.plan.parts import action_texts
 from compiler.plan.parts.action_texts import Firing
-from compiler.plan.reader import Plan, decode, read_plan
+from compiler.plan.reader import Plan, read_plan
 from compiler.plan.types import PlannedReaction
 from runtime.driver.timelinerunner import reacting_ahead_ns
 from runtime.options import REAL
@@ -396,7 +396,7 @@ class Reactor:
             "asked_ns": asked_ns,
             "does": text,
         }
-        return found.files, header, decode(found.files, topology=found.topology)
+        return found.files, header, found.plan
 
     def _moment(self, at_ns: int) -> int:
         """The time of the plan at which it can be, this long after the start or later: not before

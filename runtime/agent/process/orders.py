@@ -217,6 +217,24 @@ class CutOrder:
     nodes: tuple[Count, ...]
 
 
+class PathPlace(NamedTuple):
+    """A path that is captured; `offered`: before its queue. `interface` is what it is called."""
+
+    src: Count
+    dst: Count
+    offered: Annotated[int, integer(0, 1)]
+    interface: Word
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOrder:
+    """`file`: a pipe in the folder that the datapath was given, with a reader."""
+
+    file: Word
+    probes: Annotated[int, integer(0, 1)]
+    places: tuple[PathPlace, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class LivesOrder:
     lives: Mapping[Count, Process]

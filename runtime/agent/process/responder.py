@@ -85,6 +85,7 @@ class Responder:
             "pods": (orders.PodsOrder, self._pods),
             "reach": (orders.ReachOrder, self._reach),
             "echo": (orders.EchoesOrder, self._echo),
+            "capture": (orders.CaptureOrder, self._capture),
             "lives": (orders.LivesOrder, self._lives),
             "early": (orders.EarlyOrder, self._do_early),
             "move": (orders.MoveOrder, self._move),
@@ -222,6 +223,16 @@ class Responder:
             raise OrderError("the experiment has not started")
         orders.check_nodes(self._instances, order.nodes)
         await conduct.cut(sorted(set(order.nodes)))
+        return {}
+
+    async def _capture(self, order: orders.CaptureOrder) -> Answer:
+        conduct = self._prepared()
+        orders.check_nodes(self._instances, [one.dst for one in order.places])
+        conduct.check_own(one.src for one in order.places)
+        places = [
+            (f"{one.src}>{one.dst}", bool(one.offered), one.interface) for one in order.places
+        ]
+        await self._datapath.capture(order.file, places, probes=bool(order.probes))
         return {}
 
     async def _lives(self, order: orders.LivesOrder) -> Answer:

@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
-from runtime.backend.base import Change, Counters, Effect, Held, RunContext
+from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
+from runtime.backend.capture_pipe import open_pipe
+from runtime.backend.hosts import host_captures
 from runtime.backend.hosts.acknowledged import HostSteps
 from runtime.backend.hosts.agent_state import AgentState, bind_request
 from runtime.backend.hosts.hosts import Hosts, NetworkHandle
@@ -31,6 +33,7 @@ from runtime.options import VIRTUAL
 from runtime.probing.echo_prober import Heard
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
+from runtime.system.realtime import wallclock
 from runtime.system.realtime.scheduling import prefer
 
 LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
@@ -74,7 +77,7 @@ class AgentNetwork:
         self._echoes: Mapping[int, list[list[object]]] = {}  # that agents send, by host
         self._heard: Heard | None = None
         self._reason = RunError("nothing has failed")
-        self._t0_ns = 0
+        self._t0_ns = self._unix_ns = 0
         self._in_force = False  # the network of the first step, before T0
         self.before_start: Callable[[], Awaitable[None]] | None = None  # all is wired by then
         self.facts: dict[str, Any] = {}
@@ -160,6 +163,7 @@ class AgentNetwork:
         grid_ns = READY_GRID_NS if self._in_force else START_GRID_NS
         moment = partial(first_moment, self._options, grid_ns=grid_ns)
         self._t0_ns = await self._coordinator.start(moment)
+        self._unix_ns = wallclock.unix_ns(self._t0_ns)
         self._restarts.watch()
         for number, fact in self._coordinator.lost.items():
             self._restarts.lost(number, fact)
@@ -253,14 +257,34 @@ class AgentNetwork:
     def follow(self, _plan: Plan) -> None:
         raise RunError("agents take no longer plan while they run")
 
-    async def capture(
-        self, target: str, *, is_link: bool, probes: bool
-    ) -> tuple[int, Sequence[str]]:
-        del is_link, probes
-        raise RunError(
-            f"the run goes on over hosts, of which none sees all packets at {target}",
-            "run it on this machine alone; in an instance: tstorm exec RUN INSTANCE -- tcpdump",
-        )
+    async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
+        folder = self._hosts.pipes
+        if folder is None:
+            raise RunError(
+                "packets are captured in runs on this machine, in real time, without the kernel's"
+                " datapath",
+                "those of an instance: tstorm exec RUN INSTANCE -- tcpdump",
+            )
+        found = await asyncio.to_thread(self._captured, target, is_link=is_link)
+        hosts = sorted(found.by_host)
+        host = hosts[part % len(hosts)]
+        places = found.by_host[host]
+        told = [[one.src, one.dst, int(one.offered), one.interface] for one in places]
+        request = {"do": "capture", "probes": int(probes), "places": told}
+        try:
+            pipe = await open_pipe(
+                folder, lambda name: self._coordinator.request(host, {**request, "file": name})
+            )
+        except AgentError as error:
+            raise RunError(f"cannot capture at {target}: {error.message}") from error
+        interfaces = [one.interface for one in places]
+        return CapturedPart(pipe, interfaces, len(hosts), self._unix_ns, found.left_out)
+
+    def _captured(self, target: str, *, is_link: bool) -> host_captures.CapturedPaths:
+        """In a thread: a large network takes a while."""
+        now_ns = self._schedule.clock.plan_time(max(self._elapsed(), 0))
+        state = self._plan.state_at(now_ns)
+        return host_captures.at(state, self._placement, target, is_link=is_link)
 
     async def use(self, links: Sequence[int], *, up: bool) -> int:
         del links, up

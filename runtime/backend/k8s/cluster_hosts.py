@@ -68,6 +68,7 @@ class ClusterHosts:
         self.key = key
         self.placement = where.placement
         self.connect_seconds = self.back_seconds = CONNECT_SECONDS
+        self.pipes = None
         self.parts = list(parts)
         self.agents = [Host(part.name, part.address) for part in parts]
         self._context = context
