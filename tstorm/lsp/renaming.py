@@ -52,7 +52,7 @@ class Symbol(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class NameUse:
     """`span` is that of the name alone, or, not `literal`, of the words that stand for it."""
 
     symbol: Symbol
@@ -65,7 +65,7 @@ class Reference:
 class _Written:
     """What the words of the texts have that the tree does not."""
 
-    found: list[Reference] = field(default_factory=list)
+    found: list[NameUse] = field(default_factory=list)
     values: list[tuple[Symbol, Token]] = field(default_factory=list)  # of let, param and for
     programs: list[Token] = field(default_factory=list)  # texts in which a name may stand
 
@@ -83,7 +83,7 @@ class RenamableNames:
                 _Words(self._words, file).read(blocks(logical_lines(text, Sink(), file), Sink()))
         self._all = [*self._words.found, *self._of_tree(partial.file)]
 
-    def at(self, file: str, line: int, col: int) -> Reference:
+    def at(self, file: str, line: int, col: int) -> NameUse:
         """What is called something there. NotRenamedError."""
         there = [one for one in self._all if _covers(one.span, file, line, col)]
         literal = [one for one in there if one.literal]
@@ -96,7 +96,7 @@ class RenamableNames:
         shown = ", ".join(names[:3]) + (", …" if names[3:] else "")
         raise NotRenamedError(f"{words!r} stands for {shown}: rename what these are made of")
 
-    def _given(self, one: Reference) -> Reference:
+    def _given(self, one: NameUse) -> NameUse:
         """Unless no text gives this name. NotRenamedError."""
         mine = [other for other in self._all if other.symbol == one.symbol]
         foreign = next((other.span for other in mine if _is_foreign(other.span.file)), None)
@@ -145,7 +145,7 @@ class RenamableNames:
 
     # --- names of the tree ---
 
-    def _of_tree(self, file: ast.File) -> Iterator[Reference]:
+    def _of_tree(self, file: ast.File) -> Iterator[NameUse]:
         for name, kind, machine, declares in _names(file):
             for symbol, start in _parts(kind, name.text, machine):
                 span, written = name.span, self._said(name.span)
@@ -153,7 +153,7 @@ class RenamableNames:
                 if literal:
                     col = span.col + start
                     span = span.over(span.line, col, span.line, col + len(symbol.text))
-                yield Reference(symbol, span, literal, declares)
+                yield NameUse(symbol, span, literal, declares)
 
     def _said(self, span: Span) -> str:
         """What is written there."""
@@ -161,7 +161,7 @@ class RenamableNames:
         line = lines[span.line - 1] if 1 <= span.line <= len(lines) else ""
         return line[span.col - 1 : span.end_col - 1]
 
-    def _values_of(self, one: Reference) -> Iterator[Span]:
+    def _values_of(self, one: NameUse) -> Iterator[Span]:
         """The values of the variables that stand for a name. NotRenamedError if there are none."""
         words, text = self._said(one.span), one.symbol.text
         named = {name for match in VARIABLE.finditer(words) for name, _ in _named(match)}
@@ -208,7 +208,7 @@ class _Words:
                 if deep:
                     known[name] = _scope(key)
                 symbol = Symbol(A_VARIABLE, name, known.get(name, ""))
-                self._into.found.append(Reference(symbol, key.part(0, len(name)), declares=True))
+                self._into.found.append(NameUse(symbol, key.part(0, len(name)), declares=True))
                 self._into.values.append((symbol, item.tokens[2]))
 
     def _loop(self, tokens: Sequence[Token], inner: dict[str, str]) -> None:
@@ -220,7 +220,7 @@ class _Words:
         for token in names:
             inner[token.text] = _scope(token)
             symbol = Symbol(A_VARIABLE, token.text, inner[token.text])
-            self._into.found.append(Reference(symbol, token.span, declares=True))
+            self._into.found.append(NameUse(symbol, token.span, declares=True))
             self._into.values += [(symbol, one) for one in rest[1:] if one.type != "SEMI"]
 
     def _line(self, line: LogicalLine, known: dict[str, str], machine: str) -> None:
@@ -243,7 +243,7 @@ class _Words:
             for name, start in _named(match):
                 symbol = Symbol(A_VARIABLE, name, known.get(name, ""))
                 span = token.part(start, start + len(name))
-                self._into.found.append(Reference(symbol, span))
+                self._into.found.append(NameUse(symbol, span))
 
     def _after(self, token: Token, machine: str) -> None:
         """An item of after=, which the tree has as text."""
@@ -251,7 +251,7 @@ class _Words:
         text = token.text.strip("\"'“”‘’").partition(":")[0]
         for symbol, start in _parts(ELEMENT, text, machine):
             at = quote + start
-            self._into.found.append(Reference(symbol, token.part(at, at + len(symbol.text))))
+            self._into.found.append(NameUse(symbol, token.part(at, at + len(symbol.text))))
 
 
 def _scope(token: Token) -> str:
