@@ -57,7 +57,7 @@ EXPECTED = {
 }
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of round trips
 # What an experiment can react to: the word after `when`; and words behind that.
-CONDITIONS = {"log": "LOG", "exit": "EXIT", "ready": "READY"}
+CONDITIONS = {"log": "LOG", "exit": "EXIT", "ready": "READY", "file": "FILE"}
 CONDITION_WORDS = {"once": "ONCE", "every": "EACH", "with": "WITH", "most": "MOST"}
 IT = "it"  # in a block of `when`: the instance that it is about
 FIGURES = {"log": "LOG", "json": "JSON"}  # where a figure comes from
