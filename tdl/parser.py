@@ -7,10 +7,11 @@ with the diagnostics, for callers that have more to check before they report.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
+from typing import Any
 
-from tdl import ast, lalr
+from tdl import ast, lalr, values
 from tdl.bounds import (
     MAX_BRIDGES,
     MAX_ERRORS,
@@ -30,12 +31,14 @@ from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.translated import Translation
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
 from tdl.syntax_errors import explain
-from tdl.tokens.lexer import LogicalLine, Token
+from tdl.tokens.lexer import LogicalLine, PlainLink, Token
 from tdl.tokens.words import STATEMENTS
+from tdl.values import ValueProblem
 
 # After these something was not read, of which nobody knows what it says.
 ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032", "TS0033"}
 _OF_NODES = ("SERVICE", "BRIDGE", "BRIDGES", "LAN", "LINK", "PATH")  # what stands in their blocks
+_OWN = ("a", "b", "span", "latency_ns")  # of a plain link
 _MOST: dict[type, tuple[int, str]] = {
     ast.ServiceStatement: (MAX_SERVICES, "services"),
     ast.Bridges: (MAX_BRIDGES, "bridges"),
@@ -128,7 +131,7 @@ def _statements(
     for line in lines:
         inside = reader.in_block
         found = reader.read(line)
-        if line.tokens and not found:
+        if not found and line.tokens:
             for token in line.tokens:
                 mentioned.update(_words(token.text))
         if reader.ended:
@@ -157,6 +160,7 @@ class StatementReader:
         self._sink = sink
         self.ended = False
         self.in_block = False
+        self._links: dict[str, dict[str, Any]] = {}  # of plain ones, what is always the same
         self._lines = 0  # of the block
         self._head: LogicalLine | None = None  # of the block
         self._deeper = 0  # blocks in this one, which are wrong
@@ -164,13 +168,37 @@ class StatementReader:
     def read(self, line: LogicalLine) -> tuple[ast.Statement, ...]:
         """What it says; nothing for a blank line and one with errors, which are reported."""
         found: tuple[ast.Statement, ...] = ()
-        if self.in_block and line.tokens:
+        if line.plain is not None and not self.in_block:
+            found = self._link(line.plain)
+        elif line.plain is not None:
+            found = self._in_block(LogicalLine(line.plain.tokens()))
+        elif self.in_block and line.tokens:
             found = self._in_block(line)
         elif line.tokens:
             self._begin(line)
             found = () if line.broken else _statement(line, self._actions, self._table)
         self.ended = not all(map(self._room.take, found)) or self._sink.full
         return found
+
+    def _link(self, said: PlainLink) -> tuple[ast.Statement, ...]:
+        """As the grammar reads it: each but the first differs from that in these words alone."""
+        known = self._links.get(said.mark)
+        try:
+            latency_ns = values.latency(said.latency)
+        except ValueProblem:
+            known = None
+        if known is None:
+            before = len(self._sink.found)
+            found = _statement(LogicalLine(said.tokens()), self._actions, self._table)
+            if len(self._sink.found) == before and isinstance(found[0], ast.LinkStatement):
+                link = found[0]
+                names = (one.name for one in fields(link) if one.name not in _OWN)
+                self._links[said.mark] = {name: getattr(link, name) for name in names}
+            return found
+        at = said.span
+        span = at.over(at.line, at.col, at.line, max(at.end_col, at.col + 1))
+        a, b = ast.Name(said.a, span), ast.Name(said.b, span)
+        return (ast.LinkStatement(a=a, b=b, span=span, latency_ns=latency_ns, **known),)
 
     def _begin(self, line: LogicalLine) -> None:
         if is_kept(line):

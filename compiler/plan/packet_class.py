@@ -74,11 +74,13 @@ def parse(text: str) -> PacketClass:
 
 def is_sound(text: str, names: Container[str]) -> bool:
     """Of a text of FORM: whether its numbers are within bounds, and its instances among `names`."""
+    if not text:
+        return True
     try:
         found = parse(text)
     except ValueError:
         return False
-    words = [word.partition(":") for word in found.match.split(";")] if text else []
+    words = [word.partition(":") for word in found.match.split(";")]
     ports = [int(value or 1) for head, _, value in words if head not in ENDS]
     ends = {end: [name for head, _, name in words if head == end] for end in ENDS}
     return (

@@ -8,6 +8,7 @@ a service that no `link` of the text places is linked to the networks that the f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -15,8 +16,11 @@ from typing import NamedTuple
 from tdl import ast
 from tdl.ast import Span
 from tdl.diagnostics import Severity, Sink
-from tdl.tokens.lexer import LogicalLine, Token, logical_lines
+from tdl.tokens.lexer import LogicalLine, PlainLink, Token, logical_lines
+from tdl.tokens.patterns import NAME
+from tdl.tokens.words import MAX_NAME, RESERVED
 
+_PLAIN_LINK = re.compile(rf"link ({NAME})(--|->)({NAME}) latency=([0-9]+ns)", re.ASCII)
 Variable = Callable[[str], str | None]  # the value of a variable; None: it has none
 
 
@@ -59,8 +63,12 @@ def tokens(lines: Iterable[Line], sink: Sink, note: str = "") -> Iterator[Logica
     reported of a place already is not looked at again: its line is broken."""
     reported = {one.span for one in sink.found if one.severity is Severity.ERROR}
     for line in lines:
-        own = Sink()
         bad = any(piece.span in reported for piece in line)
+        plain = None if bad or line[1:] else _plain_link(line[0], note)
+        if plain is not None:
+            yield LogicalLine(plain=plain)
+            continue
+        own = Sink()
         spans = tuple(_columns(line))
         for found in logical_lines(" ".join(piece.text for piece in line), own):
             yield LogicalLine(
@@ -69,6 +77,17 @@ def tokens(lines: Iterable[Line], sink: Sink, note: str = "") -> Iterator[Logica
         for one in [] if bad else own.found:
             span = replace(_at(spans, one.span.col), note=note)
             sink.found.append(replace(one, span=span))
+
+
+def _plain_link(piece: Piece, note: str) -> PlainLink | None:
+    """What a matrix has thousands of, of which nothing but the time can be wrong."""
+    found = _PLAIN_LINK.fullmatch(piece.text)
+    if found is None:
+        return None
+    a, mark, b, latency = found.groups()
+    if a == b or a in RESERVED or b in RESERVED or max(len(a), len(b)) > MAX_NAME:
+        return None
+    return PlainLink(a, mark, b, latency, replace(piece.span, note=note))
 
 
 def _columns(line: Line) -> Iterator[tuple[int, Span]]:

@@ -92,13 +92,34 @@ class Comment:
     alone: bool
 
 
+class PlainLink(NamedTuple):
+    """`link A--B latency=TIME` or `link A->B …` of a file with many: all words have one place."""
+
+    a: str
+    mark: str
+    b: str
+    latency: str
+    span: Span
+
+    def tokens(self) -> list[Token]:
+        """As a text of these words has them."""
+        at = self.span
+        dash = "ARROW" if self.mark == "->" else "DASH"
+        words = (("LINK", "link"), ("NAME", self.a), (dash, self.mark), ("NAME", self.b),
+                 ("KEY", "latency="), ("VALUE", self.latency))  # fmt: skip
+        width = max(1, at.end_col - at.col)
+        return [Token(kind, word, at.line, at.col, width, at.file, at.note) for kind, word in words]
+
+
 @dataclass(slots=True)
 class LogicalLine:
-    """One statement's tokens, and the comments on its physical lines."""
+    """One statement's tokens, and the comments on its physical lines. Of a `plain` link nobody has
+    made them yet."""
 
     tokens: list[Token] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     broken: bool = False
+    plain: PlainLink | None = None
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.fuzz import fuzz_channel, fuzz_metadata, fuzz_plan, fuzz_reports
+from tdl.formats.readers import READERS
+from tests.fuzz import fuzz_channel, fuzz_formats, fuzz_metadata, fuzz_plan, fuzz_reports
 
 
 def test_mutated_plans_are_refused_or_usable() -> None:
@@ -23,3 +24,9 @@ def test_mutated_datagrams_are_refused_or_understood() -> None:
 def test_mutated_runs_are_told_of_or_refused() -> None:
     answered = sum(fuzz_reports.attempt(seed, pictures=seed % 10 == 0) for seed in range(160))
     assert len(fuzz_reports.COMMANDS) < answered < 160, "pages show what there is, records refuse"
+
+
+def test_mutated_files_of_every_format_are_read_or_refused() -> None:
+    assert fuzz_formats.formats() == {one.title for one in READERS}
+    read = sum(fuzz_formats.attempt(seed) for seed in range(300))
+    assert 30 < read < 270, "some should still be right, and most not"

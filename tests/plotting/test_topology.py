@@ -189,3 +189,38 @@ def test_wrong_usage(source: str, tmp_path: Path, arguments: list[str], said: st
     assert status(result) == 2
     assert said in re.sub(r"\s+", " ", result.output)
     assert not target.exists()
+
+
+def test_each_epoch_has_a_picture_that_is_the_one_of_its_time(source: str, tmp_path: Path) -> None:
+    def drawn(*arguments: str) -> tuple[int, str]:
+        target = str(tmp_path / "net.svg")
+        done = tstorm("plot", source, "--topology", "--epochs", "-o", target, *arguments)
+        return status(done), done.output + str(done.exception)
+
+    assert drawn()[0] == 0
+    found = {path.name: path.read_bytes() for path in sorted((tmp_path / "net").iterdir())}
+    times = ["0s", "1s", "2s", "3s", "4s", "5s", "6s", "50s"]
+    assert list(found) == [f"{n:03}-{time}.svg" for n, time in enumerate(times)]
+    assert found["003-3s.svg"] == plotted(source, tmp_path / "3.svg", "--at", "3s")[0]
+    Path(source).write_text(SOURCE.replace("at 4s b leave\nat 5s b join\n", ""))
+    assert "has 6 epochs" in drawn()[1]
+    assert len(list((tmp_path / "net").iterdir())) == 6
+    (tmp_path / "net" / "mine.svg").write_text("<svg/>")
+    code, said = drawn()
+    assert code == 1
+    assert "holds 'mine.svg'" in said
+
+
+def test_an_epoch_is_a_text_too_and_bounds_are_told(source: str, tmp_path: Path) -> None:
+    target = str(tmp_path / "texts.graphml")
+    done = tstorm("plot", source, "--topology", "--epochs", "-o", target)
+    assert status(done) == 0
+    assert len(list((tmp_path / "texts").glob("*.graphml"))) == 8
+    many = "".join(f"at {n}ms a--b set latency={n}us\n" for n in range(1, 600))
+    Path(source).write_text(SOURCE + many)
+    done = tstorm("plot", source, "--topology", "--epochs", "-o", target)
+    assert status(done) == 1
+    assert "epochs; at most 500 are drawn" in done.output + str(done.exception)
+    for wrong in (["--at", "3s"], ["--timeline"]):
+        done = tstorm("plot", source, "--topology", "--epochs", "-o", target, *wrong)
+        assert status(done) == 2

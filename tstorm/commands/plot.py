@@ -30,6 +30,9 @@ _PICTURES, _TEXTS = (".svg", ".png"), (".dot", ".mmd", ".graphml")
     "--at", "at_ns", metavar="T", type=option_types.DURATION, help="When (--topology; default 0s)."
 )
 @click.option(
+    "--epochs", is_flag=True, help="--topology: in the folder F, the network from each change on."
+)
+@click.option(
     "-o",
     "--output",
     "target",
@@ -46,6 +49,7 @@ def command(
     timeline: bool,
     topology: bool,
     at_ns: int | None,
+    epochs: bool,
     target: str,
     seed: int | None,
 ) -> None:
@@ -55,8 +59,9 @@ def command(
     Planned delays are a line, measured ones dots, events are marked with their statements; grey is
     where no path is. The timeline has a bar for each element that something happens to, as long as
     it is there. The network is that at T, events at T included; links of a run have the colour
-    of what they carried; as DOT, Mermaid or GraphML it has what is planned at T. The same input
-    gives the same bytes. Pictures take matplotlib: pip install 'thunderstorm[plot]'.
+    of what they carried; as DOT, Mermaid or GraphML it has what is planned at T. With --epochs the
+    folder F has such a file for the start and for each time at which the network changes. The same
+    input gives the same bytes. Pictures take matplotlib: pip install 'thunderstorm[plot]'.
     docs/reports.md has more.
 
     \b
@@ -67,6 +72,7 @@ def command(
       tstorm plot quickstart.tdl --timeline -o timeline.svg
       tstorm plot runs/first --topology --at 16s -o network.svg
       tstorm plot quickstart.tdl --topology -o network.graphml
+      tstorm plot quickstart.tdl --topology --epochs -o network.svg
     """
     suffix = Path(target).suffix.lower()
     if suffix not in _PICTURES and not (topology and suffix in _TEXTS):
@@ -79,18 +85,37 @@ def command(
     if (pair is not None) + (link is not None) + timeline + topology != 1:
         message = "say what to draw: either --pair A B, --link A--B, --timeline or --topology."
         raise click.UsageError(message)
-    if at_ns is not None and not topology:
-        raise click.UsageError("--at is for --topology: all else is drawn over time.")
+    if (at_ns is not None or epochs) and not topology:
+        word = "--epochs" if epochs else "--at"
+        raise click.UsageError(f"{word} is for --topology: all else is drawn over time.")
+    if at_ns is not None and epochs:
+        raise click.UsageError("either --at T or --epochs, which draws each time.")
     from tstorm.command_support import errors_shown
     from tstorm.plotting.subject import subject
     from tstorm.reporting import output_files
 
     with errors_shown():
         what = subject(source, seed)
+        if epochs:
+            _put_epochs(what, target, suffix)
+            return
         drawn = _network(what, at_ns, suffix) if topology else _drawn(what, pair, link, suffix)
         for text in drawn.notes:
             output.note(f"note: {text}")
         output_files.put_file(target, [drawn.data])
+
+
+def _put_epochs(what: Subject, target: str, suffix: str) -> None:
+    """One after the other, each written before the next is drawn."""
+    from tstorm.plotting import epoch_pictures
+    from tstorm.reporting import output_files
+
+    folder = str(Path(target).with_suffix(""))
+    found = epoch_pictures.EpochPictures(what, suffix)
+    files = found.files()
+    output_files.put_folder(folder, files, epoch_pictures.is_one)
+    for text in (*found.notes, f"{folder} has {len(files)} epochs"):
+        output.note(f"note: {text}")
 
 
 def _drawn(what: Subject, pair: tuple[str, str] | None, link: str | None, suffix: str) -> Drawn:

@@ -118,7 +118,7 @@ def _tables(facts: RunFacts, target: str, table: str | None) -> None:
 
     found = formats.tables(facts, [table] if table else [])
     if table is None:
-        output_files.put_folder(target, found, formats.heads())
+        output_files.put_folder(target, found, formats.is_table)
         return
     (rows,) = found.values()
     if target == output_files.STDOUT:

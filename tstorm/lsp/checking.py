@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,9 +22,9 @@ from compiler.feasibility.warnings import Machines
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan.format import PlanError
 from compiler.sources import NOWHERE
-from tdl.ast import Span
+from tdl.ast import Span, said
 from tdl.diagnostics import Diagnostic, Severity, TdlError
-from tdl.parser import parse_partial
+from tdl.parser import Partial, parse_partial
 from tdl.preprocess.includes import NO_TEXTS
 from tdl.presentation import first, rest
 from tdl.text_layout import format_text
@@ -86,6 +86,17 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
+class RenamedText:
+    """What is called `name` at a place `range`, and what is to be replaced, by file, to call it
+    something else. `mentions`: where texts for programs have the old name, and keep it."""
+
+    name: str
+    range: TextRange
+    edits: tuple[tuple[str, TextRange], ...] = ()
+    mentions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Unanswered:
     """Why there is no answer."""
 
@@ -104,6 +115,7 @@ def serve(connection: Connection, asked: AskedText) -> None:
         "format": session.formatted,
         "hover": session.hover,
         "names": session.names,
+        "rename": session.rename,
     }
     while True:
         try:
@@ -176,8 +188,7 @@ class TextSession:
 
     def names(self) -> tuple[KnownName, ...]:
         """What it and the texts that it includes declare, as far as they can be read."""
-        partial = parse_partial(self._raw, self._folder or NO_TEXTS)
-        found = declared_names(partial, self._asked.text)
+        found = declared_names(self._partial(), self._asked.text)
         return tuple((one, self.range_of(one.span)) for one in found)
 
     def hover(self, line: int, units: int) -> str | None:
@@ -189,6 +200,62 @@ class TextSession:
             return None
         col = text_ranges.column(lines[line], units, self._asked.encoding) + 1
         return hovering.hover(found, self._asked.text, line + 1, col)
+
+    def rename(self, file: str, line: int, units: int, new: str | None) -> RenamedText | Unanswered:
+        """What is called something at a place of a file, and where another name is to be put. No
+        name: only what there is."""
+        from tstorm.lsp import renaming
+
+        partial, lines = self._partial(), self._lines_of(file)
+        texts = {"": self._asked.text, **{f: _text(data) for f, data in partial.includes.items()}}
+        names = renaming.RenamableNames(partial, texts, self._lines_of)
+        try:
+            if not 0 <= line < len(lines):
+                raise renaming.NotRenamedError("no name stands here")
+            col = text_ranges.column(lines[line], units, self._asked.encoding) + 1
+            there = names.at(file, line + 1, col)
+            symbol, place = there.symbol, self.range_of(there.span)
+            if new is None or new == symbol.text:
+                return RenamedText(symbol.text, place)
+            found = names.places(symbol, new)
+            self._refuse_errors("mend what is wrong first")
+            other = self._with(found, new)
+            other._refuse_errors(f"with the name {new!r} something is wrong")
+            if not renaming.same_meaning(partial.file, other._partial().file, symbol, new):
+                message = f"with the name {new!r} the texts would say something else"
+                raise renaming.NotRenamedError(message)
+        except renaming.NotRenamedError as problem:
+            return Unanswered(str(problem))
+        edits = ((file, self.range_of(span)) for file, spans in found.items() for span in spans)
+        return RenamedText(symbol.text, place, tuple(edits), tuple(names.mentions(symbol, found)))
+
+    def _refuse_errors(self, why: str) -> None:
+        """NotRenamedError if it does not compile."""
+        from tstorm.lsp.renaming import NotRenamedError
+
+        found = self.compiled
+        if isinstance(found, str):
+            raise NotRenamedError(f"{why}: {found}")
+        if not isinstance(found, Compilation):
+            first_one = next(one for one in found if one.severity is Severity.ERROR)
+            raise NotRenamedError(f"{why}: {first_one.message} ({said(first_one.span.place)})")
+
+    def _with(self, places: Mapping[str, Sequence[Span]], new: str) -> TextSession:
+        """The same with a name in these places, in each file from the beginning on."""
+        asked, changed = self._asked, {}
+        for file, spans in places.items():
+            lines = list(self._lines_of(file))
+            for span in reversed(spans):
+                line = lines[span.line - 1]
+                lines[span.line - 1] = line[: span.col - 1] + new + line[span.end_col - 1 :]
+            changed[file] = "\n".join(lines)
+        text = changed.pop("", asked.text)
+        folder = Path(asked.path).parent
+        parts = {str((folder / file).resolve()): one for file, one in changed.items()}
+        return TextSession(replace(asked, text=text, texts={**asked.texts, **parts}))
+
+    def _partial(self) -> Partial:
+        return parse_partial(self._raw, self._folder or NO_TEXTS)
 
     def formatted(self) -> Replacement | None:
         """What makes the canonical form of it; None where the text has a syntax error."""
@@ -221,8 +288,14 @@ class TextSession:
 
     def range_of(self, span: Span) -> TextRange:
         """In the file that the span is of."""
-        file = span.file
+        return text_ranges.text_range(span, self._lines_of(span.file), self._asked.encoding)
+
+    def _lines_of(self, file: str) -> list[str]:
         if file not in self._lines:
             read = self._folder.read if self._folder else {}
             self._lines[file] = source_lines(read.get(file, b""))
-        return text_ranges.text_range(span, self._lines[file], self._asked.encoding)
+        return self._lines[file]
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,6 +29,7 @@ from tstorm.lsp.checking import (
     AskedText,
     Checked,
     KnownName,
+    RenamedText,
     Replacement,
     TextFinding,
     Unanswered,
@@ -80,6 +81,13 @@ class OpenText:
         """Where a file is that it includes by this name."""
         return str((Path(self.path).parent / name).resolve())
 
+    def name_of(self, place: str) -> str | None:
+        """By which name it includes a file; '' for itself."""
+        if place == self.path:
+            return ""
+        names = self.checked.includes if self.checked is not None else ()
+        return next((name for name in names if self.place_of(name) == place), None)
+
     def forget(self) -> None:
         """Ends what is done for a text that is not there any more."""
         if self.task is not None:
@@ -108,6 +116,8 @@ class TdlLanguageServer:
             lsp.TEXT_DOCUMENT_FORMATTING: self._format,
             lsp.TEXT_DOCUMENT_HOVER: self._hover,
             lsp.TEXT_DOCUMENT_DEFINITION: self._define,
+            lsp.TEXT_DOCUMENT_PREPARE_RENAME: self._prepare_rename,
+            lsp.TEXT_DOCUMENT_RENAME: self._rename,
         }
         for method, handler in handlers.items():
             self._editor.feature(method)(partial(handler))
@@ -268,8 +278,7 @@ class TdlLanguageServer:
         if isinstance(after, Replacement):
             return [lsp.TextEdit(_range(after.range), after.text)] if after.range else []
         why = after.why if isinstance(after, Unanswered) else "it has an error of syntax"
-        message = f"{Path(one.path).name or 'this text'} is not formatted: {why}"
-        self._editor.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, message))
+        self._warn(f"{Path(one.path).name or 'this text'} is not formatted: {why}")
         return None
 
     # --- questions about a place ---
@@ -298,16 +307,83 @@ class TdlLanguageServer:
         one = self._open.get(params.text_document.uri)
         if one is None or len(one.text) > MAX_TEXT:
             return None
-        if one.task is not None:
-            await asyncio.wait([one.task])
-        if one.process is None or one.process.closed:
-            one.process = self._process(one)
-            self._keep(one.process)
         place = params.position
-        said = await one.process.ask("hover", place.line, place.character)
+        said = await self._ask(one, "hover", place.line, place.character)
         if not isinstance(said, str):
             return None
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said))
+
+    async def _ask(self, one: OpenText, question: str, *about: Any) -> Any:
+        """Once the texts are checked as they are now."""
+        await self._checked([one])
+        if one.process is None or one.process.closed:
+            one.process = self._process(one)
+            self._keep(one.process)
+        return await one.process.ask(question, *about)
+
+    async def _checked(self, texts: Iterable[OpenText]) -> None:
+        tasks = [one.task for one in texts if one.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # --- another name ---
+
+    async def _prepare_rename(
+        self, params: lsp.PrepareRenameParams
+    ) -> lsp.PrepareRenamePlaceholder | None:
+        one = self._open.get(params.text_document.uri)
+        if one is None or len(one.text) > MAX_TEXT:
+            return None
+        await self._checked(self._open.values())
+        whole, place = self._wholes(one)[0], params.position
+        name = whole.name_of(one.path) or ""
+        found = await self._ask(whole, "rename", name, place.line, place.character, None)
+        if isinstance(found, RenamedText):
+            return lsp.PrepareRenamePlaceholder(_range(found.range), found.name)
+        self._not_renamed(found)
+        return None
+
+    async def _rename(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        """In all open texts that have a part of it, by way of each file that changes."""
+        one, place = self._open.get(params.text_document.uri), params.position
+        if one is None or len(one.text) > MAX_TEXT:
+            return None
+        await self._checked(self._open.values())
+        changes: dict[str, dict[TextRange, lsp.TextEdit]] = {}
+        told: dict[str, None] = {}
+        asked: set[str] = set()
+        left = [(whole, one.path, place.line, place.character) for whole in self._wholes(one)]
+        while left:
+            whole, path, line, units = left.pop(0)
+            name = whole.name_of(path)
+            if whole.uri in asked or name is None:
+                continue
+            asked.add(whole.uri)
+            found = await self._ask(whole, "rename", name, line, units, params.new_name)
+            if not isinstance(found, RenamedText):
+                self._not_renamed(found)
+                return None
+            told |= dict.fromkeys(found.mentions)
+            for file, where in found.edits:
+                edit = lsp.TextEdit(_range(where), params.new_name)
+                changes.setdefault(self._uri_of(whole, file), {})[where] = edit
+                there = whole.place_of(file) if file else whole.path
+                others = (other for other in self._open.values() if there in other.parts)
+                left += ((other, there, where.line, where.start) for other in others)
+        if told:
+            message = f"texts for programs have the old name, and keep it: {', '.join(told)}"
+            self._warn(message)
+        return lsp.WorkspaceEdit({uri: list(edits.values()) for uri, edits in changes.items()})
+
+    def _wholes(self, one: OpenText) -> list[OpenText]:
+        """The open texts that it is a part of, else itself."""
+        return [other for other in self._open.values() if self._is_part(one, other)] or [one]
+
+    def _not_renamed(self, found: Any) -> None:
+        self._warn(f"not renamed: {found.why}" if isinstance(found, Unanswered) else "not renamed")
+
+    def _warn(self, message: str) -> None:
+        self._editor.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, message))
 
     def _define(self, params: lsp.DefinitionParams) -> list[lsp.Location] | None:
         found = self._line_of(params)
@@ -344,8 +420,7 @@ class TdlLanguageServer:
         return one, lines, column(lines[-1], place.character, encoding)
 
     def _whole(self, one: OpenText) -> OpenText:
-        """The open text that it is a part of, else itself."""
-        return next((other for other in self._open.values() if self._is_part(one, other)), one)
+        return self._wholes(one)[0]
 
 
 def _not_checked(why: str) -> Checked:

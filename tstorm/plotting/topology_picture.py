@@ -85,26 +85,44 @@ class _Moment:
 
 def draw(what: Subject, at_ns: int, suffix: str) -> Drawn:
     """RunError, PlanError, CommandError."""
-    fold = what.plan.folded_at(at_ns)
-    found = loads(what, at_ns) if what.run is not None else None
-    measured = found if isinstance(found, Loads) else None
-    moment = _Moment(what, at_ns, fold.nodes, fold.links, measured)
-    with canvas.drawing() as figures:
-        names, notes = _names(what)
-        if isinstance(found, str):
-            notes.append(f"links have no colours: {found}")
-        placed, style, font = _placed(what, names)
+    return TopologyPictures(what).at(at_ns, suffix)
+
+
+class TopologyPictures:
+    """Of one network at several moments: each node stands where it stands in all others.
+    CommandError without matplotlib."""
+
+    def __init__(self, what: Subject) -> None:
+        self._what = what
+        with canvas.drawing():
+            self._names, self._notes = _names(what)
+            self._place = _placed(what, self._names)
+
+    def at(self, at_ns: int, suffix: str) -> Drawn:
+        """RunError, PlanError."""
+        what = self._what
+        fold = what.plan.folded_at(at_ns)
+        found = loads(what, at_ns) if what.run is not None else None
+        measured = found if isinstance(found, Loads) else None
+        moment = _Moment(what, at_ns, fold.nodes, fold.links, measured)
+        missing = [f"links have no colours: {found}"] if isinstance(found, str) else []
+        with canvas.drawing() as figures:
+            data = self._drawn(figures, moment, suffix)
+        return Drawn(data, (*self._notes, *missing))
+
+    def _drawn(self, figures: Any, moment: _Moment, suffix: str) -> bytes:
+        placed, style, font = self._place
         key = rows(_key(moment), max(placed.width, _LEAST), canvas.width)
         figure, axes, left = _page(figures, placed, len(key) * LEGEND_POINTS)
         fine = 1.0 if font == _FONT else 0.6
         _links(axes, moment, placed, fine)
         _nodes(axes, moment, placed, style, fine)
-        _texts(axes, moment, placed, names, font)
+        _texts(axes, moment, placed, self._names, font)
         _draw_legend(axes, key, left, -_EDGE)
-        title = f"{canvas.label(what.name, 50)} at {units.duration(at_ns)}"
+        title = f"{canvas.label(moment.what.name, 50)} at {units.duration(moment.at_ns)}"
         axes.text(left, placed.height + _EDGE, title, weight="bold")
         dpi = MOST_PIXELS / max(figure.get_size_inches())
-        return Drawn(canvas.encoded(figure, suffix, dpi), tuple(notes))
+        return canvas.encoded(figure, suffix, dpi)
 
 
 def _names(what: Subject) -> tuple[list[str], list[str]]:

@@ -71,8 +71,11 @@ def tables(facts: RunFacts, names: Iterable[str] = ()) -> Mapping[str, Iterator[
     return {f"{name}.csv": csv_tables.encoded(csv_tables.TABLES[name], facts) for name in wanted}
 
 
-def heads() -> Mapping[str, bytes]:
-    """The first lines of all tables, by the names of their files."""
+def is_table(name: str, head: bytes) -> bool:
+    """Whether a file of this name that begins so is one of the tables."""
     from tstorm.reporting import csv_tables
 
-    return {f"{name}.csv": csv_tables.line(one.columns) for name, one in csv_tables.TABLES.items()}
+    table = csv_tables.TABLES.get(name.removesuffix(".csv"))
+    if table is None or not name.endswith(".csv"):
+        return False
+    return head.startswith(csv_tables.line(table.columns))

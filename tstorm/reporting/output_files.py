@@ -1,7 +1,7 @@
 """Where a report or picture is written: a file or a folder, whole or not at all.
 
-A file takes the place of a regular file that is there. A folder of tables replaces an empty one or
-one that holds nothing but such tables, which are known by their names and first lines. Nothing
+A file takes the place of a regular file that is there. A folder replaces an empty one or one that
+holds nothing but files of its kind, which are known by their names and first bytes. Nothing
 else is replaced: no device, no pipe, no folder of somebody's files.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from tstorm.reporting.run_facts import RunFacts, gather
 STDOUT = "-"
 _IN_MEMORY = 1 << 20  # of what goes to standard output; more waits on the disk
 _CHUNK = 1 << 16
+_HEAD = 1 << 10  # of a file that may be one of ours
 
 
 def put_file(target: str, pieces: Iterable[bytes]) -> None:
@@ -44,16 +45,17 @@ def put_file(target: str, pieces: Iterable[bytes]) -> None:
 
 
 def put_folder(
-    target: str, files: Mapping[str, Iterable[bytes]], heads: Mapping[str, bytes]
+    target: str, files: Mapping[str, Iterable[bytes]], is_ours: Callable[[str, bytes], bool]
 ) -> None:
-    """`heads`: the first line of each file that may be replaced, by its name. CommandError."""
+    """`is_ours` says by its name and its first bytes whether a file may be replaced. CommandError,
+    or whatever making the files raises."""
 
     def stranger(directory: Path) -> str:
         if not directory.is_dir():
-            return "is a file; give the name of a folder, or --table NAME for one table"
+            return "is a file, and a folder is to be there"
         for path in sorted(directory.iterdir()):
-            if not _is_ours(path, heads):
-                return f"holds {path.name!r}, which is no table of this command"
+            if path.is_symlink() or not path.is_file() or not is_ours(path.name, _head(path)):
+                return f"holds {path.name!r}, which is no file of this command"
         return ""
 
     with _writing(target):
@@ -75,12 +77,9 @@ def put_stdout(pieces: Iterable[bytes]) -> None:
     sys.stdout.flush()
 
 
-def _is_ours(path: Path, heads: Mapping[str, bytes]) -> bool:
-    head = heads.get(path.name)
-    if head is None or path.is_symlink() or not path.is_file():
-        return False
+def _head(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(len(head)) == head
+        return file.read(_HEAD)
 
 
 @contextmanager

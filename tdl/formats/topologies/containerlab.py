@@ -2,7 +2,9 @@
 
 Nodes of kind linux are services with their images; bridges are bridges; what runs a router's system
 is a bridge, too, since routes here are the plan's. A node without a link is in the management
-network, as all are there. Source: containerlab's manual, "Topology definition" and "Links".
+network, as all are there. What a node's `exec` says to tc(8) is what a link of its has in the
+direction that leaves the node. Source: containerlab's manual, "Topology definition", "Nodes" and
+"Links".
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats import yaml_tree
 from tdl.formats.element_names import NAME_HINT, is_name
+from tdl.formats.topologies.tc_commands import NoShapingError, shapings
 from tdl.formats.written import array, bare, image, pair, variable
 from tdl.formats.yaml_tree import Value
 from tdl.preprocess.includes import Reader
@@ -29,7 +32,7 @@ _OF_TOPOLOGY = ("defaults", "kinds", "groups", "nodes", "links")
 _CARRIED = ("kind", "group", "image", "cmd", "entrypoint", "env", "binds", "user", "cpu", "memory")
 _OTHER_ENDS = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
 _WHY = {
-    "exec": "addresses and routes are the experiment's; a command before the start is setup=",
+    "exec": "but for tc: addresses and routes are the plan's; setup= is a command before the start",
     "ports": "`tstorm forward` makes a port reachable while the experiment runs",
 }
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
@@ -48,6 +51,8 @@ _UNITS = {
     "gi": "GiB",
     "gib": "GiB",
 }
+
+_End = tuple[str, str]  # a node and its interface
 
 
 def translate(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | None:
@@ -70,6 +75,9 @@ class _Lab:
         self._bridges: set[str] = set()
         self._linked: dict[str, int] = {}
         self._told: set[str] = set()
+        self._shaped: dict[tuple[str, str], dict[str, str]] = {}  # by node and interface
+        self._shaped_at: dict[tuple[str, str], Span] = {}
+        self._delays: list[tuple[str, Value]] = []  # of services that start later
 
     def _map(self, value: Value | None, what: str) -> Value | None:
         if value is None or value.is_null or value.entries is not None:
@@ -87,6 +95,10 @@ class _Lab:
             if (line := self._node(name, span, one))
         ]
         links = list(self._links())
+        for (name, interface), span in self._shaped_at.items():
+            why = "only interfaces of links are shaped"
+            message = f"{name} has no link at {interface[:40]}"
+            self._sink.warning("TS0973", span, message, why)
         for name, span, _ in self._nodes.values():
             if name not in self._bridges and self._linked.get(name, 0) > 1:
                 why = "only bridges do; a router of its own is a bridge here"
@@ -101,7 +113,15 @@ class _Lab:
         networks = (
             {MANAGEMENT: (Piece(f"bridge {MANAGEMENT}", alone[0].line[0].span),)} if alone else {}
         )
-        return Translation((*nodes, *links), networks, alone)
+        return Translation((*nodes, *links, *self._starts()), networks, alone)
+
+    def _starts(self) -> Iterator[Line]:
+        for name, said in self._delays:
+            if re.fullmatch(r"[0-9]{1,7}", said.text or "", re.ASCII):
+                yield (Piece(f"at {said.text}s {name} join", said.span),)
+            else:
+                message = f"'{(said.text or '')[:40]}' is no number of seconds"
+                self._sink.error("TS0501", said.span, message)
 
     # --- nodes ---
 
@@ -110,6 +130,7 @@ class _Lab:
             self._sink.error("TS0501", span, f"nothing can be called '{name[:80]}'", NAME_HINT)
             return ()
         fields = self._fields(value)
+        self._exec(name, fields.pop("exec", None))
         kind = fields.get("kind")
         word = (kind.text if kind else None) or ""
         if word in ("host", "ext-container"):
@@ -153,6 +174,8 @@ class _Lab:
 
     def _service(self, name: str, span: Span, fields: dict[str, Value]) -> Iterator[Piece]:
         yield Piece(f"service {name}", span)
+        if (said := fields.pop("startup-delay", None)) and said.text:
+            self._delays.append((name, said))
         if (said := fields.get("image")) and said.text:
             yield Piece(f"img={image(said.text)}", said.span)
         for word, prop in (("entrypoint", "entrypoint"), ("cmd", "command")):
@@ -169,6 +192,25 @@ class _Lab:
         if (said := fields.get("memory")) and said.text:
             yield from self._memory(said, said.text)
         self._rest(name, fields)
+
+    def _exec(self, name: str, commands: Value | None) -> None:
+        """What is said to tc(8) becomes properties of links; the rest the plan does."""
+        for one in commands.items or () if commands else ():
+            try:
+                for found in shapings(one.text or ""):
+                    if found is None:
+                        self._lost(one.span, "exec")
+                        continue
+                    key = name, found.device
+                    self._shaped_at[key] = one.span
+                    self._shaped.setdefault(key, {}).update(found.words)
+                    for word in found.lost:
+                        message = f"{word} of this command is not carried over"
+                        self._sink.warning("TS0971", one.span, message, "links have no such thing")
+                    for said in found.otherwise:
+                        self._sink.warning("TS0973", one.span, said, "tc(8) takes it so")
+            except NoShapingError as problem:
+                self._sink.error("TS0501", one.span, str(problem))
 
     def _memory(self, said: Value, text: str) -> Iterator[Piece]:
         match = _MEMORY.fullmatch(text.strip())
@@ -236,36 +278,51 @@ class _Lab:
             return
         seen: dict[tuple[str, str], int] = {}
         total: dict[tuple[str, str], int] = {}
-        found: list[tuple[Value, str, str]] = []
+        found: list[tuple[Value, _End, _End]] = []
         for one in value.items or () if value else ():
             ends = self._ends(one)
             if ends is not None:
-                a, b = ends
-                total[min(a, b), max(a, b)] = total.get((min(a, b), max(a, b)), 0) + 1
-                found.append((one, a, b))
+                key = min(ends)[0], max(ends)[0]
+                total[key] = total.get(key, 0) + 1
+                found.append((one, *ends))
         for one, a, b in found:
-            key = min(a, b), max(a, b)
+            key = min(a, b)[0], max(a, b)[0]
             self._link_words(one)
-            pieces = [Piece(f"link {a}--{b}", one.span)]
+            pieces: list[Piece] = []
             if total[key] > 1:
                 seen[key] = seen.get(key, 0) + 1
                 pieces.append(Piece(f"name={key[0]}_{key[1]}_{seen[key]}", one.span))
             mtu = one.get("mtu")
             if mtu is not None and not mtu.is_null:
                 pieces += self._number(mtu, "mtu")
-            for end in (a, b):
+            for end, _ in (a, b):
                 self._linked[end] = self._linked.get(end, 0) + 1
-            yield tuple(pieces)
+            for link, shaped in self._ways(one, a, b):
+                yield (Piece(link, one.span), *pieces, *shaped)
 
-    def _ends(self, link: Value) -> tuple[str, str] | None:
+    def _ways(self, link: Value, a: _End, b: _End) -> Iterator[tuple[str, list[Piece]]]:
+        """Both directions at once where they are shaped alike, else each of them."""
+        there, back = (self._shaped.get(end, {}) for end in (a, b))
+        places = [self._shaped_at.pop(end, link.span) for end in (a, b)]
+        if there == back:
+            more = ["symmetric"] if "up" in there else []
+            words = [*(f"{word}={value}" for word, value in there.items()), *more]
+            yield f"link {a[0]}--{b[0]}", [Piece(word, places[0]) for word in words]
+            return
+        for (x, y), shaped, span in (((a, b), there, places[0]), ((b, a), back, places[1])):
+            words = [f"{word}={value}" for word, value in shaped.items()]
+            yield f"link {x[0]}->{y[0]}", [Piece(word, span) for word in words]
+
+    def _ends(self, link: Value) -> tuple[_End, _End] | None:
         kind, listed = link.get("type"), link.get("endpoints")
         if kind is not None and kind.text != "veth":
             self._no_link(kind.span, f"a link of type {(kind.text or '')[:40]}")
             return None
-        names: list[str] = []
+        names: list[_End] = []
         for one in (listed.items or ()) if listed else ():
-            node = one.get("node")
-            name = ((node.text if node else one.text) or "").partition(":")[0]
+            node, port = one.get("node"), one.get("interface")
+            name, _, interface = ((node.text if node else one.text) or "").partition(":")
+            interface = (port.text or "") if port else interface
             if name in _OTHER_ENDS:
                 self._no_link(one.span, f"a link to {name}")
                 return None
@@ -273,13 +330,13 @@ class _Lab:
                 hint = did_you_mean(name, self._names)
                 self._sink.error("TS0501", one.span, f"there is no node '{name[:40]}'", hint)
                 return None
-            names.append(name)
+            names.append((name, interface))
         if len(names) != 2:
             self._sink.error(
                 "TS0501", link.span, "a link has two endpoints", '["a:eth1", "b:eth1"]'
             )
             return None
-        if names[0] == names[1]:
+        if names[0][0] == names[1][0]:
             self._no_link(link.span, "a link from a node to itself")
             return None
         return names[0], names[1]
