@@ -162,7 +162,8 @@ class Scene:
             count = int(bps / 8 * (at / SECOND - begin_s))
             packets = count // 1000
             pair = [self.numbers[src], self.numbers[dst], packets, count, packets, count]
-            links = [[link, packets, count, packets, count, 0, 0, 0, 0, 0] for link in found]
+            rest = [0] * (len(LINK_COLUMNS) - 5)
+            links = [[link, packets, count, packets, count, *rest] for link in found]
             line = {"at_ns": at, "elapsed_ns": at, "links": links, "pairs": [[*pair, 0, 0, 0, 0]]}
             rows.append(line)
         self.sample(rows)

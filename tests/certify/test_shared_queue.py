@@ -10,6 +10,7 @@ import pytest
 from compiler.pipeline import compile_source
 from runtime.certify.expected_delay import queues
 from runtime.certify.planned_paths import Planned
+from runtime.datapath.sampler import LINK_COLUMNS
 from runtime.options import DEFAULTS
 from runtime.schedule import Schedule
 from tests.certify.scene import MS, SECOND, Scene, whats
@@ -35,7 +36,8 @@ def scene(place: Path, words: dict[str, str], to: str, bps: int) -> Scene:
     for tick in range(10, 600):
         at = (tick + 1) * 100 * MS
         count = int(bps / 8 * (at / SECOND - 1))
-        link = [links[f"a.0->{to}"], count // 1000, count, count // 1000, count, 0, 0, 0, 0, 0]
+        rest = [0] * (len(LINK_COLUMNS) - 5)
+        link = [links[f"a.0->{to}"], count // 1000, count, count // 1000, count, *rest]
         pair = [made.numbers["a.0"], made.numbers[to], count // 1000, count, count // 1000, count]
         rows.append(
             {"at_ns": at, "elapsed_ns": at, "links": [link], "pairs": [[*pair, 0, 0, 0, 0]]}

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from compiler.plan.types import Node
 from runtime.backend.instance import ProgramEnd
 from runtime.driver.progress import RUNNING, STARTING, STOPPING, NextEvent, Progress, ServiceState
 from runtime.driver.status import services
+from tests.doubles.backend import FakeInstance
 from tstorm.display import PlainLines, panel, reporter
 
 SECOND = 10**9
@@ -32,8 +34,10 @@ RECORD = Progress(
 
 def test_a_program_that_ended_well_has_not_failed() -> None:
     def instance(number: int, **more: Any) -> tuple[str, Any]:
-        usual = {"state": "up", "ended": None, "killed": False, "dead": False, "start_error": ""}
-        return f"a.{number}", SimpleNamespace(**{**usual, **more})
+        made: Any = FakeInstance(Node(f"a.{number}", 0, "", "", ()), number)
+        for name, value in {"state": "up", **more}.items():
+            setattr(made, name, value)
+        return made.node.name, made
 
     instances = dict(
         [

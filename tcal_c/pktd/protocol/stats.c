@@ -40,8 +40,11 @@ static void report_link(struct report *report, uint32_t number, struct link *lin
     const struct flows *neck = stage_neck(report->proto->stage, number);
     uint64_t backlog = neck ? neck_backlog(neck, c, report->now_ns, &waiting)
                             : link_backlog(c, report->now_ns, &waiting);
-    uint64_t own =
-        neck ? flows_own_bytes(stage_share(report->proto->stage, number), report->now_ns) : backlog;
+    uint64_t own = backlog;
+    if (neck) { /* in the moment in which a queue becomes shorter it may still have what is gone */
+        const struct flow_share *share = stage_share(report->proto->stage, number);
+        own = min_u64(flows_own_bytes(share, report->now_ns), backlog);
+    }
     link->neck_waited = neck && backlog;
     report->count++;
     text_add(&report->lines, "%u %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", number,
