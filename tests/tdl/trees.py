@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import Any
 
 from hypothesis import strategies as st
@@ -149,6 +149,16 @@ _own_services = st.builds(
     gateway=st.none() | st.just(ast.Name(GATEWAY, NOWHERE)),
 )
 _addresses = st.integers(1 << 24, (126 << 24) - 1).map(IPv4Address)
+
+
+def _is_of_one(address: str) -> bool:
+    """Neither the network itself nor all of it."""
+    own = IPv4Interface(address)
+    ends = own.network.network_address, own.network.broadcast_address
+    return own.network.prefixlen > 30 or own.ip not in ends
+
+
+_owns = st.builds("{}/{}".format, _addresses, st.integers(0, 32)).filter(_is_of_one)
 _externals = st.builds(
     ast.External,
     st.from_regex(r"\A[a-z][a-z0-9.]{0,13}[a-z0-9]\Z"),
@@ -157,7 +167,7 @@ _externals = st.builds(
         _addresses,
         st.integers(9, 32),
     ),
-    own=st.just("") | st.builds("{}/{}".format, _addresses, st.integers(0, 32)),
+    own=st.just("") | _owns,
 )
 services = _own_services | st.builds(
     lambda name, tags, said: ast.ServiceStatement(name, NOWHERE, tags=tags, external=said),
