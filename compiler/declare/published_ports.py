@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compiler.declare.ends import runs
+from compiler.plan.packet_class import MAX_PORT
 from compiler.plan.parts.service_words import ports_in
 from tdl import ast
 from tdl.diagnostics import Sink
 
-MOST_PORT = 65_535
 MOST_PUBLISHED = 100  # ports of an experiment: each is a process while it runs
 
 
@@ -47,9 +47,9 @@ def _mistake(
     to which this service is added."""
     for local, port in ports:
         last = max(port, local + count - 1 if local else 0)
-        if last > MOST_PORT:
+        if last > MAX_PORT:
             what = "there is no port" if count == 1 else f"{count:,} instances would need port"
-            return f"{what} {last}", f"ports go to {MOST_PORT}"
+            return f"{what} {last}", f"ports go to {MAX_PORT}"
         for index in range(count if local else 0):
             other = taken.setdefault(local + index, f"{name}.{index}:{port}")
             if other != f"{name}.{index}:{port}":

@@ -153,8 +153,14 @@ def _wanted(
     path: str, run: RunDirectory, options: RunOptions, plan: Plan
 ) -> Mapping[Failure, int | None]:
     from runtime.errors import RunError
+    from runtime.rundir import eventlog
     from tstorm.shrink import failures
 
+    if eventlog.entered(run):
+        raise RunError(
+            f"{path} was changed by hand while it went on, which branches would be without",
+            f"write what it became as an experiment, and run that: tstorm record {path} -o F.tdl",
+        )
     if not options.can_branch:
         raise RunError(
             f"{path} is not the same when it is carried out again",
@@ -172,19 +178,13 @@ def _wanted(
 
 def _failed_ns(run: RunDirectory, wanted: Mapping[Failure, int | None], schedule: Schedule) -> int:
     """When the first of them had happened: a program when it ended, else when it was judged."""
-    from runtime.rundir.eventlog import read_events
+    from runtime.results import failed
 
     names = {one.name for one in wanted if one.what == "program" and not one.by_end}
-    ends = [
-        schedule.clock.plan_time(record["applied_ns"])
-        for record in read_events(run)
-        if record["kind"] in ("exit", "killed")
-        and record.get("target") in names
-        and record.get("status", 1) != 0
-        and type(record.get("applied_ns")) is int
-    ]
-    known = [at_ns for at_ns in wanted.values() if at_ns is not None]
-    return min([*known, *ends], default=schedule.end_ns)
+    ends = failed.ends(run.summary()) or ()
+    moments = [schedule.clock.plan_time(at_ns) for name, at_ns in ends if name in names]
+    moments += [at_ns for at_ns in wanted.values() if at_ns is not None]
+    return min(moments, default=schedule.end_ns)
 
 
 def _happened(
@@ -196,15 +196,13 @@ def _happened(
     from runtime.rundir import rundir
     from runtime.rundir.runfiles import PACKETS
     from runtime.schedule import Schedule
-    from tstorm.loading import plan_to_run
-    from tstorm.why import happenings
-    from tstorm.why.branches import carried_out
+    from tstorm.why import branches, happenings
 
     if run.has(PACKETS):
         plan = rundir.plan_in(run)
         return happenings.of(run, plan, Schedule(plan, options))
-    found = plan_to_run(path, None, again=True, told=told)
-    with carried_out(path, found, replace(options, packets=True)) as result:
+    found = branches.again(path, told)
+    with branches.carried_out(path, found, replace(options, packets=True)) as result:
         again = rundir.recorded(result.directory)
         parts = part(run, again).earliest
         if parts is not None:

@@ -39,7 +39,8 @@ class Branch(NamedTuple):
 
 
 class BranchEnd(NamedTuple):
-    """`impossible`: with its seed other instances would join, which are made before the start."""
+    """`impossible`: with its seed other instances would join, which are made before the start, or
+    it does not compile."""
 
     fails: bool = False
     impossible: str = ""
@@ -94,19 +95,16 @@ class BranchRunner:
         reseeds = {**kept, str(branch.at_ns): self.seed(branch)}
         options = replace(self.options, reseeds=reseeds, packets=False)
         try:
-            found = self._plan(reseeds)
-        except (RunError, CommandError) as error:
-            return BranchEnd(impossible=str(error))
+            found = again(self.source, self.told, reseeds)
+        except RunError as error:
+            return BranchEnd(impossible=error.message)
+        except CommandError as error:  # its message is empty where diagnostics have said all
+            return BranchEnd(impossible=error.in_one_line or "it does not compile")
         try:
             with carried_out(self.source, found, options) as result:
                 return self._judged(result, found, options)
-        except (RunError, CommandError) as error:
-            return BranchEnd(error=str(error), remedy=getattr(error, "remedy", ""))
-
-    def _plan(self, reseeds: Mapping[str, int]) -> PlanToRun:
-        from tstorm.loading import plan_to_run
-
-        return plan_to_run(self.source, None, reseeds=reseeds, told=self.told)
+        except RunError as error:
+            return BranchEnd(error=error.message, remedy=error.remedy)
 
     def _judged(self, result: RunResult, found: PlanToRun, options: RunOptions) -> BranchEnd:
         if result.outcome == INTERRUPTED:
@@ -131,6 +129,16 @@ def _checked(job: jobs.JobEnd[Branch, BranchEnd]) -> BranchEnd:
     if job.said.error:
         raise RunError(f"a branch at {at_s:.9f} s: {job.said.error}", job.said.remedy)
     return job.said
+
+
+def again(
+    source: str, told: set[Diagnostic], reseeds: Mapping[str, int] | None = None
+) -> PlanToRun:
+    """The run's plan as it began with it: what its `when` saw is seen again, or something else is.
+    RunError, CommandError."""
+    from tstorm.loading import plan_to_run
+
+    return plan_to_run(source, None, again=True, reseeds=reseeds, told=told)
 
 
 @contextmanager

@@ -39,13 +39,15 @@ class Decision:
     def within(self, jump: Jump) -> Sequence[Happening]:
         """What may have happened between the two moments of a jump, both included, and what is
         known to have been before and after it."""
-        end_ns = self.failed_ns if jump.after is None else jump.after.at_ns
-        begin_ns = jump.before.at_ns
+        begin_ns, end_ns = jump.before.at_ns, self._end_ns(jump)
         low = bisect_left(self.happenings, begin_ns, key=_moment)
         high = bisect_right(self.happenings, end_ns, key=_moment)
         around = self.happenings[max(low - BEFORE, 0) : high + AFTER]
         late = self.happenings[high + AFTER :]  # lines of logs, whose moments are bounds
         return [*around, *(one for one in late if one.may_be_within(begin_ns, end_ns))]
+
+    def _end_ns(self, jump: Jump) -> int:
+        return self.failed_ns if jump.after is None else jump.after.at_ns
 
     def text(self) -> Iterator[str]:
         for one in self.failed:
@@ -64,11 +66,11 @@ class Decision:
             yield "the moment is not known better than that: more branches (--branches) tell"
 
     def _jump_text(self, jump: Jump, *, last: bool) -> Iterator[str]:
-        end = self.failed_ns if jump.after is None else jump.after.at_ns
         what = "decided" if last else "became more likely"
         after = "the failure" if jump.after is None else _of(jump.after)
+        end = _s(self._end_ns(jump))
         yield ""
-        yield f"{what} between {_s(jump.before.at_ns)} ({_of(jump.before)}) and {_s(end)} ({after})"
+        yield f"{what} between {_s(jump.before.at_ns)} ({_of(jump.before)}) and {end} ({after})"
         found = self.within(jump)
         for one in found[:SHOWN]:
             yield f"  {_when(one):>14}  {one.what:6}  {one.words}"
@@ -85,16 +87,17 @@ class Decision:
             "stopped": self.stopped,
             "branches": self.branches,
             "course": [_estimate(one) for one in self.search.course],
-            "jumps": [
-                {
-                    "before": _estimate(jump.before),
-                    "after": None if jump.after is None else _estimate(jump.after),
-                    "after_ns": self.failed_ns if jump.after is None else jump.after.at_ns,
-                    "happenings": [one._asdict() for one in self.within(jump)[:MOST]],
-                    "more": max(len(self.within(jump)) - MOST, 0),
-                }
-                for jump in self.search.jumps()
-            ],
+            "jumps": [self._jump_json(jump) for jump in self.search.jumps()],
+        }
+
+    def _jump_json(self, jump: Jump) -> dict[str, Any]:
+        found = self.within(jump)
+        return {
+            "before": _estimate(jump.before),
+            "after": None if jump.after is None else _estimate(jump.after),
+            "after_ns": self._end_ns(jump),
+            "happenings": [one._asdict() for one in found[:MOST]],
+            "more": max(len(found) - MOST, 0),
         }
 
 

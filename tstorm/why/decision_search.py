@@ -19,9 +19,8 @@ from math import sqrt
 SURE = 8  # branches that all fail, one in 256 times by chance where each fails one in two times
 COARSE = 6  # moments before the decision that show the course
 _Z = 1.96  # of intervals that hold the probability in 95 of 100 cases
-_JUMP_Z = (
-    3.3  # of a jump: in standard deviations. Many places are tried, so more than one test takes
-)
+# Of a jump, in standard deviations: many places are tried, so it is more than one test would take.
+_JUMP_Z = 3.3
 
 Branches = Callable[[int, int], Iterator[bool]]
 

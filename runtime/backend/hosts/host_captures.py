@@ -67,10 +67,8 @@ def _at_instance(
         raise no_instance(target, list(known))
     own = known[target]
     others = [node for node in known.values() if node != own]
-    return [
-        *((own, other, (True,)) for other in others),
-        *((other, own, (False,)) for other in others),
-    ]
+    sent = [(own, other, (True,)) for other in others]
+    return sent + [(other, own, (False,)) for other in others]
 
 
 def _at_path(known: Mapping[str, int], target: str) -> Sequence[tuple[int, int, Sequence[bool]]]:
