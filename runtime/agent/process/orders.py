@@ -262,6 +262,19 @@ class EarlyOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtendOrder:
+    """The plan with the digest `base` is to become another one, which lies where that one did."""
+
+    base: Line
+    digest: Line
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptOrder:
+    digest: Line
+
+
+@dataclass(frozen=True, slots=True)
 class MoveOrder:
     moved: tuple[MovedNode, ...]
 

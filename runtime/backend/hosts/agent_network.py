@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -32,7 +34,7 @@ from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
 from runtime.probing.echo_prober import Heard
 from runtime.rundir.line_files import LineFile
-from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
+from runtime.schedule import READY_GRID_NS, START_GRID_NS, Schedule, first_moment
 from runtime.system.realtime import wallclock
 from runtime.system.realtime.scheduling import prefer
 
@@ -254,8 +256,35 @@ class AgentNetwork:
         self._told.effect(number)
         self._on_effect(number, effect)
 
-    def follow(self, _plan: Plan) -> None:
-        raise RunError("agents take no longer plan while they run")
+    async def offer(self, plan: Plan, base: str) -> str:
+        """Each agent reads it and makes ready, or says why not; until `follow` or `withdraw` it
+        stages no further step. So all of them go over, or none."""
+        told = {"do": "extend", "base": base, "digest": plan.digest}
+        try:
+            answers = await self._coordinator.broadcast(told, BIND_SECONDS)
+        except AgentError as error:
+            await self.withdraw()
+            name = self._names[error.host]
+            raise RunError(
+                f"the agent of {name} does not take it: {error.message}", "nothing was changed"
+            ) from error
+        late = [self._names[host] for host, answer in answers.items() if answer.get("late")]
+        return f"too late: {late[0]} has told its datapath what is planned then" if late else ""
+
+    async def withdraw(self) -> None:
+        with suppress(AgentError):  # one that does not hear it forgets by itself
+            await self._coordinator.broadcast({"do": "forget"}, everyone=False)
+
+    def follow(self, plan: Plan) -> None:
+        """An agent that is lost before it hears of it begins again with this plan."""
+        self._plan, self._schedule = plan, Schedule(plan, self._options)
+        self._experiment = replace(self._experiment, digest=plan.digest)
+        self._coordinator.follow(self._experiment)
+        for host in range(len(self._names)):
+            self._beside_this(self._adopt(host, plan.digest))
+
+    async def _adopt(self, host: int, digest: str) -> None:
+        await self._insist(host, {"do": "adopt", "digest": digest})
 
     async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
         folder = self._hosts.pipes
