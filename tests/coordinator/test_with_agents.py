@@ -177,10 +177,10 @@ def test_agents_go_over_to_a_longer_plan_together_while_they_run(tmp_path: Path)
         with pytest.raises(AgentError, match="not made ready"):
             await stage.coordinator.broadcast({"do": "adopt", "digest": stage.plan.digest})
         answers = await stage.coordinator.broadcast(told)
-        assert [answer["late"] for answer in answers.values()] == [False, False]
+        assert all(answer["left_ns"] > 0 for answer in answers.values())
         await stage.coordinator.broadcast({"do": "forget"})
         answers = await stage.coordinator.broadcast(told)
-        assert [answer["late"] for answer in answers.values()] == [False, False]
+        assert all(answer["left_ns"] > 0 for answer in answers.values())
         for _ in range(2):  # one of them might not have been heard
             await stage.coordinator.broadcast({"do": "adopt", "digest": stage.plan.digest})
         await all_applied(stage)

@@ -43,7 +43,8 @@ from runtime.system.realtime.rt_throttle import RESTS
 RESUME_TICKS = 4
 GREET_NS = 100_000_000
 STAGE_AHEAD_NS = 600_000_000
-EXTEND_SECONDS = 10.0  # from `extend` to `adopt`: then it is as if nobody had asked
+EXTEND_NS = 10_000_000_000  # from `extend` to `adopt`: then it is as if nobody had asked
+LATEST_STAGE_NS = 100_000_000  # before its moment a step is staged, whoever has asked
 LEASE_NS = (
     1_000_000_000  # with on_agent_loss=close: the datapath closes when nothing came for so long
 )
@@ -226,9 +227,10 @@ class HostRun:
 
     # -- a longer plan -----------------------------------------------------------------------------
 
-    async def extend(self, plan: Plan) -> bool:
+    async def extend(self, plan: Plan) -> int:
         """Makes ready to go over to a longer plan; from now on no step is staged until that is
-        adopted or forgotten. True if it comes too late: another step was staged already."""
+        adopted or forgotten. Returns for how many ns at most; 0 if it comes too late: another step
+        was staged already, or the next one has to be."""
         if not self.started or self._finished:
             raise OrderError("the experiment does not go on")
         self.forget()
@@ -236,15 +238,29 @@ class HostRun:
         try:
             first = self.enforcer.staged
             schedule = Schedule(plan, self.order.options)
-            is_late = schedule.steps[: first + 1] != self.schedule.steps[: first + 1]
-            if not is_late:  # finding routes may take a while, and the loop goes on
-                needs = await asyncio.to_thread(PathUpdates, plan, schedule, self.order.own, first)
-                expires = asyncio.get_running_loop().call_later(EXTEND_SECONDS, self.forget)
+            if schedule.steps[: first + 1] != self.schedule.steps[: first + 1]:
+                return 0
+            making = asyncio.to_thread(PathUpdates, plan, schedule, self.order.own, first)
+            try:  # finding routes may take a while, and the loop goes on
+                needs = await asyncio.wait_for(making, self._spare_ns() / 1e9)
+            except TimeoutError:
+                return 0
+            left_ns = self._spare_ns()
+            if left_ns > 0:
+                expires = asyncio.get_running_loop().call_later(left_ns / 1e9, self.forget)
                 self._extension = _Extension(plan, schedule, needs, first, expires)
-            return is_late
+            return max(left_ns, 0)
         finally:
             if self._extension is None:
                 self._staging.release()
+
+    def _spare_ns(self) -> int:
+        """For how long nothing has to be staged."""
+        following = self.enforcer.staged + 1
+        if following >= len(self.schedule.steps):
+            return EXTEND_NS
+        due_ns = self.enforcer.due_ns(following)
+        return min(due_ns - LATEST_STAGE_NS - self._clock.now_ns(), EXTEND_NS)
 
     def forget(self) -> None:
         """Goes on with the plan that there is."""

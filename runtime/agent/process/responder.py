@@ -291,7 +291,7 @@ class Responder:
             )
         if plan.topology != self._plan.topology or plan.seed != self._plan.seed:
             raise OrderError("the longer plan is one of another run")
-        return {"late": await conduct.extend(plan)}
+        return {"left_ns": await conduct.extend(plan)}
 
     async def _adopt(self, order: orders.AdoptOrder) -> Answer:
         """Doing it twice is as good as once: whoever has asked may not have heard the answer."""

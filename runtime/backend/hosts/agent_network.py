@@ -40,6 +40,8 @@ from runtime.system.realtime.scheduling import prefer
 
 LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
 NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end
+OFFER_SECONDS = 8.0  # for agents to read a longer plan: less than who asks for it waits
+ADOPT_NS = 200_000_000  # for all of them to hear that they are to go over to it
 BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
 Value = TypeVar("Value")
 
@@ -260,16 +262,18 @@ class AgentNetwork:
         """Each agent reads it and makes ready, or says why not; until `follow` or `withdraw` it
         stages no further step. So all of them go over, or none."""
         told = {"do": "extend", "base": base, "digest": plan.digest}
+        asked_ns = time.monotonic_ns()
         try:
-            answers = await self._coordinator.broadcast(told, BIND_SECONDS)
+            answers = await self._coordinator.broadcast(told, OFFER_SECONDS)
         except AgentError as error:
             await self.withdraw()
             name = self._names[error.host]
             raise RunError(
                 f"the agent of {name} does not take it: {error.message}", "nothing was changed"
             ) from error
-        late = [self._names[host] for host, answer in answers.items() if answer.get("late")]
-        return f"too late: {late[0]} has told its datapath what is planned then" if late else ""
+        needed_ns = time.monotonic_ns() - asked_ns + ADOPT_NS
+        late = [host for host, one in answers.items() if int(one.get("left_ns", 0)) < needed_ns]
+        return f"too late: {self._names[late[0]]} has to go on with what is planned" if late else ""
 
     async def withdraw(self) -> None:
         with suppress(AgentError):  # one that does not hear it forgets by itself

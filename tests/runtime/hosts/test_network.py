@@ -267,18 +267,19 @@ def test_all_agents_go_over_to_a_longer_plan_or_none_does() -> None:
         longer = extend(run.plan, 1, "a--s set latency=9ms", 2_000_000_000).plan
         told = {"do": "extend", "base": before, "digest": longer.digest}
 
+        run.agents[0].behave["extend"] = lambda _request: {"left_ns": 10_000_000_000}
         run.agents[1].behave["extend"] = refuse
         with pytest.raises(RunError, match=r"agent of node-1 does not take it: .*no room"):
             await run.network.offer(longer, before)
         assert [agent.asked("extend") for agent in run.agents] == [[told]] * 2
         assert [len(agent.asked("forget")) for agent in run.agents] == [1, 1]
 
-        run.agents[1].behave["extend"] = lambda _request: {"late": True}
+        run.agents[1].behave["extend"] = lambda _request: {"left_ns": 0}
         assert "node-1" in await run.network.offer(longer, before)
         await run.network.withdraw()
         assert [agent.asked("adopt") for agent in run.agents] == [[], []]
 
-        run.agents[1].behave["extend"] = lambda _request: {"late": False}
+        run.agents[1].behave["extend"] = lambda _request: {"left_ns": 10_000_000_000}
         assert await run.network.offer(longer, before) == ""
         run.network.follow(longer)
         adopt = [{"do": "adopt", "digest": longer.digest}]
