@@ -215,6 +215,7 @@ class Steering:
             if self._growing is None:
                 self._growing = await asyncio.to_thread(self._growing_plan)
             rows, text = _told(request, left)
+            self._running()  # the run may have come to its end meanwhile
             if why := self._too_late(at_ns):
                 return {"again": why, "free_ns": self._free_ns()}
             before = runner.plan

@@ -452,3 +452,23 @@ def test_packets_are_arrows_around_the_cursor(browser: Browser, two: Path, tmp_p
     browser.mouse("mouseReleased", left + 96 + wide / 2 + wide / 6, top + height / 2)
     assert abs(cursor(browser) - 13_000_000) < 200_000
     assert browser.problems == []
+
+
+def test_the_moment_that_decided_is_below_the_timeline(
+    browser: Browser, two: Path, tmp_path: Path
+) -> None:
+    """As `tstorm why -o` adds it."""
+    browser.open(two)
+    assert browser.run("document.querySelector('canvas.decision') === null")
+    shares = [(1, 0.25, [0.1, 0.6]), (20 * SECOND, 0.5, [0.2, 0.8]), (25 * SECOND, 1, [0.8, 1])]
+    course = [{"at_ns": at, "share": p, "interval": low, "whole": True} for at, p, low in shares]
+    jump = {"before": course[1], "after_ns": 25 * SECOND}
+    written = tmp_path / "why.html"
+    data = data_of(make(tmp_path / "run", Shape()))
+    written.write_text(page({**data, "decision": {"course": course, "jumps": [jump]}}))
+    browser.open(written)
+    browser.place("canvas.decision")
+    browser.settle()
+    assert colours_in(browser, "canvas.decision") > 2
+    assert browser.problems == []
+    assert browser.run("document.querySelectorAll('.cursor').length") == 10

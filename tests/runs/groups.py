@@ -97,6 +97,7 @@ def heard(run: Path) -> dict[str, list[tuple[str, int]]]:
     for name in HEARD:
         lines = (run / f"logs/{name}.log").read_text().splitlines()
         said = [line.split() for line in lines if line[0].isalpha()]  # no mark of a rejoin
+        assert all(len(words) == 2 for words in said), (name, lines)
         found[name] = [(what, int(after_ms)) for what, after_ms in said]
     return found
 

@@ -139,7 +139,7 @@ def test_an_action_is_carried_out_like_what_is_planned(tmp_path: Path) -> None:
 
 def test_changes_of_links_are_added_at_once_and_written_later(tmp_path: Path) -> None:
     async def whole() -> None:
-        scene = Scene(tmp_path)
+        scene = Scene(tmp_path, TEXT.replace("6s quit", "9s quit"))  # for slow machines
         clock = scene.runner.schedule.clock
 
         async def change(number: int, value: int) -> dict[str, Any]:

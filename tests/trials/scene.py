@@ -49,7 +49,8 @@ def child(parent: int, name: str = "") -> int:
 
 def driver_of(process: subprocess.Popen[str]) -> int:
     """tstorm, keeper, init, driver: each the child of the one before. 0: not yet."""
-    return child(child(child(process.pid, "tstorm-ns"), "tstorm-ns"))
+    found = child(child(child(process.pid, "tstorm-ns"), "tstorm-ns"))
+    return found if found and b"runtime.driver" in _command(found) else 0  # else not yet
 
 
 def helper(process: subprocess.Popen[str], name: str) -> int:

@@ -170,7 +170,7 @@ def _at(asked: CampaignRequest, place: Callable[[Point], Path], point: Point) ->
     return one(asked, place(point), point)
 
 
-def _told(ended: Iterable[JobEnd]) -> Iterator[PointResult]:
+def _told(ended: Iterable[JobEnd[Point, PointResult]]) -> Iterator[PointResult]:
     """What has come of each, as it ends."""
     for job in ended:
         found = job.said or PointResult(job.point, FAILED, "failed", message=job.why)

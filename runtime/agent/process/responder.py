@@ -74,27 +74,27 @@ class Responder:
         self._used = False
         self._networks: Sequence[str] = ()
         self._instances = 0
-        self._handlers: Mapping[str, tuple[type, Callable[[Any], Awaitable[Answer]]]] = {
-            "attach": (orders.AttachOrder, self._attach),
-            "detach": (orders.DetachOrder, self._detach),
-            "open": (orders.NoFields, self._open),
-            "start": (orders.StartOrder, self._start),
-            "starts": (orders.StartsOrder, self._starts),
-            "bind": (orders.BindOrder, self._bind),
-            "cut": (orders.CutOrder, self._cut),
-            "pods": (orders.PodsOrder, self._pods),
-            "reach": (orders.ReachOrder, self._reach),
-            "echo": (orders.EchoesOrder, self._echo),
-            "capture": (orders.CaptureOrder, self._capture),
-            "lives": (orders.LivesOrder, self._lives),
-            "early": (orders.EarlyOrder, self._do_early),
-            "move": (orders.MoveOrder, self._move),
-            "extend": (orders.ExtendOrder, self._extend),
-            "adopt": (orders.AdoptOrder, self._adopt),
-            "forget": (orders.NoFields, self._forget),
-            "finish": (orders.NoFields, self._finish),
-            "status": (orders.NoFields, self._status),
-            "stop": (orders.NoFields, self._stop),
+        self._handlers: Mapping[str, Callable[[Any], Awaitable[Answer]]] = {
+            "attach": self._attach,
+            "detach": self._detach,
+            "open": self._open,
+            "start": self._start,
+            "starts": self._starts,
+            "bind": self._bind,
+            "cut": self._cut,
+            "pods": self._pods,
+            "reach": self._reach,
+            "echo": self._echo,
+            "capture": self._capture,
+            "lives": self._lives,
+            "early": self._do_early,
+            "move": self._move,
+            "extend": self._extend,
+            "adopt": self._adopt,
+            "forget": self._forget,
+            "finish": self._finish,
+            "status": self._status,
+            "stop": self._stop,
         }
 
     async def answer(self, request: Request, at_ns: int) -> Answer:
@@ -110,8 +110,8 @@ class Responder:
         try:
             if what == "prepare":
                 return await self._prepare(request)
-            kind, handler = self._handlers[what]
-            return await handler(decoded(kind, request, "the request"))
+            order: object = decoded(orders.ORDERS[what], request, "the request")
+            return await self._handlers[what](order)
         except (PlanError, OSError) as error:
             raise RunError(str(error)) from error
 

@@ -17,11 +17,22 @@ from typing import Any, TypeVar
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
+from runtime.agent.process.orders import (
+    AdoptOrder,
+    BindOrder,
+    CaptureOrder,
+    CutOrder,
+    EchoesOrder,
+    ExtendOrder,
+    InstanceOrder,
+    PathPlace,
+    request,
+)
 from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
 from runtime.backend.capture_pipe import open_pipe
 from runtime.backend.hosts import host_captures
 from runtime.backend.hosts.acknowledged import HostSteps
-from runtime.backend.hosts.agent_state import AgentState, bind_request
+from runtime.backend.hosts.agent_state import AgentState
 from runtime.backend.hosts.hosts import Hosts, NetworkHandle
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
@@ -30,6 +41,7 @@ from runtime.coordinator.agent_link import AgentError, LostError
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.coordinator.placement import NO_HOST
 from runtime.errors import RunError
+from runtime.json_schema import encoded
 from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
 from runtime.probing.echo_prober import Heard
@@ -78,7 +90,7 @@ class AgentNetwork:
         self._digests = options.time == VIRTUAL and options.datapath != "kernel"
         self._beside: set[asyncio.Task[None]] = set()
         self._lives: set[tuple[int, int, str]] = set()  # step, node, what: that agents have said
-        self._echoes: Mapping[int, list[list[object]]] = {}  # that agents send, by host
+        self._echoes: Mapping[int, EchoesOrder] = {}  # that agents send, by host
         self._heard: Heard | None = None
         self._reason = RunError("nothing has failed")
         self._t0_ns = self._unix_ns = 0
@@ -155,8 +167,9 @@ class AgentNetwork:
         self._in_force = True
 
     async def _bind(self, bound: Mapping[int, int]) -> None:
-        self._told.stage(bind_request(0, bound))
-        await self._coordinator.broadcast(self._told.coming[0], BIND_SECONDS)
+        told = BindOrder(0, bound)
+        self._told.stage(told)
+        await self._coordinator.broadcast(request(told), BIND_SECONDS)
         await self._hosts.wire(bound)
 
     async def begin(self, bound: Mapping[int, int]) -> int:
@@ -185,14 +198,15 @@ class AgentNetwork:
         self._samples = HostSamples(file, clock, names, digests=self._digests)
         return self._samples
 
-    async def echo(self, rows: Mapping[int, list[list[object]]], heard: Heard) -> None:
+    async def echo(self, orders: Mapping[int, EchoesOrder], heard: Heard) -> None:
         """Has agents send echoes to the end (docs/agent.md), by host. RunError."""
-        self._echoes, self._heard = rows, heard
-        for host in sorted(rows):
-            await self._insist(host, {"do": "echo", "echoes": rows[host]})
+        self._echoes, self._heard = orders, heard
+        for host in sorted(orders):
+            await self._insist(host, orders[host])
 
     def _echoed(self, host: int, rows: Sequence[tuple[int, int, int | None]]) -> None:
-        own = {row[0] for row in self._echoes.get(host, ())}
+        sent = self._echoes.get(host)
+        own = {one.pair for one in sent.echoes} if sent is not None else set()
         if self._heard is not None:
             self._heard([row for row in rows if row[0] in own])
 
@@ -206,12 +220,12 @@ class AgentNetwork:
     def _elapsed(self) -> int:
         return time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
 
-    async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
-        """Asks an agent, and asks again when it is back if it is lost meanwhile. LostError where
-        nobody brings it back: before the start and at the end."""
+    async def _insist(self, host: int, order: object) -> dict[str, Any]:
+        """Gives an agent an order, and again when it is back if it is lost meanwhile. LostError
+        where nobody brings it back: before the start and at the end."""
         while True:
             try:
-                return await self._coordinator.request(host, request)
+                return await self._coordinator.request(host, request(order))
             except LostError as error:
                 if not self._t0_ns or self._restarts.ending:
                     raise
@@ -227,9 +241,10 @@ class AgentNetwork:
         if change.bound:
             self._steps.block(change.number)
         if change.bound or unbind or leaving:
-            told = bind_request(change.number, change.bound, unbind, leaving)
+            gone, held = tuple(sorted(unbind)), tuple(sorted(leaving))
+            told = BindOrder(change.number, change.bound, gone, held)
             self._told.stage(told)
-            await self._coordinator.broadcast(told, everyone=False)
+            await self._coordinator.broadcast(request(told), everyone=False)
         if change.bound:
             self._beside_this(self._wire_in_time(change))
         return {node: frozenset() for node in leaving}
@@ -261,7 +276,7 @@ class AgentNetwork:
     async def offer(self, plan: Plan, base: str) -> str:
         """Each agent reads it and makes ready, or says why not; until `follow` or `withdraw` it
         stages no further step. So all of them go over, or none."""
-        told = {"do": "extend", "base": base, "digest": plan.digest}
+        told = request(ExtendOrder(base, plan.digest))
         asked_ns = time.monotonic_ns()
         try:
             answers = await self._coordinator.broadcast(told, OFFER_SECONDS)
@@ -277,7 +292,7 @@ class AgentNetwork:
 
     async def withdraw(self) -> None:
         with suppress(AgentError):  # one that does not hear it forgets by itself
-            await self._coordinator.broadcast({"do": "forget"}, everyone=False)
+            await self._coordinator.broadcast(request("forget"), everyone=False)
 
     def follow(self, plan: Plan) -> None:
         """An agent that is lost before it hears of it begins again with this plan."""
@@ -288,7 +303,7 @@ class AgentNetwork:
             self._beside_this(self._adopt(host, plan.digest))
 
     async def _adopt(self, host: int, digest: str) -> None:
-        await self._insist(host, {"do": "adopt", "digest": digest})
+        await self._insist(host, AdoptOrder(digest))
 
     async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
         folder = self._hosts.pipes
@@ -302,12 +317,16 @@ class AgentNetwork:
         hosts = sorted(found.by_host)
         host = hosts[part % len(hosts)]
         places = found.by_host[host]
-        told = [[one.src, one.dst, int(one.offered), one.interface] for one in places]
-        request = {"do": "capture", "probes": int(probes), "places": told}
+        told = tuple(
+            [PathPlace(one.src, one.dst, int(one.offered), one.interface) for one in places]
+        )
+
+        async def ask(name: str) -> object:
+            order = CaptureOrder(name, int(probes), told)
+            return await self._coordinator.request(host, request(order))
+
         try:
-            pipe = await open_pipe(
-                folder, lambda name: self._coordinator.request(host, {**request, "file": name})
-            )
+            pipe = await open_pipe(folder, ask)
         except AgentError as error:
             raise RunError(f"cannot capture at {target}: {error.message}") from error
         interfaces = [one.interface for one in places]
@@ -326,7 +345,7 @@ class AgentNetwork:
     async def cut(self, node: int, _links: frozenset[int]) -> bool:
         self._told.cut(node)
         try:
-            await self._coordinator.broadcast({"do": "cut", "nodes": [node]}, everyone=False)
+            await self._coordinator.broadcast(request(CutOrder((node,))), everyone=False)
         except AgentError as error:
             self._fail(error)
             return False
@@ -392,12 +411,13 @@ class AgentNetwork:
             self._beside_this(self._tell_again(host))
 
     def _resume(self, host: int) -> dict[str, object]:
-        """What a new agent of a host needs to know beside the plan."""
+        """What a new agent of a host needs to know beside the plan, and beside T0 on its clock."""
         applied = self._steps.done(host)
-        orders = self._unsaid(host, applied)
-        return {**self._told.resume(self._placement, host), "applied": applied, "orders": orders}
+        unsaid = tuple(self._unsaid(host, applied))
+        told: dict[str, object] = encoded(self._told.resume(self._placement, host, applied, unsaid))
+        return told
 
-    def _unsaid(self, host: int, applied: int) -> list[list[object]]:
+    def _unsaid(self, host: int, applied: int) -> list[InstanceOrder]:
         """Process events of a host's applied steps of which its agent has not said a `life`: what
         took longer than its step ended with the agent."""
         own = {
@@ -406,23 +426,23 @@ class AgentNetwork:
             if self._placement[node] == host
         }
         schedule = self._schedule
-        found: list[list[object]] = []
+        found: list[InstanceOrder] = []
         for step in range(applied if own else 0):
             asked = [("join", name) for name in sorted(schedule.present)] if step == 0 else []
             asked += [(event.kind, event.target) for event in schedule.steps[step].events]
             for what, name in asked:
                 if what in PROCESS_KINDS and name in own:
-                    life = (step, own[name], what)
-                    found += [] if life in self._lives else [list(life)]
+                    order = InstanceOrder(step, own[name], what)
+                    found += [] if order in self._lives else [order]
         return found
 
     async def _tell_again(self, host: int) -> None:
         """What was said while the agent was not there."""
-        for request in self._told.back(host):
-            await self._insist(host, request)
-        if self._echoes.get(host):
+        for order in self._told.back(host):
+            await self._insist(host, order)
+        if host in self._echoes:
             try:
-                await self._insist(host, {"do": "echo", "echoes": self._echoes[host]})
+                await self._insist(host, self._echoes[host])
             except LostError:
                 raise
             except AgentError as error:  # a run goes on without them

@@ -20,7 +20,7 @@ from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
 from runtime.rundir.held_directory import HeldDirectory
 
-Ask = Callable[[int, Mapping[str, object]], Awaitable[object]]  # the agent of a host; RunError
+Ask = Callable[[int, object], Awaitable[object]]  # the agent of a host, an order; RunError
 OnFatal = Callable[[RunError], None]
 
 
