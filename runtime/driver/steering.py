@@ -29,6 +29,7 @@ from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.storage import outdir, scratch
 from compiler.plan.types import Event
+from runtime.backend import datapath_choice
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
 from runtime.errors import RunError, fail, unwritten
@@ -39,6 +40,7 @@ from runtime.schedule import VIRTUAL_LEAD_NS, PlanClock, Schedule
 
 GRID_NS = 1_000_000  # moments of actions are whole ms of plan time
 MARGIN_NS = 50_000_000  # from when the network is asked for a step to its moment
+_HOSTS_MARGIN_NS = 250_000_000  # the same where agents find out what it takes
 _VIRTUAL_MARGIN_NS = 1_000_000  # the same where that takes no time
 LATE_NS = 10_000_000  # what a `when` does may be asked for so late
 _ENTRY_NS = 5_000_000  # more than the driver takes to read a plan in virtual time
@@ -61,9 +63,9 @@ T = TypeVar("T")
 def why_not(options: RunOptions) -> str:
     """Why a run with these options cannot be steered; '' if it can."""
     if options.backend == K8S:
-        return "it goes on in a cluster, whose hosts take no longer plan while they run"
-    if options.hosts:
-        return "it has --hosts, and their agents take no longer plan while they run"
+        return "it goes on in a cluster, whose nodes are not given a longer plan while it runs"
+    if options.hosts and options.time == VIRTUAL:
+        return "it has --hosts in virtual time, whose agents are not given a longer plan there"
     return ""
 
 
@@ -72,8 +74,8 @@ def check(options: RunOptions) -> None:
     if why := why_not(options):
         raise RunError(
             f"this run cannot be steered: {why}",
-            "write the statement into the experiment (`at 30s …`) and run that, or run it without"
-            " --hosts on this machine",
+            "write the statement into the experiment (`at 30s …`) and run that, or run it on this"
+            " machine, without --hosts or in real time",
         )
 
 
@@ -205,6 +207,8 @@ class Steering:
     async def _grow(self, request: Mapping[str, Any], left: Path | None) -> dict[str, object]:
         number, at_ns = int(request["number"]), int(request["at_ns"])
         network, runner, asked_ns = self._running(), self._runner, self._runner.elapsed()
+        if self._options.hosts:
+            return {"whole": "agents take whole plans"}
         if number != self._next():
             return {"whole": "another action came first"}
         try:
@@ -300,8 +304,7 @@ class Steering:
     async def _do(
         self, name: str, base: str, text: str, at_ns: int, more: Mapping[str, object]
     ) -> dict[str, object]:
-        self._running()
-        number = self._next()
+        network, number = self._running(), self._next()
         if base != self._runner.plan.digest:
             return {"again": "another action came first"}
         path, asked_ns = self._directory / name, self._runner.elapsed()
@@ -318,8 +321,14 @@ class Steering:
             raise RunError(message, "nothing was changed")
         async with self._disk:
             await self._beside(self._put_in_place, path)
-            margin_ns = _VIRTUAL_MARGIN_NS if self._options.time == VIRTUAL else MARGIN_NS
-            if why := self._adopt(plan, schedule, margin_ns):  # from here on, or not at all
+            try:
+                why = await network.offer(plan, base)
+            except RunError:
+                await self._beside(self._take_back, path)
+                raise
+            why = why or self._adopt(plan, schedule, self._margin_ns())
+            if why:  # from here on, or not at all
+                await network.withdraw()
                 await self._beside(self._take_back, path)
                 self._running()
                 return {"again": why}
@@ -396,6 +405,11 @@ class Steering:
             return f"{last_ns / 1e9:g} s is after the run's end (--until)"
         return ""
 
+    def _margin_ns(self) -> int:
+        if self._options.time == VIRTUAL:
+            return _VIRTUAL_MARGIN_NS
+        return _HOSTS_MARGIN_NS if self._options.hosts else MARGIN_NS
+
     def _adopt(self, plan: Plan, schedule: Schedule, margin_ns: int) -> str:
         """Why not, '' if it was done."""
         network = self._network()
@@ -416,6 +430,8 @@ class Steering:
             same = plan.topology == before.topology and plan.seed == before.seed
             if not same or action_texts.name_of(self._number) not in plan.attached.includes:
                 raise RunError("the plan that was left is not one of this run and its next action")
+            if self._options.hosts:
+                datapath_choice.check(plan, self._options)
             _ = plan.core, plan.routes
             return plan, Schedule(plan, self._options)
         except PlanError as error:

@@ -166,6 +166,14 @@ class HopNetwork:
             timers.call_at(due_ns, lambda: self._on_effect(change.number, None))
         return {node: frozenset(numbers) for node, numbers in held.items()}
 
+    async def offer(self, plan: Plan, base: str) -> str:
+        """The engine knows no plan."""
+        del plan, base
+        return ""
+
+    async def withdraw(self) -> None:
+        """Nothing has changed."""
+
     def follow(self, plan: Plan) -> None:
         self._plan = plan
 
