@@ -29,7 +29,6 @@ from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.storage import outdir, scratch
 from compiler.plan.types import Event
-from runtime.backend import datapath_choice
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
 from runtime.errors import RunError, fail, unwritten
@@ -145,6 +144,7 @@ class Steering:
         asked for by then. `reserve`: it was overtaken, and nothing grows meanwhile. RunError."""
         self._running()
         lead_ns = min(max(int(request["lead_ns"]), LEAST_LEAD_NS), MOST_LEAD_NS)
+        lead_ns += max(self._margin_ns() - MARGIN_NS, 0)  # agents need it beside who compiles
         if request.get("reserve"):
             self._reserved_ns = self._runner.elapsed() + lead_ns
         await self.flush()
@@ -319,19 +319,17 @@ class Steering:
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
             raise RunError(message, "nothing was changed")
-        async with self._disk:
-            await self._beside(self._put_in_place, path)
-            try:
-                why = await network.offer(plan, base)
-            except RunError:
-                await self._beside(self._take_back, path)
-                raise
-            why = why or self._adopt(plan, schedule, self._margin_ns())
-            if why:  # from here on, or not at all
-                await network.withdraw()
-                await self._beside(self._take_back, path)
-                self._running()
-                return {"again": why}
+        try:
+            why = await network.offer(plan, base, path)
+            if not why:
+                why = await self._placed_and_adopted(path, plan, schedule)
+        except BaseException:
+            await network.withdraw()
+            raise
+        if why:
+            await network.withdraw()
+            self._running()
+            return {"again": why}
         self._number, self._is_first, self._reserved_ns = number + 1, False, 0
         at_ns = min((event.at_ns for event in own), default=at_ns)
         told = {"action": number, "text": text, "events": len(own), "planned_ns": at_ns}
@@ -339,6 +337,14 @@ class Steering:
         self._log({**record, **more, "applied_ns": self._runner.elapsed()})
         targets = [{"at_ns": e.at_ns, "kind": e.kind, "target": e.target} for e in own[:100]]
         return {"ok": {**told, "first": targets}}
+
+    async def _placed_and_adopted(self, path: Path, plan: Plan, schedule: Schedule) -> str:
+        """From here on, or not at all: why not. RunError."""
+        async with self._disk:
+            await self._beside(self._put_in_place, path)
+            if why := self._adopt(plan, schedule, self._margin_ns()):
+                await self._beside(self._take_back, path)
+            return why
 
     async def fire(self, offer: Mapping[str, Any], files: Mapping[str, bytes]) -> Fired:
         """Goes over to the longer plan that a `when` has led to (runtime/driver/reactions.py). It
@@ -430,8 +436,6 @@ class Steering:
             same = plan.topology == before.topology and plan.seed == before.seed
             if not same or action_texts.name_of(self._number) not in plan.attached.includes:
                 raise RunError("the plan that was left is not one of this run and its next action")
-            if self._options.hosts:
-                datapath_choice.check(plan, self._options)
             _ = plan.core, plan.routes
             return plan, Schedule(plan, self._options)
         except PlanError as error:

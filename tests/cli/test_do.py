@@ -331,6 +331,9 @@ def test_all_hosts_do_what_is_done_by_hand_or_none(tmp_path: Path) -> None:
     after = [ms for at_ns, ms in round_trips(tmp_path) if at_ns > changed + 200 * MS]
     assert after
     assert min(after) >= 2 * (1 + 60 + 3) - EXACT_MS
+    tstorm(tmp_path, "record", "run", "-o", "again.tdl")
+    diff = tstorm(tmp_path, "diff", "run/plan", "again.tdl")
+    assert "the same experiment" in diff.stderr + diff.stdout
     plan = read_plan(tmp_path / "run/plan")
     manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
     assert manifest["plan_digest"] == plan.digest

@@ -167,10 +167,8 @@ def test_agents_go_over_to_a_longer_plan_together_while_they_run(tmp_path: Path)
         await until(lambda: all(1 in applied(stage, n) for n in (0, 1)), "the second step")
         made = extend(stage.plan, 1, "s1--s2 set latency=30ms\nat +700ms a.0 crash", 2_300 * MS)
         write(made, place / "longer.plan")
-        (place / "exp.plan").rename(place / "before.plan")
-        (place / "longer.plan").rename(place / "exp.plan")
-        stage.plan = read_plan(place / "exp.plan")
-        told = {"do": "extend", "base": before, "digest": stage.plan.digest}
+        stage.plan = read_plan(place / "longer.plan")
+        told = {"do": "extend", "base": before, "digest": stage.plan.digest, "left": "longer.plan"}
 
         with pytest.raises(AgentError, match="has the digest"):
             await stage.coordinator.broadcast({**told, "digest": "0" * 64})

@@ -7,6 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from compiler.plan.reader import Plan
@@ -184,8 +185,8 @@ class FakeNetwork:
         self._effect(change.number, change.step.due_ns)
         return {node: frozenset() for node in change.leaving}
 
-    async def offer(self, plan: Plan, base: str) -> str:
-        del plan, base
+    async def offer(self, plan: Plan, base: str, left: Path) -> str:
+        del plan, base, left
         self.offers.append("offer")
         if self.refusal:
             raise RunError(self.refusal)

@@ -264,10 +264,12 @@ class EarlyOrder:
 
 @dataclass(frozen=True, slots=True)
 class ExtendOrder:
-    """The plan with the digest `base` is to become another one, which lies where that one did."""
+    """The plan with the digest `base` is to become another one, which lies in the folder `left`
+    beside that one."""
 
     base: Line
     digest: Line
+    left: Line
 
 
 @dataclass(frozen=True, slots=True)

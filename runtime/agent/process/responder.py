@@ -283,10 +283,13 @@ class Responder:
         conduct = self._prepared()
         if order.base != self._plan.digest:
             raise OrderError(f"the plan here has the digest {self._plan.digest}, not {order.base}")
-        plan = await asyncio.to_thread(read_plan, self._directory)
+        place = self._directory.parent / order.left
+        if place.parent != self._directory.parent or order.left == "..":
+            raise OrderError(f"{order.left!r:.80} is no folder beside the plan")
+        plan = await asyncio.to_thread(read_plan, place)
         if plan.digest != order.digest:
             raise OrderError(
-                f"the plan in {self._directory} has the digest {plan.digest}, the longer one has"
+                f"the plan in {place} has the digest {plan.digest}, the longer one has"
                 f" {order.digest:.80}"
             )
         if plan.topology != self._plan.topology or plan.seed != self._plan.seed:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from compiler.plan.event_kinds import PROCESS_KINDS
@@ -28,6 +29,7 @@ from runtime.agent.process.orders import (
     PathPlace,
     request,
 )
+from runtime.backend import plan_fit
 from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
 from runtime.backend.capture_pipe import open_pipe
 from runtime.backend.hosts import host_captures
@@ -273,15 +275,20 @@ class AgentNetwork:
         self._told.effect(number)
         self._on_effect(number, effect)
 
-    async def offer(self, plan: Plan, base: str) -> str:
+    async def offer(self, plan: Plan, base: str, left: Path) -> str:
         """Each agent reads it and makes ready, or says why not; until `follow` or `withdraw` it
-        stages no further step. So all of them go over, or none."""
-        told = request(ExtendOrder(base, plan.digest))
+        stages no further step. So all of them go over, or none. Until then nobody is started again,
+        who would not know which of the two plans is the run's."""
+        await asyncio.to_thread(plan_fit.check, plan, self._options)
+        if (host := self._restarts.wait_to_restart()) is not None:
+            raise RunError(
+                f"the agent of {self._names[host]} is not there", "nothing was changed: try again"
+            )
+        told = request(ExtendOrder(base, plan.digest, left.name))
         asked_ns = time.monotonic_ns()
         try:
             answers = await self._coordinator.broadcast(told, OFFER_SECONDS)
         except AgentError as error:
-            await self.withdraw()
             name = self._names[error.host]
             raise RunError(
                 f"the agent of {name} does not take it: {error.message}", "nothing was changed"
@@ -291,6 +298,7 @@ class AgentNetwork:
         return f"too late: {self._names[late[0]]} has to go on with what is planned" if late else ""
 
     async def withdraw(self) -> None:
+        self._restarts.restart()
         with suppress(AgentError):  # one that does not hear it forgets by itself
             await self._coordinator.broadcast(request("forget"), everyone=False)
 
@@ -299,6 +307,7 @@ class AgentNetwork:
         self._plan, self._schedule = plan, Schedule(plan, self._options)
         self._experiment = replace(self._experiment, digest=plan.digest)
         self._coordinator.follow(self._experiment)
+        self._restarts.restart()
         for host in range(len(self._names)):
             self._beside_this(self._adopt(host, plan.digest))
 

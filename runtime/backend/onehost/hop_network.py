@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from compiler.plan.parts.led_links import led_links
@@ -166,9 +167,9 @@ class HopNetwork:
             timers.call_at(due_ns, lambda: self._on_effect(change.number, None))
         return {node: frozenset(numbers) for node, numbers in held.items()}
 
-    async def offer(self, plan: Plan, base: str) -> str:
+    async def offer(self, plan: Plan, base: str, left: Path) -> str:
         """The engine knows no plan."""
-        del plan, base
+        del plan, base, left
         return ""
 
     async def withdraw(self) -> None:
