@@ -1,4 +1,4 @@
-"""Whether what carries a run's packets can do what a plan asks, before the run and while it grows."""
+"""Whether a run's datapath can do what a plan asks, before the run and while the plan grows."""
 
 from __future__ import annotations
 

@@ -349,7 +349,7 @@ def test_what_a_host_refuses_is_taken_back_whole(tmp_path: Path) -> None:
             scene.network.refusal = "host1 has no room"
             with pytest.raises(RunError, match="no room"):
                 await scene.do("a.1 crash")
-            assert (scene.network.offers, scene.followed) == (["offer"], [])
+            assert (scene.network.offers, scene.followed) == (["offer", "withdraw"], [])
             assert read_plan(tmp_path / "plan").digest == scene.runner.plan.digest
             scene.network.refusal = ""
             told = await scene.do("a.1 crash")
@@ -359,6 +359,16 @@ def test_what_a_host_refuses_is_taken_back_whole(tmp_path: Path) -> None:
                 {"number": 2, "at_ns": 5_000 * MS, "said": "", "events": [], "action": ""}
             )
             assert "whole" in grown
+
+            async def slow(*_: object) -> str:
+                scene.runner.is_ending = True  # while hosts are asked
+                return ""
+
+            scene.network.offer = slow  # type: ignore[method-assign]
+            with pytest.raises(RunError, match="the run is ending"):
+                await scene.do("a.0 crash")
+            assert scene.network.offers[-1] == "withdraw"
+            scene.runner.is_ending = False
 
         await scene.play(steer)
         assert [one["target"] for one in scene.of("crash")] == ["a.1"]

@@ -283,7 +283,7 @@ def test_all_agents_go_over_to_a_longer_plan_or_none_does() -> None:
         await run.network.withdraw()
         assert [agent.asked("adopt") for agent in run.agents] == [[], []]
         twice = extend(run.plan, 1, "a--s set duplicate=1%", 2_000_000_000).plan
-        with pytest.raises(RunError, match="the duplicate of link .* not possible with --h"):
+        with pytest.raises(RunError, match=r"the duplicate of link .* not possible with --h"):
             await run.network.offer(twice, before, left)
         await run.network.withdraw()
         assert [len(agent.asked("extend")) for agent in run.agents] == [2, 2]
