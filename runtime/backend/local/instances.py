@@ -25,7 +25,7 @@ from runtime.backend.instance import (
     ProgramEnd,
 )
 from runtime.backend.local import cards
-from runtime.backend.local.nursery import KILLED, Holder, Machine, Nursery, Program
+from runtime.backend.local.nursery import KILLED, Holder, MachineKeeper, Nursery, Program
 from runtime.backend.local.outside import Outside
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
@@ -69,7 +69,7 @@ class ProgramEnding:
 
 
 NO_FILES: Mapping[str, str] = {}
-NO_MACHINES: Mapping[str, Machine] = {}
+NO_MACHINES: Mapping[str, MachineKeeper] = {}
 OnReady = Callable[[Holder, Node], None]  # RunError
 
 
@@ -87,7 +87,7 @@ class Maker:
         hosts: Mapping[str, str] = NO_FILES,
         outside: Outside | None = None,
         services: Sequence[Service] = (),
-        machines: Mapping[str, Machine] = NO_MACHINES,
+        machines: Mapping[str, MachineKeeper] = NO_MACHINES,
     ) -> None:
         self._nursery = nursery
         self._machines = machines

@@ -31,7 +31,7 @@ from runtime.backend.local.instance_commands import InstanceCommands
 from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import LocalInstance, Maker, OnReady
 from runtime.backend.local.log_watch import LogWatch
-from runtime.backend.local.nursery import Holder, Machine, Program
+from runtime.backend.local.nursery import Holder, MachineKeeper, Program
 from runtime.backend.local.outside import Outside
 from runtime.backend.onehost import hop_network as onehost
 from runtime.backend.runwords import replaced
@@ -102,7 +102,7 @@ class LocalBackend:
         self.instances: dict[str, LocalInstance] = {}
         self._limits: Limits | None = None
         self._surroundings: dict[str, Surroundings] = {}
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, MachineKeeper] = {}
 
     async def start(self) -> RunNetwork:
         given, context = self._given, self._context
@@ -155,7 +155,7 @@ class LocalBackend:
 
         return ready
 
-    def _make_machines(self, maker: nursery.Nursery) -> dict[str, Machine]:
+    def _make_machines(self, maker: nursery.Nursery) -> dict[str, MachineKeeper]:
         """By instance, the machine that it is a part of."""
         topology = self._context.plan.topology
         for one in topology.machines:
@@ -388,7 +388,7 @@ class LocalBackend:
             raise RunError(f"instance {instance} was killed from outside the run")
         return self._place(found), found.current.holder.pidfd
 
-    def _enter_machine(self, machine: Machine) -> Entrance:
+    def _enter_machine(self, machine: MachineKeeper) -> Entrance:
         """Among the processes of all parts; the command has the run's files and user."""
         if not machine.is_up:
             raise RunError(f"machine {machine.name} is down now: none of its parts is there")

@@ -74,7 +74,7 @@ class Holder:
     """
 
     def __init__(
-        self, name: str, pidfd: int, control: socket.socket, machine: Machine | None = None
+        self, name: str, pidfd: int, control: socket.socket, machine: MachineKeeper | None = None
     ) -> None:
         self.name = name
         self.pid = _number(pidfd)
@@ -269,7 +269,7 @@ class _Keeper:
         return int(text), descriptors[0]
 
     def _spawn(
-        self, name: str, hostname: str, hosts: str, machine: Machine | None
+        self, name: str, hostname: str, hosts: str, machine: MachineKeeper | None
     ) -> tuple[Holder, int]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
@@ -287,7 +287,7 @@ def _refusal(what: str, reason: str) -> MachineError:
     return MachineError(f"cannot make {what}: {reason}", process_limits.remedy_for(reason))
 
 
-class Machine(_Keeper):
+class MachineKeeper(_Keeper):
     """PID 1 of a machine with parts, which lives as long as the run. Its parts are killed together
     if all that are there are to be killed at one moment, as by its crash: none of them lives to see
     another one dead."""
@@ -360,7 +360,7 @@ class Nursery(_Keeper):
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         super().__init__(control)
         self._process = process
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, MachineKeeper] = {}
         loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = loop.create_future()
         self._watch = os.pidfd_open(process.pid)
@@ -377,7 +377,7 @@ class Nursery(_Keeper):
         holder, _ = self._spawn(name, hostname, hosts, None)
         return holder
 
-    def machine(self, name: str, hostname: str) -> Machine:
+    def machine(self, name: str, hostname: str) -> MachineKeeper:
         """Makes a machine, whose parts see each other's processes only from without. RunError."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(ANSWER_SECONDS)
@@ -392,7 +392,7 @@ class Nursery(_Keeper):
         except RunError:
             ours.close()
             raise
-        made = self._machines[name] = Machine(name, pidfd, ours)
+        made = self._machines[name] = MachineKeeper(name, pidfd, ours)
         if word != "ready":
             raise _refusal(what, text or "its first process has ended")
         return made
