@@ -67,8 +67,9 @@ static uint64_t entitlement(const struct filling *fill, const struct problem *pr
         uint32_t link = problem->links[use];
         if (problem->capacities_bps[link]) {
             long double share = fill->height[link] / fill_rtt(problem, flow);
-            share = fmaxl(share, fill->left[link] + fill->rate[flow]);
-            least = fminl(least, fminl(share, (long double)problem->capacities_bps[link]));
+            share = larger(share, fill->left[link] + fill->rate[flow]);
+            share = smaller(share, (long double)problem->capacities_bps[link]);
+            least = smaller(least, share);
         }
     }
     return round_down(least);

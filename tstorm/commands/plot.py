@@ -56,7 +56,7 @@ def command(
     where no path is. The timeline has a bar for each element that something happens to, as long as
     it is there. The network is that at T, events at T included; links of a run have the colour
     of what they carried; as DOT, Mermaid or GraphML it has what is planned at T. The same input
-    gives the same bytes. Pictures take matplotlib: pip install 'thunderstorm[plot]'.
+    gives the same bytes. Pictures take matplotlib: pip install 'tstorm[plot]'.
     docs/reports.md has more.
 
     \b
