@@ -4,9 +4,9 @@ Input: tcal_c/sources, which says what each of them is made of and where it goes
 there reads it too. Only a C compiler is needed, not make. An editable install compiles nothing:
 there all of it comes from `make` (tcal_c/build).
 
-The wheel is for any Python 3. Programs are static, and libraries name no other one, so it is for any
-C library too, and its tags say so: old and new glibc (manylinux) and musl (musllinux). Where there is
-no static C library it is for this machine.
+The wheel is for any Python 3. Programs are static, and libraries name no other one, so it is for
+any C library too, and its tags say so: old and new glibc (manylinux) and musl (musllinux). Where
+there is no static C library it is for this machine.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ def compile_program(name: str, sources: list[str], folder: Path, version: str) -
     extra = shlex.split(os.environ.get("CFLAGS", "")), shlex.split(os.environ.get("LDFLAGS", ""))
     output = ["-o", str(folder / name)]
     is_library = name.endswith(".so")
-    flags = [*FLAGS, *(LIBRARY_FLAGS if is_library else static_flags())]
+    # Unoptimized, a library would call sqrt(), which not every process has.
+    flags = [*FLAGS, *extra[0], *(LIBRARY_FLAGS if is_library else static_flags())]
     libraries = ["-lgcc"] if is_library else ["-Wl,--as-needed", "-pthread", "-lm"]
     defined = f'-DVERSION="{version}"'
-    command = [*find_compiler(), *flags, defined, *extra[0], *output, *sources, *extra[1]]
-    command += libraries
+    command = [*find_compiler(), *flags, defined, *output, *sources, *extra[1], *libraries]
     print(shlex.join(command), flush=True)
     subprocess.run(command, cwd=ROOT, check=True)
 

@@ -1,9 +1,10 @@
 """Builds a release and tries it: `python -m scripts.release`; CONTRIBUTING.md has the steps.
 
-Input: the last commit, and nothing else of this folder. Output, in dist/: the sdist, the wheel that
-is built from it, with `--image` the container image of the command, and SHA256SUMS. The wheel is
-tried on this machine, and in each root file system of `--root`, which has Python and no compiler: it
-is installed into an environment of its own, its packages from wheels only, and runs an experiment.
+Input: the last commit, and nothing else of this folder. Output, in dist/: the sdist, the wheel
+that is built from it, with `--image` the container image of the command, and SHA256SUMS. The wheel
+is tried on this machine, and in each root file system of `--root`, which has Python and no
+compiler: it is installed into an environment of its own, its packages from wheels only, and runs an
+experiment.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The container image of the command, made of a root file system without a container engine.
 
-Input: a root file system of Debian with python3, as `mmdebstrap` makes one, and the wheel. The wheel
-and what it needs are installed into it, and it is packed as `tstorm image build` packs the image of
-agents: all files belong to root and have no times. Rights and users: docs/install.md.
+Input: a root file system of Debian with python3, as `mmdebstrap` makes one, and the wheel. The
+wheel and what it needs are installed into it, and it is packed as `tstorm image build` packs the
+image of agents: all files belong to root and have no times. Rights and users: docs/install.md.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def gather(root: Path) -> Contents:
     for path, place in _walk(root, ""):
         mode = place.lstat().st_mode
         if stat.S_ISLNK(mode):
-            contents.link(path, os.readlink(place))
+            contents.link(path, str(place.readlink()))
         elif stat.S_ISDIR(mode):
             contents.directory(path, stat.S_IMODE(mode))
         elif stat.S_ISREG(mode):

@@ -31,8 +31,8 @@ static bool valid(const struct problem *problem) {
 }
 
 static uint64_t round_down(long double rate_bps) {
-    long double rounded = floorl(rate_bps + ROUNDING);
-    return rounded >= 0x1p64L ? TSSHARE_UNLIMITED : (uint64_t)rounded;
+    long double raised = rate_bps + ROUNDING;
+    return raised >= 0x1p64L ? TSSHARE_UNLIMITED : (uint64_t)raised;
 }
 
 static uint64_t allocation(const struct filling *fill, const struct problem *problem,
