@@ -157,6 +157,12 @@ def extend_by(plan: Plan, number: int, firing: Firing, text: str, now_ns: int) -
     return _included(plan, name, (text + held).encode("utf-8"), now_ns, doubts=False)
 
 
+def repeat(plan: Plan, number: int, text: bytes, now_ns: int) -> Compilation:
+    """The plan with an action that was done before, by hand, whose text has its times written out,
+    and what it says of the run's clock. TdlError."""
+    return _included(plan, action_texts.name_of(number), text, now_ns)
+
+
 def hold(plan: Plan, number: int, now_ns: int) -> Compilation:
     """The plan whose events wait from `now_ns` of the run on. NotNowError, else as `extend`."""
     clock = _clock(plan)

@@ -59,7 +59,8 @@ class Compilation:
     diagnostics: tuple[Diagnostic, ...]
     includes: Mapping[str, bytes]  # the included texts, by the names that spans have for them
     reactions: tuple[PlannedReaction, ...] = ()
-    empty: tuple[str, ...] = ()  # bridges that no packet passes, and at which nobody is
+    # Bridges that no packet passes, and at which nobody is; not looked for without doubts.
+    empty: tuple[str, ...] = ()
 
     @cached_property
     def plan(self) -> Plan:
@@ -127,14 +128,15 @@ def compile_source(
         raise TdlError(sink.found)
     if doubts:
         warnings.warn(model, timeline, machines, sink)
-    bypassed = Bypassed(model)
+    bypassed = Bypassed(model) if doubts else None
+    epochs = snapshots(model.planned, carried.events)
     contents = PlanContents(
         source=raw,
         seed=model.seed,
         topology=replace(model.planned, reactions=whens),
         events=carried.events,
         end_ns=carried.end_ns,
-        snapshots=bypassed.through(snapshots(model.planned, carried.events)),
+        snapshots=epochs if bypassed is None else bypassed.through(epochs),
         attached=attachments.contents,
         traces=named.traces.contents,
         delays=named.delays.contents,
@@ -145,10 +147,11 @@ def compile_source(
         params=partial.params,
     )
     files = encode(contents)
-    if doubts:
+    empty: tuple[str, ...] = ()
+    if bypassed is not None:
         bypassed.warn(sink)
         warnings.warn_of_plan(model, files, machines, sink)
-    empty = tuple(bypassed.empty().values())
+        empty = tuple(bypassed.empty().values())
     return Compilation(model, carried, files, sort(sink.found), partial.includes, whens, empty)
 
 

@@ -448,3 +448,39 @@ def _maker(kind: Any) -> Callable[[Any], Any]:
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def encoded(value: Any) -> Any:
+    """What `decoded` makes a dataclass of again, ready for JSON."""
+    kind: Any = type(value)
+    return _writer(kind)(value)
+
+
+@cache
+def _writer(kind: Any) -> Callable[[Any], Any]:
+    """What makes JSON of a value of this kind; the inverse of `_maker`."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        rows = [one.name for one in fields(kind) if one.init]
+        writers = [(name, _key(name), _writer(hints[name])) for name in rows]
+        return lambda value: {key: write(getattr(value, name)) for name, key, write in writers}
+    if origin is Annotated:
+        return _writer(inner[0])
+    if origin is tuple and inner[-1] is ...:
+        each = _writer(inner[0])
+        return lambda value: [each(one) for one in value]
+    if origin is tuple or _is_row(kind):
+        kinds = inner or _hints_of_row(kind).values()
+        parts = [_writer(part) for part in kinds]
+        return lambda row: [write(one) for write, one in zip(parts, row, strict=True)]
+    if origin in (Union, UnionType) and len(inner) == 2 and inner[1] is NoneType:
+        there = _writer(inner[0])
+        return lambda value: None if value is None else there(value)
+    if origin is Mapping and inner[0] is not str:
+        key, item = map(_writer, inner)
+        return lambda value: [[key(one), item(value[one])] for one in sorted(value)]
+    if origin is Mapping:
+        item = _writer(inner[1])
+        return lambda value: {one: item(value[one]) for one in value}
+    return _as_it_is

@@ -113,13 +113,14 @@ def c_tests(lane: Lane) -> None:
 
 
 def checks(lane: Lane) -> None:
-    """Types take most of it, on one processor. Reading all files of tests compiles them for all who
-    do it after that."""
+    """Types take most of it, on one processor."""
     lane.step("checks", ["scripts/check", str(BIN)])
-    lane.suite("files of tests", ["--collect-only", "-k", "none_of_them"])
 
 
 def unit_tests(lane: Lane) -> None:
+    """Reading all files of tests compiles them for all who do it after that, on one processor while
+    a cluster boots."""
+    lane.suite("files of tests", ["--collect-only", "-k", "none_of_them"])
     lane.suite("unit tests", ["-m", f"not e2e and {_PLACELESS}", *WORKERS])
 
 

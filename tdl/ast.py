@@ -700,7 +700,7 @@ class When:
     kind: str  # one of CONDITIONS (tdl/tokens/words.py)
     span: Span  # of its first line
     subjects: tuple[Subject, ...]
-    pattern: str = ""  # log: of a line
+    pattern: str = ""  # log: of a line; file: its path
     status: int | None = None  # exit: with this one only
     every: bool = False  # else once, for all of the instances together
     after_ns: int = 0

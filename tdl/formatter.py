@@ -386,7 +386,7 @@ def _tags(tags: tuple[ast.Name, ...]) -> list[str]:
 def _options(options: tuple[tuple[ast.Name, str], ...]) -> list[str]:
     words: list[str] = []
     for name, value in options:
-        if name.text in ("after", "alias"):
+        if name.text in ("after", "alias", "publish"):
             words.append(_List(f"{name.text}=", value.split(";")))
         else:
             words.append(name.text if name.text != "network" else f"network={_word(value)}")

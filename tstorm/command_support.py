@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from runtime.errors import UnfitError
     from runtime.launch.run_result import RunResult
     from runtime.options import RunOptions, RunPlaces
+    from runtime.virtual.standstill import Repetition
     from tstorm.loading import PlanToRun
 
 
@@ -149,9 +150,11 @@ def carry_out(
     *,
     quiet: bool,
     seen: Callable[[Progress], Progress] | None = None,
+    again: Repetition | None = None,
 ) -> RunResult:
     """Runs the plan where the options say, with progress on stderr. `cluster`: what was said of one
-    and is no option of the run; `seen`: what else looks at progress, and may add to it."""
+    and is no option of the run; `seen`: what else looks at progress, and may add to it; `again`:
+    what is done again in virtual time."""
     from runtime.errors import UnfitError
     from tstorm import display
 
@@ -162,14 +165,14 @@ def carry_out(
                 show(record if seen is None else seen(record))
 
         try:
-            run = _runner(found, options, cluster)
+            run = _runner(found, options, cluster, again)
             return run(found.plan, options, places, relay)
         except UnfitError as error:
             raise misfit_shown(error, found.source_name, found.plan) from error
 
 
 def _runner(
-    found: PlanToRun, options: RunOptions, cluster: Mapping[str, Any]
+    found: PlanToRun, options: RunOptions, cluster: Mapping[str, Any], again: Repetition | None
 ) -> Callable[[Plan, RunOptions, RunPlaces, Reporter], RunResult]:
     """What carries it out. Usage errors, and RunError for a cluster that cannot be reached."""
     from runtime.options import K8S
@@ -182,7 +185,7 @@ def _runner(
     from runtime.launch.launch import run
 
     only_in_cluster(cluster)
-    return run
+    return partial(run, again=again)
 
 
 # What a datapath cannot do, told with the line of the TDL text that asks for it.

@@ -17,6 +17,7 @@ from bench.papers import (
     rates,
     scalefree,
     sharing,
+    trunk,
 )
 from bench.papers.context import Context
 from bench.tables import Record
@@ -49,6 +50,7 @@ ALL: Mapping[str, Experiment] = {
     "lossy-1G": Experiment(f"{STORM}, Fig. 14: the same at 1 Gb/s", database.figure_14),
     "emulator-rates": Experiment(f"{EMULATOR}, Table 4.1: bandwidth", rates.table_41),
     "emulator-delays": Experiment(f"{EMULATOR}, Table 4.2: delay", pings.table_42),
+    "emulator-trunk": Experiment(f"{EMULATOR}, Figs 4.12 to 4.15: two clients", trunk.measure),
     "paths": Experiment(f"{INTERNET}, Table 2: a flow each way", internet.table_2),
     "paths-trip": Experiment(f"{INTERNET}, Fig. 5: round trips beside a flow", internet.figure_5),
     "paths-capacity": Experiment(f"{INTERNET}, Fig. 6: capacities", internet.figure_6),

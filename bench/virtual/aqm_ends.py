@@ -5,16 +5,24 @@
     aqm_ends.py send ADDRESS FLOWS FOR_S CONTROL   of congestion: cubic, bbr
     aqm_ends.py kernel FLOWS FOR_S CONTROL RATE_BPS DELAY_MS WORDS...   both, by this kernel
 
-`receive` and `send` write FOLDER/packets in their working directory: for each packet with payload a
-line of the time (ns), port of the sender, first byte (relative to nothing) and bytes of payload, as
-the interface sees it. `kernel` runs in a network namespace of its own, and makes two more, so that
-sender, router and receiver are in a line: a tbf with
-the qdisc of WORDS in it at the router towards the receiver, and all of the delay on the way back;
-what tc(8) says of the qdisc in the end is its last line.
+`receive` and `send` write `received` and `sent` in their working directory: for each packet with
+payload a line of the time (ns), port of the sender, first byte (relative to nothing) and bytes of
+payload, as the interface sees it. `kernel` runs in a network namespace of its own, and makes two
+more, so that sender, router and receiver are in a line: an htb with the qdisc of WORDS in it at the
+router towards the receiver, and all of the delay on the way back; what tc(8) says of the qdisc in
+the end is its last line.
+
+htb takes a packet out of that qdisc when the link is free, and with hardly a token saved never
+before. (tbf takes one out as soon as the one before has left, and keeps it until it has tokens for
+it: what waits there has not waited as the discipline sees it.) It does not cut super-packets as
+tbf does, so the sender's device does.
 """
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import mmap
 import select
 import socket
 import struct
@@ -23,31 +31,51 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TextIO
 
 PORT = 7000
 OUTGOING = 4  # PACKET_OUTGOING
 SECOND = 10**9
+SOL_PACKET, PACKET_RX_RING, PACKET_VERSION, TPACKET_V2 = 263, 5, 10, 1
+BLOCK, BLOCKS, FRAME = 1 << 16, 128, 256  # of the ring: bytes; seconds at 100 Mb/s
+HEADER = struct.Struct("=IIIHHII")  # tpacket2_hdr: status, len, snaplen, mac, net, s, ns
+TYPE_AT = 32 + 10  # sll_pkttype, behind it
+READ_EVERY_S = 0.1
+SIOCETHTOOL, ETHTOOL_STSO = 0x8946, 0x1F
 
 
 def record(to: str, outgoing: bool, until_ns: int) -> None:
-    tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))  # ETH_P_ALL
-    tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
-    tap.settimeout(1)
+    """Reads a ring that the kernel fills, now and then: no packet wakes anybody."""
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+    tap.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
+    sizes = (BLOCK, BLOCKS, FRAME, BLOCK * BLOCKS // FRAME)
+    tap.setsockopt(SOL_PACKET, PACKET_RX_RING, struct.pack("IIII", *sizes))
+    ring = mmap.mmap(tap.fileno(), BLOCK * BLOCKS)
+    tap.bind(("eth0", 3))  # ETH_P_ALL
+    place = 0
     with Path(to).open("w") as file:
         while time.monotonic_ns() < until_ns:
-            try:
-                data, place = tap.recvfrom(65536)
-            except TimeoutError:
-                continue
-            if (place[2] == OUTGOING) != outgoing or data[0] != 0x45 or data[9] != 6:
-                continue
-            bytes_, port, to_port, seq = (
-                struct.unpack_from("!H", data, 2)[0],
-                *struct.unpack_from("!HHI", data, 20),
-            )
-            payload = bytes_ - 20 - (data[32] >> 4) * 4
-            if to_port == PORT and payload > 0:
-                print(time.monotonic_ns(), port, seq, payload, file=file)
+            time.sleep(READ_EVERY_S)
+            while ring[place] & 1:  # TP_STATUS_USER
+                if (ring[place + TYPE_AT] == OUTGOING) == outgoing:
+                    note(ring, place, file)
+                ring[place : place + 4] = bytes(4)
+                place = (place + FRAME) % len(ring)
+
+
+def note(ring: mmap.mmap, place: int, file: TextIO) -> None:
+    """A line of the packet there, if it has payload."""
+    _, _, _, _, begin, seconds, ns = HEADER.unpack_from(ring, place)
+    data = ring[place + begin : place + FRAME]
+    if data[0] != 0x45 or data[9] != 6:
+        return
+    bytes_, port, to_port, seq = (
+        struct.unpack_from("!H", data, 2)[0],
+        *struct.unpack_from("!HHI", data, 20),
+    )
+    payload = bytes_ - 20 - (data[32] >> 4) * 4
+    if to_port == PORT and payload > 0:
+        print(seconds * SECOND + ns, port, seq, payload, file=file)
 
 
 def receive(for_s: int) -> None:
@@ -77,8 +105,10 @@ def send(address: str, flows: int, for_s: int, control: str) -> None:
         for end in select.select([], ends, [], 1)[1]:
             try:
                 end.send(bytes(65536))
-            except (BlockingIOError, ConnectionError):
-                continue  # the receiver may have ended
+            except BlockingIOError:
+                continue
+            except ConnectionError:
+                ends.remove(end)  # the receiver has ended; it would always be ready
 
 
 def kernel(
@@ -103,10 +133,12 @@ def kernel(
         run("ip", "addr", "add", f"10.0.{number}.1/24", "dev", f"r{number}")
         run("ip", "link", "set", f"r{number}", "up")
     run("sysctl", "-qw", "net.ipv4.ip_forward=1")
-    tbf = f"root handle 1: tbf rate {rate_bps * 1514 // 1500} burst 1600 limit 100000000"
-    run("tc", "qdisc", "add", "dev", "r1", *tbf.split())
+    run("tc", "qdisc", "add", "dev", "r1", "root", "handle", "1:", "htb", "default", "1")
+    rate = f"htb rate {rate_bps * 1514 // 1500} burst 1 cburst 1 quantum 1514"
+    run("tc", "class", "add", "dev", "r1", "parent", "1:", "classid", "1:1", *rate.split())
     run("tc", "qdisc", "add", "dev", "r1", "parent", "1:1", "handle", "2:", *qdisc)
     run("tc", "qdisc", "add", "dev", "r0", *f"root netem limit 100000 delay {delay_ms}ms".split())
+    run("nsenter", "-t", str(ends[0].pid), "-n", sys.executable, __file__, "cut")
     programs = [("receive", str(for_s)), ("send", "10.0.1.2", str(flows), str(for_s), control)]
     running = [
         subprocess.Popen(["nsenter", "-t", str(end.pid), "-n", sys.executable, __file__, *words])
@@ -123,6 +155,14 @@ def kernel(
         end.kill()
 
 
+def cut() -> None:
+    """TCP makes super-packets all the same, and the device gets their segments."""
+    off = ctypes.create_string_buffer(struct.pack("II", ETHTOOL_STSO, 0))
+    request = struct.pack("16sP16x", b"eth0", ctypes.addressof(off))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        fcntl.ioctl(end, SIOCETHTOOL, request)
+
+
 def run(*words: str) -> None:
     subprocess.run(words, check=True)
 
@@ -133,6 +173,8 @@ def main() -> None:
         receive(int(words[0]))
     elif verb == "send":
         send(words[0], int(words[1]), int(words[2]), words[3])
+    elif verb == "cut":
+        cut()
     else:
         kernel(int(words[0]), int(words[1]), words[2], int(words[3]), words[4], words[5:])
 

@@ -20,7 +20,7 @@ PRIVATE = "private"  # as `fs`
 EXPECTATIONS = ("success", "run", "any")
 NETWORKS = ("dual", "ipv4", "ipv6")
 HOPS = ("", "answer", "silent")
-REACTIONS = ("log", "exit", "ready")
+REACTIONS = ("log", "exit", "ready", "file")
 # In a word of a command: $TSTORM_IPV4 or ${TSTORM_IPV4}. Runs put in their own value.
 RUN_VARIABLE = re.compile(r"\$(?:\{(TSTORM_[A-Z0-9_]+)\}|(TSTORM_[A-Z0-9_]+))")
 
@@ -209,7 +209,7 @@ class PlannedReaction:
 
     kind: str  # one of REACTIONS
     nodes: tuple[int, ...]  # instances, ascending
-    pattern: str  # log: a regular expression
+    pattern: str  # log: a regular expression; file: a path from the instance's directory on
     status: int  # exit: with this one, -1: with any
     every: bool  # else the first time only, whichever instance it is
     most: int  # how often

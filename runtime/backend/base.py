@@ -85,6 +85,18 @@ class RunContext:
     cannot_write: Notice  # why a file of the run has a hole: the run ends
 
 
+@dataclass(frozen=True, slots=True)
+class CapturedPart:
+    """What one engine captures. `pipe` is a descriptor with its packets as pcapng, whose times are
+    `since_ns` short of those of day; `parts`: of so many engines, whom to ask in turn."""
+
+    pipe: int
+    interfaces: Sequence[str]
+    parts: int = 1
+    since_ns: int = 0
+    left_out: Sequence[str] = ()  # instances without a path now: nothing from or to them
+
+
 class Counters(Protocol):
     """The latest counters of what moved, as they were said, by number and by both numbers."""
 
@@ -182,11 +194,8 @@ class RunNetwork(Protocol):
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         """Ends a hold now. False if the network is gone."""
 
-    async def capture(
-        self, target: str, *, is_link: bool, probes: bool
-    ) -> tuple[int, Sequence[str]]:
-        """A pipe with what passes an instance or a link from now on, as pcapng, and its interfaces.
-        `probes`: with those of the run."""
+    async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
+        """What passes an instance or a link from now on. `probes`: with those of the run."""
 
     def waiting_for(self) -> list[str]:
         """Names of those that have not yet said that the next step has taken effect."""

@@ -7,12 +7,18 @@ Times are ns of this process's CLOCK_MONOTONIC.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from compiler.plan.event_kinds import DOWN, STATE_AFTER
 from compiler.plan.types import Node
 from runtime.errors import RunError
+from runtime.rundir.eventlog import how_ended
+
+FAILED_TO_START = "failed to start"
+KILLED = "killed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,10 @@ class ProgramEnd:
     @property
     def well(self) -> bool:
         return self.status == 0
+
+    @property
+    def words(self) -> str:
+        return how_ended({"status": self.status, "signal": self.signal})
 
 
 class Incarnation(Protocol):
@@ -117,54 +127,125 @@ class ServiceCommands(CommandRunner, Protocol):
         """Writes a line of the run's own into the instance's log."""
 
 
-class Instance(Protocol):
-    """One instance through all its lives. `state` is 'up', 'cut' or 'down', as the timeline has it;
-    whoever follows that sets it, and `start_error`. The rest is of the present life."""
+class Instance(ABC):
+    """One instance through all its incarnations. The flags are of the present incarnation, and
+    change here only: it arrives, then its program starts or cannot, then it ends by itself, is
+    killed by the timeline, or all of it dies unasked; meanwhile it may be paused.
 
-    node: Node
-    state: str
-    commands: ServiceCommands | None  # None: whoever starts its program sees to setup and readiness
-    runner: CommandRunner | None  # of commands of the run's own; None: nobody runs them there
-    start_error: str  # why its program was not started
-    ended: ProgramEnd | None  # its program ended by itself
-    started: bool  # its program was
-    killed: bool  # all of it died, unasked
-    dead: bool  # the timeline has killed its programs; whoever follows that sets it
-    paused: bool  # the timeline has stopped its processes; whoever follows that sets it, too
+    state        as the timeline has it: up | cut | down
+    commands     None: whoever starts its program sees to setup and readiness
+    runner       of commands of the run's own; None: nobody runs them there
+    started      its program was
+    start_error  why its program was not
+    ended        how its program ended by itself
+    killed       all of it died, unasked
+    dead         the timeline has killed its programs
+    paused       the timeline has stopped its processes
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.state = DOWN
+        self.commands: ServiceCommands | None = None
+        self.runner: CommandRunner | None = None
+        self._arrived()
+
+    # -- what is known --------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def argv(self) -> tuple[str, ...]:
         """Of the program; empty if there is none."""
 
     @property
+    @abstractmethod
     def present(self) -> Incarnation | None: ...
 
+    @property
+    def shown_state(self) -> str:
+        """The timeline's word for it, unless that would say that something runs which never did."""
+        if self.state == DOWN:
+            return self.state
+        if self.killed:
+            return KILLED
+        return FAILED_TO_START if self.start_error else self.state
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of this incarnation's program will run any more."""
+        return self.ended is not None or self.killed or bool(self.start_error)
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether its program has ended as it should, or as the timeline had it."""
+        return self.ended is not None and (self.ended.well or self.dead) and not self.killed
+
+    @property
+    def failure(self) -> str:
+        """Why its program will not do its work any more; '' if it may, or has done it."""
+        if self.start_error:
+            return f"its program could not start: {self.start_error}"
+        if self.killed:
+            return "the instance was killed"
+        if self.ended is None or self.ended.well:
+            return ""
+        return f"its program ended with {self.ended.words}"
+
+    # -- what becomes of it ---------------------------------------------------------------------
+
+    def _arrived(self) -> None:
+        """A fresh incarnation is there: nothing is known of its program."""
+        self.started, self.start_error = False, ""
+        self.ended: ProgramEnd | None = None
+        self.killed = self.dead = self.paused = False
+
+    def follows(self, kind: str) -> None:
+        """An event of this kind (of event_kinds.STATE_AFTER) is done, as the timeline says."""
+        self.state = STATE_AFTER[kind]
+
+    async def signal(self, kind: str) -> int:
+        """What an event of this kind (of event_kinds.SIGNALS) does to all of its processes. Returns
+        when that was asked for."""
+        at_ns = await self._signal(kind)
+        if kind in ("pause", "resume", "kill"):
+            self.paused = kind == "pause"
+        return at_ns
+
+    # -- what a backend does --------------------------------------------------------------------
+
+    @abstractmethod
     def prepare(self) -> asyncio.Future[Any]:
         """Begins to make the next life; the future is done when it is made, or cannot be."""
 
+    @abstractmethod
     async def next_incarnation(self) -> Incarnation:
         """The oldest prepared one, made now if there is none. RunError."""
 
+    @abstractmethod
     def hold(self, incarnation: Incarnation, gate: int) -> None:
         """Has its program wait until the pipe `gate` reads end of file. RunError.
 
         Only for an instance that was never there: nothing of a life before can be in the way.
         """
 
+    @abstractmethod
     async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         """Takes this incarnation as the present one, once all processes of the one before are dead.
         Returns when that was: `opened_ns`, the moment at which its gate was opened, if it was held.
         """
 
+    @abstractmethod
     async def start(self, incarnation: Incarnation) -> Joined:
         """Starts the program of an incarnation that has arrived, or hears how that went."""
 
+    @abstractmethod
     async def leave(self) -> Left:
         """SIGTERM now, SIGKILL after the grace."""
 
-    async def signal(self, kind: str) -> int:
-        """What an event of this kind (of event_kinds.SIGNALS) does to all of its processes. Returns
-        when that was asked for."""
+    @abstractmethod
+    async def _signal(self, kind: str) -> int:
+        """See `signal`. With a kill that is possible it becomes `dead` before its programs end."""
 
+    @abstractmethod
     async def crash(self) -> int:
         """SIGKILL to all of it now. Returns when that was."""

@@ -53,3 +53,10 @@ def attach_lines(bound: Mapping[int, int], gone: Iterable[int] = ()) -> list[str
     lines = [f"unbind {node}" for node in sorted(gone)]
     lines.extend(f"bind {node} {port}" for node, port in sorted(bound.items()))
     return lines
+
+
+def capture_line(name: str, places: Iterable[tuple[str, bool, str]], *, probes: bool) -> str:
+    """Has packets written into a pipe. `places`: a link's number or `SRC>DST` of a path, whether
+    before its queue, and the interface."""
+    words = (f"{'offered:' * offered}{what}={interface}" for what, offered, interface in places)
+    return f"capture {name} pipe=1 probes={probes:d} {' '.join(words)}"

@@ -277,8 +277,10 @@ class Driver:
             raise RunError("the run has not begun yet", "try again when it is at 0s")
         target, is_link = str(request["target"]), bool(request["is_link"])
         probes = bool(request["probes"])
-        pipe, interfaces = await network.capture(target, is_link=is_link, probes=probes)
-        return {"interfaces": list(interfaces)}, Given(pipe)
+        part = int(request.get("part", 0))
+        found = await network.capture(target, is_link=is_link, probes=probes, part=part)
+        told = {"parts": found.parts, "since_ns": found.since_ns, "left_out": [*found.left_out]}
+        return {"interfaces": [*found.interfaces], **told}, Given(found.pipe)
 
     # -- from start to end ----------------------------------------------------------------------
 

@@ -35,5 +35,4 @@ class QuitCondition:
     def _has_ended(self, instance: Instance, next_step: int) -> bool:
         if self._last_join.get(instance.node.name, -1) >= next_step:
             return False
-        failed = instance.start_error or instance.killed
-        return instance.state == DOWN or instance.ended is not None or bool(failed)
+        return instance.state == DOWN or instance.is_over

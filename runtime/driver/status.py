@@ -7,15 +7,13 @@ from itertools import islice
 from typing import Any
 
 from runtime.backend.base import Counters
-from runtime.backend.instance import Instance
+from runtime.backend.instance import FAILED_TO_START, Instance
 from runtime.datapath import sampler
 from runtime.driver.driver_config import DriverConfig
 from runtime.driver.progress import RUNNING, NextEvent, Progress, ServiceState
 from runtime.driver.timelinerunner import TimelineRunner
 
 NEXT_EVENTS = 10
-FAILED_TO_START = "failed to start"
-KILLED = "killed"
 _OF_PROGRESS = (
     "run_id",
     "directory",
@@ -41,25 +39,14 @@ def services(timeline_runner: TimelineRunner) -> tuple[ServiceState, ...]:
             counts[node.service]["down"] += 1
             continue
         count = counts[node.service]
-        not_started = shown_state(instance) == FAILED_TO_START
+        not_started = instance.shown_state == FAILED_TO_START
         count["not_started" if not_started else instance.state] += 1
         if (instance.ended or instance.killed) and instance.state != "down":
-            ended = instance.ended
-            well = ended is not None and (ended.well or instance.dead) and not instance.killed
-            count["done" if well else "failed"] += 1
+            count["done" if instance.ended_well else "failed"] += 1
     return tuple(
         ServiceState(service.name, *count.values())
         for service, count in zip(topology.services, counts, strict=True)
     )
-
-
-def shown_state(instance: Instance) -> str:
-    """The timeline's word for it, unless that would say that something runs which never did."""
-    if instance.state == "down":
-        return instance.state
-    if instance.killed:
-        return KILLED
-    return FAILED_TO_START if instance.start_error else instance.state
 
 
 def upcoming(timeline_runner: TimelineRunner, count: int) -> list[NextEvent]:
@@ -103,7 +90,7 @@ def progress(
 def _instance(instance: Instance) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": instance.node.name,
-        "state": shown_state(instance),
+        "state": instance.shown_state,
         "ipv4": instance.node.ipv4,
         "ipv6": instance.node.ipv6,
         "program": list(instance.argv),

@@ -5,6 +5,10 @@ longer plan beside that of the run; here it is read, compared with what is done 
 the other's place: on the disk, at the network and at the timeline's runner, which carries out what
 is new as it does all else. Until that instant nothing has changed, and from then on all of it is
 planned: there is no half of an action, and a peer that goes away or sends nonsense changes nothing.
+
+In virtual time the moment is named outside, where the run's time is stopped meanwhile
+(runtime/virtual/control_exchange.py); here nothing is done beside the driver's thread then, so that
+the same action at the same moment is the same run.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from compiler.plan.format import HEADER, PlanError
 from compiler.plan.growing import CannotGrowError, GrowingPlan, Row
@@ -29,12 +33,15 @@ from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
 from runtime.errors import RunError, fail, unwritten
 from runtime.options import K8S, VIRTUAL, RunOptions
+from runtime.rundir.eventlog import ENTERED
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN, PLANNED
-from runtime.schedule import Schedule
+from runtime.schedule import VIRTUAL_LEAD_NS, PlanClock, Schedule
 
 GRID_NS = 1_000_000  # moments of actions are whole ms of plan time
 MARGIN_NS = 50_000_000  # from when the network is asked for a step to its moment
+_VIRTUAL_MARGIN_NS = 1_000_000  # the same where that takes no time
 LATE_NS = 10_000_000  # what a `when` does may be asked for so late
+_ENTRY_NS = 5_000_000  # more than the driver takes to read a plan in virtual time
 _SLACK_NS = 200_000_000  # more than it takes to find out that an action comes too late
 LEAST_LEAD_NS, MOST_LEAD_NS = (
     100_000_000,
@@ -48,15 +55,11 @@ MOST_TEXT = 32768  # of an action in a record
 _NAME = re.compile(r"\.do\.[0-9]{1,10}-[0-9]{1,10}\.tmp")
 
 Follow = Callable[[Schedule], None]
+T = TypeVar("T")
 
 
 def why_not(options: RunOptions) -> str:
     """Why a run with these options cannot be steered; '' if it can."""
-    if options.time == VIRTUAL:
-        return (
-            "it has virtual time: such a run is the same each time since nothing comes in from"
-            " outside, and a moment of yours is no moment of it"
-        )
     if options.backend == K8S:
         return "it goes on in a cluster, whose hosts take no longer plan while they run"
     if options.hosts:
@@ -69,9 +72,23 @@ def check(options: RunOptions) -> None:
     if why := why_not(options):
         raise RunError(
             f"this run cannot be steered: {why}",
-            "write the statement into the experiment (`at 30s …`) and run that, or run it in real"
-            " time on this machine alone",
+            "write the statement into the experiment (`at 30s …`) and run that, or run it without"
+            " --hosts on this machine",
         )
+
+
+def entry_ns(options: RunOptions, clock: PlanClock, now_ns: int) -> int:
+    """In virtual time, of an action that comes to the run `now_ns` after its start: the moment of
+    the plan at which it happens. What is due before that has been asked for by then, and nothing
+    that is due later."""
+    lead_ns = VIRTUAL_LEAD_NS if options.can_branch else STAGE_AHEAD_NS
+    found = clock.plan_time(now_ns + lead_ns + _ENTRY_NS)
+    return -(-found // GRID_NS) * GRID_NS
+
+
+def next_number(plan: Plan) -> int:
+    """Of the next action of a run with this plan."""
+    return 1 + max(map(action_texts.number_of, plan.attached.includes), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +158,7 @@ class Steering:
     def _next(self) -> int:
         """The number of the next action."""
         if not self._number:  # a replay has the actions of the run before
-            known = self._runner.plan.attached.includes
-            self._number = 1 + max(map(action_texts.number_of, known), default=0)
+            self._number = next_number(self._runner.plan)
         return self._number
 
     def _grid(self, elapsed_ns: int) -> int:
@@ -195,6 +211,7 @@ class Steering:
             if self._growing is None:
                 self._growing = await asyncio.to_thread(self._growing_plan)
             rows, text = _told(request, left)
+            self._running()  # the run may have come to its end meanwhile
             if why := self._too_late(at_ns):
                 return {"again": why, "free_ns": self._free_ns()}
             before = runner.plan
@@ -262,6 +279,7 @@ class Steering:
         changed. RunError."""
         name, base, text = str(request["plan"]), str(request["base"]), str(request["text"])
         text, at_ns = text[:MOST_TEXT], int(request["at_ns"])
+        more = {ENTERED: int(request[ENTERED])} if ENTERED in request else {}
         if not _NAME.fullmatch(name):
             raise RunError("this is not the name of a plan that was left for the run")
         if self._waiting >= MOST_WAITING:
@@ -269,38 +287,47 @@ class Steering:
         self._waiting += 1  # each may take seconds, and the run goes on
         try:
             async with self._busy:
-                return await self._do(name, base, text, at_ns)
+                return await self._do(name, base, text, at_ns, more)
         finally:
             self._waiting -= 1
 
-    async def _do(self, name: str, base: str, text: str, at_ns: int) -> dict[str, object]:
+    async def _beside(self, work: Callable[..., T], *arguments: object) -> T:
+        """Beside the driver's thread, so that events do not wait; in virtual time it takes none."""
+        if self._options.time == VIRTUAL:
+            return work(*arguments)
+        return await asyncio.to_thread(work, *arguments)
+
+    async def _do(
+        self, name: str, base: str, text: str, at_ns: int, more: Mapping[str, object]
+    ) -> dict[str, object]:
         self._running()
-        if not self._number or base != self._runner.plan.digest:
+        number = self._next()
+        if base != self._runner.plan.digest:
             return {"again": "another action came first"}
         path, asked_ns = self._directory / name, self._runner.elapsed()
-        plan, schedule = await asyncio.to_thread(self._read, path)
+        plan, schedule = await self._beside(self._read, path)
         joins = {name for step in schedule.steps for name in step.joins}
         for name in sorted(joins - self._runner.instances.keys()):
             raise RunError(
                 f"{name} is never there in the plan of this run, so nothing was made for it",
                 "write a join of it into the experiment, however late",
             )
-        own = [event for event in plan.events if action_texts.number_of(event.file) == self._number]
+        own = [event for event in plan.events if action_texts.number_of(event.file) == number]
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
             raise RunError(message, "nothing was changed")
         async with self._disk:
-            await asyncio.to_thread(self._put_in_place, path)
-            if why := self._adopt(plan, schedule):  # from here on, or not at all
-                await asyncio.to_thread(self._take_back, path)
+            await self._beside(self._put_in_place, path)
+            margin_ns = _VIRTUAL_MARGIN_NS if self._options.time == VIRTUAL else MARGIN_NS
+            if why := self._adopt(plan, schedule, margin_ns):  # from here on, or not at all
+                await self._beside(self._take_back, path)
                 self._running()
                 return {"again": why}
-        number, self._number, self._is_first = self._number, self._number + 1, False
-        self._reserved_ns = 0
+        self._number, self._is_first, self._reserved_ns = number + 1, False, 0
         at_ns = min((event.at_ns for event in own), default=at_ns)
         told = {"action": number, "text": text, "events": len(own), "planned_ns": at_ns}
         record = {"kind": "do", "target": "", "origin": MANUAL, "asked_ns": asked_ns, **told}
-        self._log({**record, "applied_ns": self._runner.elapsed()})
+        self._log({**record, **more, "applied_ns": self._runner.elapsed()})
         targets = [{"at_ns": e.at_ns, "kind": e.kind, "target": e.target} for e in own[:100]]
         return {"ok": {**told, "first": targets}}
 
@@ -315,10 +342,7 @@ class Steering:
                 self._reserved_ns = asked_ns + _RESERVED_NS
                 await self.flush()
                 return Fired("", again="another action came first")
-            if self._options.time == VIRTUAL:  # it takes no time there
-                plan, schedule = self._decode(files, before)
-            else:
-                plan, schedule = await asyncio.to_thread(self._decode, files, before)
+            plan, schedule = await self._beside(self._decode, files, before)
             number = int(offer["action"])
             own = [one for one in plan.events if action_texts.number_of(one.file) == number]
             if why := self._impossible(schedule, own):
@@ -347,10 +371,7 @@ class Steering:
         async with self._busy:
             if self._runner.plan.digest == hashlib.sha256(files[HEADER]).hexdigest():
                 async with self._disk:
-                    if self._options.time == VIRTUAL:  # it takes no time there
-                        self._keep(files)
-                    else:
-                        await asyncio.to_thread(self._keep, files)
+                    await self._beside(self._keep, files)
 
     def _keep(self, files: Mapping[str, bytes]) -> None:
         try:
@@ -375,7 +396,7 @@ class Steering:
             return f"{last_ns / 1e9:g} s is after the run's end (--until)"
         return ""
 
-    def _adopt(self, plan: Plan, schedule: Schedule, margin_ns: int = MARGIN_NS) -> str:
+    def _adopt(self, plan: Plan, schedule: Schedule, margin_ns: int) -> str:
         """Why not, '' if it was done."""
         network = self._network()
         why = self._runner.refusal(schedule, margin_ns)

@@ -414,7 +414,7 @@ class TimelineRunner:
             applied = None if network is None else network.at_ns
             self._done(event, staged.step, network, applied)
         if event.kind in STATE_AFTER:
-            self.instances[name].state = STATE_AFTER[event.kind]
+            self.instances[name].follows(event.kind)
 
     def _chain(self, name: str, action: Coroutine[Any, Any, object]) -> None:
         """Actions on one instance happen one after the other; different instances do not wait."""
@@ -495,10 +495,7 @@ class TimelineRunner:
     async def _signalled(self, name: str, kind: str) -> int:
         """When it was."""
         instance = self.instances[name]
-        instance.dead |= kind == "kill"
         elapsed = await instance.signal(kind) - self.t0_ns
-        if kind in ("pause", "resume", "kill"):
-            instance.paused = kind == "pause"
         self._starts.mark(instance, kind, elapsed)
         return elapsed
 

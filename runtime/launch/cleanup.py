@@ -26,6 +26,7 @@ from runtime.rundir.runfiles import (
     MANIFEST,
     PLAN,
     SHRINK_PLACE,
+    WHY_PLACE,
 )
 from runtime.system import control_groups, procs
 from runtime.system.procs import Process
@@ -163,7 +164,7 @@ def _take_back(instances: Path) -> None:
 
 def _remove_temporary(place: Path) -> None:
     """The folder of a run that its command would have thrown away."""
-    ours = place.name.startswith((AT_PLACE, SHRINK_PLACE)) and not place.is_symlink()
+    ours = place.name.startswith((AT_PLACE, SHRINK_PLACE, WHY_PLACE)) and not place.is_symlink()
     if ours and place.stat().st_uid == os.geteuid():
         shutil.rmtree(place, ignore_errors=True)
 

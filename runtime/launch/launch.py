@@ -44,10 +44,11 @@ from runtime.system import (
 from runtime.system.memory import Watch, told
 from runtime.virtual import forbidden, guest
 from runtime.virtual.clockpage import ClockPage
-from runtime.virtual.control_exchange import ControlExchange, RealPace
+from runtime.virtual.control_exchange import ControlExchange
 from runtime.virtual.kernel import kernel_cache
 from runtime.virtual.spinning import SpinWatch
-from runtime.virtual.standstill import NoPace, Standstill
+from runtime.virtual.standstill import Repetition, Standstill
+from runtime.virtual.time_limits import NoPace, RealPace, TimeLimits
 
 STOP_SECONDS = 30.0  # to wind down after the first request to stop
 REFUSED = 125  # exit status of tstorm-ns when it fails itself
@@ -61,9 +62,11 @@ def run(
     places: RunPlaces = HERE,
     reporter: Reporter = ignore,
     standstill: Standstill | None = None,
+    again: Repetition | None = None,
 ) -> RunResult:
     """Runs a plan to its end and says how it went. Call it from the main thread for clean Ctrl-C.
-    With a `standstill`, in virtual time alone, it ends there.
+    In virtual time alone: with a `standstill` it ends there, and what was done by hand is done
+    `again`.
 
     Raises PlanError for the plan, RunError for what is asked, MachineError if the machine refuses.
     """
@@ -88,10 +91,10 @@ def run(
             elsewhere = _keep_programs(directory, plan, places, roots)
             local = _settings(places, engine, keeper, roots, elsewhere)
             machine = _machine(plan.seed, options, claim.record, keeper, kernel)
-            if machine is not None and standstill is not None:
-                machine = replace(machine, limit_ns=standstill.at_ns)
+            if machine is not None:
+                machine = replace(machine, limit_ns=_first_limit(standstill, again))
             session = Session(config.run_id, plan, schedule, options, directory, reporter)
-            attempt = _DriverProcess(session, claim, config, local, machine, standstill)
+            attempt = _DriverProcess(session, claim, config, local, machine, standstill, again)
             with closing(attempt.memory):
                 try:
                     _carry_out(attempt, signals)
@@ -101,6 +104,12 @@ def run(
                 return _conclude(attempt)
         finally:
             claim.remove()
+
+
+def _first_limit(standstill: Standstill | None, again: Repetition | None) -> int | None:
+    """Beyond which the guest is not to go before somebody looks."""
+    moments = [] if standstill is None else [standstill.at_ns]
+    return min([*moments, *(again.moments[:1] if again else ())], default=None)
 
 
 def _placed(places: RunPlaces) -> RunPlaces:
@@ -212,6 +221,7 @@ class _DriverProcess:
     local: LocalSettings
     machine: guest.Machine | None  # in which it runs in virtual time; None: on this machine's own
     standstill: Standstill | None = None
+    again: Repetition | None = None
     status: int = 0
     interrupted: bool = False
     killed: str = ""  # why it did not come to its end
@@ -219,6 +229,7 @@ class _DriverProcess:
     trouble: str = ""  # why we could not go on listening
     memory: Watch = field(default_factory=Watch)
     page: ClockPage | None = None  # in virtual time
+    limits: TimeLimits | None = None  # of its time
     exchange: ControlExchange | None = None
     crept: Mapping[str, object] | None = None  # how far time went on beside programs that spin
     talked_to: Counter[str] = field(default_factory=Counter)
@@ -275,9 +286,16 @@ class _DriverProcess:
         """Until the other end closes."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if started.page is not None:
-            path = Path(self.config.socket)
-            pace = (RealPace if self.standstill is None else NoPace)(started.page)
-            self.exchange = ControlExchange(path, started.link.send, self._note_request, pace)
+            self.limits = self._hold_time(started.page)
+            self.exchange = ControlExchange(
+                Path(self.config.socket),
+                started.link.send,
+                self._note_request,
+                self.limits,
+                (RealPace if self.standstill is None else NoPace)(self.limits),
+                lambda: self.session.t0_ns,
+                self._tell,
+            )
         _watch(signals, lambda: self._stop(started, signals), over)
         _watch(started.link, lambda: self._take(started.link, over), over)
         spinning = asyncio.ensure_future(self._look_after(started, over))
@@ -297,18 +315,31 @@ class _DriverProcess:
         except Exception as error:
             fail(over, error)
 
+    def _hold_time(self, page: ClockPage) -> TimeLimits:
+        limits = TimeLimits(page)
+        for one in (self.standstill, self.again):
+            if one is not None:
+                one.hold(limits)
+        return limits
+
     async def _stand_still(self, started: starting.Started, over: asyncio.Future[None]) -> None:
-        still, page = self.standstill, started.page
-        if still is None or page is None:
+        still, again, limits = self.standstill, self.again, self.limits
+        if limits is None:
             return
         begun = lambda: self.session.latest is not None  # noqa: E731
+        control = Path(self.config.socket)
         try:
-            await still.take_place(page, Path(self.config.socket), begun)
+            if again is not None:
+                await again.take_place(limits, self.session.directory.path, control, begun)
+            if still is None:
+                return
+            await still.take_place(limits, control, begun)
         except Exception as error:
             fail(over, error)
             return
         if not self.interrupted:
             self.interrupted = True
+            limits.end()
             started.link.send({"stop": True})
 
     async def _look_for_spinners(self, started: starting.Started) -> None:
@@ -325,8 +356,13 @@ class _DriverProcess:
                 self._kill(process, f"{error.message}; {error.remedy}")
                 return
             self.crept = watch.crept()
-            if told_now and self.session.latest is not None:
-                self.session.reporter(replace(self.session.latest, message=told_now, warning=True))
+            if told_now:
+                self._tell(told_now)
+
+    def _tell(self, words: str) -> None:
+        """What is to be seen even by who wants no progress."""
+        if self.session.latest is not None:
+            self.session.reporter(replace(self.session.latest, message=words, warning=True))
 
     def _note_request(self, what: str) -> None:
         """A run that somebody talked to goes another way than one that was left alone."""
@@ -341,6 +377,8 @@ class _DriverProcess:
             self._kill(started.process, "interrupted twice: killed before it had wound down")
             return
         self.interrupted = True
+        if self.limits is not None:
+            self.limits.end()
         started.link.send({"stop": True})
         why = f"killed: it had not wound down after {STOP_SECONDS:.0f} s"
         asyncio.get_running_loop().call_later(STOP_SECONDS, self._kill, started.process, why)

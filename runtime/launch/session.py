@@ -38,6 +38,7 @@ class Session:
     reporter: Reporter
     latest: Progress | None = None  # that the driver has said
     started: bool = False  # time 0 is known
+    t0_ns: int = 0  # of the driver's CLOCK_MONOTONIC, where it has one that we share
     final: dict[str, Any] | None = None  # the driver's last word
     began_ns: int = field(default_factory=time.monotonic_ns)
 
@@ -50,6 +51,7 @@ class Session:
             self.reporter(self.latest)
         elif "started" in message:
             self.started = True
+            self.t0_ns = int(message["started"].get("start_monotonic_ns", 0))
             setup_ns = time.monotonic_ns() - self.began_ns
             self.directory.update_manifest(**message["started"], setup_ns=setup_ns)
         elif "final" in message:

@@ -15,6 +15,7 @@ from runtime.rundir.line_files import LineFile, read_lines
 from runtime.rundir.runfiles import EVENTS, HEADER
 
 FORMAT, VERSION = "thunderstorm-events", 1
+ENTERED = "entered_ns"  # when an action came to a run in virtual time: so it can come again
 
 
 class EventLog:
@@ -77,6 +78,18 @@ def actions_beyond(directory: HeldDirectory, plan: Plan) -> list[int]:
         if record.get("kind") in ("do", "when") and "action" in record and "refused" not in record
     }
     return sorted(done - set(map(action_texts.number_of, plan.attached.includes)))
+
+
+def entered(directory: HeldDirectory) -> list[tuple[int, int, str]]:
+    """Of each action that was done by hand in virtual time when it came to the run, since time 0,
+    its number, and what was said. RunError."""
+    if not directory.has(EVENTS):
+        return []
+    return [
+        (int(record[ENTERED]), int(record["action"]), str(record["text"]))
+        for record in read_events(directory)
+        if record.get("kind") == "do" and ENTERED in record
+    ]
 
 
 def but_header(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -48,7 +48,7 @@ EVENTS, SAMPLES, LOG_TIMES = "events.jsonl", "samples.jsonl", "logs.jsonl"
 STACKS = "stacks.jsonl"
 PROBES, PROBES_FORMAT, PROBES_VERSION = "probes.jsonl", "tstorm-probes", 1
 # Begin of the names of folders whose run nobody is to keep
-AT_PLACE, SHRINK_PLACE = "tstorm-at-", "tstorm-shrink-"
+AT_PLACE, SHRINK_PLACE, WHY_PLACE = "tstorm-at-", "tstorm-shrink-", "tstorm-why-"
 HEADER = "header"  # kind of a first line
 EXPECT_RUN, EXPECTATION = "expect_run", "expectation"  # kinds of events
 LOGS_INCOMPLETE = "logs_incomplete"  # of the facts and the manifest: instances, and why

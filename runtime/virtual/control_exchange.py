@@ -5,85 +5,61 @@ The first line of a connection is the request. `enter` is answered here: a guest
 nobody else's to enter, so a command is asked for with `exec`; then lines go both ways until the
 guest says that it is over or the peer hangs up. While a command has a terminal, virtual time goes
 no faster than real time.
+
+What is about time is answered here, too, and the guest hears nothing of it:
+
+    {"ask": "hold time"}, {"ask": "go time"}
+    {"ask": "stop"}  time stands still until the peer hangs up. Meanwhile it may send an action as a
+                     second line, which is passed on; so an action comes to the guest at a moment
+                     that can be told, and is the same when the same comes again at that moment
+                     ("at_ns" in the request)
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from runtime.driver.control import ControlServer, encode, read_request, refusal
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
-from runtime.virtual.clockpage import ClockPage, State
 from runtime.virtual.line import PARTS, READ_BYTES, Lines, is_part
-
-# Virtual time that goes no faster than real time, for as long as somebody types at a terminal in
-# the guest: while a person thinks nothing happens in there, and hours would go by.
-
-TICK_SECONDS = 0.005
-LEAD_NS = 50_000_000  # how far ahead of a guest that is slower the limit may get
-
-
-class RealPace:
-    """Moves the limit of a guest's time while at least one holds it."""
-
-    def __init__(self, page: ClockPage) -> None:
-        self._page = page
-        self._holders = 0
-        self._moving: asyncio.Task[None] | None = None
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        self._holders += 1
-        if self._moving is None:
-            self._page.limit_ns = self._page.read().now_ns
-            self._moving = asyncio.get_running_loop().create_task(self._move())
-        try:
-            yield
-        finally:
-            self._holders -= 1
-            if self._holders == 0 and self._moving is not None:
-                self._moving.cancel()
-                self._moving = None
-                self._page.limit_ns = None
-
-    async def _move(self) -> None:
-        before_ns = time.monotonic_ns()
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            now_ns = time.monotonic_ns()
-            self.advance(now_ns - before_ns)
-            before_ns = now_ns
-
-    def advance(self, real_ns: int) -> None:
-        """So much real time has gone by."""
-        limit_ns = (self._page.limit_ns or 0) + real_ns
-        reading = self._page.read()
-        if reading.state != State.WAITS:  # it works, and is not to catch up afterwards
-            limit_ns = min(limit_ns, reading.now_ns + LEAD_NS)
-        self._page.limit_ns = limit_ns
-
+from runtime.virtual.time_limits import LOOK_SECONDS, STOP_SECONDS, RealPace, TimeLimits
 
 ANSWER_SECONDS = 8.0  # for the first answer: less than who asks waits for it
 REQUEST_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
+ACTION_SECONDS = 600.0  # to compile an action: so long a peer that says nothing stops time
+ACTION_NS = 1_000_000  # virtual time for it to be taken, or as often that as it takes
+_HELD = "by hand"  # who holds time that `tstorm hold --time` has stopped
 _Tell = Callable[[Mapping[str, object]], None]
 
 
 class ControlExchange:
     """`send` puts a record on the line; `asked` is told of every question that the guest gets.
-    While a command has a terminal, `pace` is held."""
+    While a command has a terminal, `pace` is held. `begun`: the guest's CLOCK_MONOTONIC at time 0,
+    0 before it is known; `notice` tells whoever follows the run."""
 
     def __init__(
-        self, path: Path, send: _Tell, asked: Callable[[str], None], pace: RealPace
+        self,
+        path: Path,
+        send: _Tell,
+        asked: Callable[[str], None],
+        limits: TimeLimits,
+        pace: RealPace,
+        begun: Callable[[], int] = int,
+        notice: Callable[[str], None] = lambda _words: None,
     ) -> None:
+        self._limits = limits
         self._pace = pace
+        self._begun = begun
+        self._notice = notice
+        self._held_ns: int | None = None  # where time is held by hand
+        self._turn = asyncio.Lock()  # of whoever stops time
         self._send = send
         self._asked = asked
         self._calls: dict[int, _Call] = {}
@@ -116,30 +92,147 @@ class ControlExchange:
             answer = encode({"time": VIRTUAL})
             await asyncio.get_running_loop().sock_sendall(connection, answer)
             return
+        if request.get("ask") == "stop":
+            await self._stopped(connection, request)
+            return
+        if request.get("ask") in ("hold time", "go time"):
+            answer = encode(await self._hold() if request["ask"] == "hold time" else self._go())
+            await asyncio.get_running_loop().sock_sendall(connection, answer)
+            return
         if type(request.get("ask")) is not str:
             raise RunError("not a request")
         self._asked(request["ask"])
-        self._count += 1
-        call = _Call(self._count, connection, self._send)
-        self._calls[self._count] = call
+        with self._pace.held() if request.get("terminal") else nullcontext():
+            await self._called(connection, request)
+
+    async def _called(self, connection: socket.socket, request: Mapping[str, Any]) -> None:
+        more = {"time_held_ns": self._since_begin(self._held_ns)} if self._held_ns else {}
+        call = self._call(connection, more if request["ask"] == "state" else {})
         try:
-            with self._pace.held() if request.get("terminal") else nullcontext():
-                await call.carry_out(request)
+            await call.carry_out(request)
         finally:
             del self._calls[call.number]
 
+    def _call(self, connection: socket.socket, more: Mapping[str, object]) -> _Call:
+        self._count += 1
+        call = self._calls[self._count] = _Call(self._count, connection, self._send, more)
+        return call
+
+    def _since_begin(self, at_ns: int) -> int:
+        return at_ns - self._begun()
+
+    # -- time that stands still -------------------------------------------------------------------
+
+    async def _hold(self) -> Mapping[str, object]:
+        async with self._turn_of_one():
+            if self._held_ns is not None:
+                raise RunError("its time is held already", "tstorm go lets it go on")
+            held_ns = await self._limits.stop(_HELD)
+            if not 0 < self._begun() <= held_ns:
+                self._limits.release(_HELD)
+                raise RunError("the run has not begun yet", "try again when it is at 0s")
+            self._held_ns = held_ns
+        at_ns = self._since_begin(held_ns)
+        self._notice(f"time is held at {at_ns / 1e9:.9g} s: tstorm go lets it go on")
+        return {"time_held_ns": at_ns}
+
+    @asynccontextmanager
+    async def _turn_of_one(self) -> AsyncIterator[None]:
+        try:
+            await asyncio.wait_for(self._turn.acquire(), STOP_SECONDS)
+        except TimeoutError:
+            raise RunError("another action is under way", "try again") from None
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def _go(self) -> Mapping[str, object]:
+        """Whether it was held."""
+        if self._held_ns is None:
+            return {"went": False}
+        self._held_ns = None
+        self._limits.release(_HELD)
+        self._notice("time goes on")
+        return {"went": True}
+
+    async def _stopped(self, connection: socket.socket, request: Mapping[str, Any]) -> None:
+        """Time stands still until the peer hangs up."""
+        loop, holder = asyncio.get_running_loop(), object()
+        async with self._turn_of_one():
+            try:
+                at_ns, begun_ns = await self._stop(holder, request), self._begun()
+                if not 0 < begun_ns <= at_ns:
+                    raise RunError("the run has not begun yet", "try again when it is at 0s")
+                now_ns = max(self._limits.read().now_ns, at_ns)
+                told = {"at_ns": at_ns, "stopped_ns": at_ns - begun_ns, "now_ns": now_ns - begun_ns}
+                await loop.sock_sendall(connection, encode(told))
+                data = await asyncio.wait_for(read_request(connection), ACTION_SECONDS)
+                if data:
+                    (action,) = Lines("an action").take(data)
+                    answer = await self._acted(connection, action, holder, at_ns)
+                    await loop.sock_sendall(connection, encode(answer))
+                    await asyncio.wait_for(loop.sock_recv(connection, 1), REQUEST_SECONDS)
+            finally:
+                self._limits.release(holder)
+
+    async def _stop(self, holder: object, request: Mapping[str, Any]) -> int:
+        if "at_ns" not in request:
+            return await self._limits.stop(holder)
+        at_ns = int(request["at_ns"])
+        self._limits.set(holder, at_ns)
+        await self._limits.until(at_ns)
+        self._limits.passed(at_ns)
+        return at_ns
+
+    async def _acted(
+        self, connection: socket.socket, action: Mapping[str, Any], holder: object, at_ns: int
+    ) -> Mapping[str, Any]:
+        """What the guest says to it. One that it does not take is a question like others: the run
+        goes another way than one without. Looking at the clock takes time in there, and so does an
+        action: it has some, wherever time is held."""
+        call = self._call(connection, {})
+        self._limits.goes_on()
+        call.tell(say={**action, "ask": "do"})  # it is there before time may go on
+        asking = asyncio.ensure_future(call.answer())
+        try:
+            while True:
+                while not asking.done() and not self._limits.stands(at_ns):
+                    await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.wait([asking], timeout=LOOK_SECONDS)  # it may have said it already
+                if asking.done():
+                    break
+                at_ns += ACTION_NS
+                if self._held_ns is not None:
+                    self._held_ns = at_ns
+                    self._limits.set(_HELD, at_ns)
+                self._limits.set(holder, at_ns)
+            answer = asking.result()
+        finally:
+            asking.cancel()
+            del self._calls[call.number]
+        if "ok" not in answer:
+            self._asked("do")
+        return answer
+
     async def close(self) -> None:
         """The run is over, and every call with it. What has been answered is still passed on."""
+        self._limits.end()
         for call in self._calls.values():
             call.hear({"over": True})
         await self._server.finish(LAST_WORDS_SECONDS)
 
 
 class _Call:
-    def __init__(self, number: int, connection: socket.socket, send: _Tell) -> None:
+    """`more` goes with the first answer."""
+
+    def __init__(
+        self, number: int, connection: socket.socket, send: _Tell, more: Mapping[str, object]
+    ) -> None:
         self.number = number
         self._connection = connection
         self._send = send
+        self._more = more
         self._heard: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         self._room = asyncio.Semaphore(PARTS)  # for input that is on its way
 
@@ -151,7 +244,7 @@ class _Call:
 
     async def carry_out(self, request: Mapping[str, Any]) -> None:
         """RunError if there is no answer."""
-        self._tell(say=request)
+        self.tell(say=request)
         listening = asyncio.ensure_future(self._listen())
         answering = asyncio.ensure_future(self._answer())
         both = {listening, answering}
@@ -161,29 +254,41 @@ class _Call:
                 answering.result()
         finally:
             if not answering.done() or answering.exception() is not None:
-                self._tell(over=True)  # nobody listens to the answer any more
+                self.tell(over=True)  # nobody listens to the answer any more
             for task in both:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
 
-    def _tell(self, **words: object) -> None:
+    async def answer(self) -> Mapping[str, Any]:
+        """The one to what was told. RunError if there is none."""
+        record = await self._first()
+        if "say" not in record:
+            raise RunError("the run has ended, or is ending")
+        said: Mapping[str, Any] = record["say"]
+        return said
+
+    def tell(self, **words: object) -> None:
         self._send({"call": self.number, **words})
 
-    async def _answer(self) -> None:
-        """Until the guest has said everything."""
-        loop = asyncio.get_running_loop()
+    async def _first(self) -> Mapping[str, Any]:
         try:
-            record = await asyncio.wait_for(self._heard.get(), ANSWER_SECONDS)
+            return await asyncio.wait_for(self._heard.get(), ANSWER_SECONDS)
         except TimeoutError:
             raise RunError(
                 f"the run did not answer within {ANSWER_SECONDS:.0f} s",
                 "one of its programs may compute without a pause, and in virtual time everything"
                 " else waits for that; or this machine is very busy",
             ) from None
+
+    async def _answer(self) -> None:
+        """Until the guest has said everything."""
+        loop = asyncio.get_running_loop()
+        record, more = await self._first(), self._more
         while "say" in record:
-            await loop.sock_sendall(self._connection, encode(record["say"]))
+            await loop.sock_sendall(self._connection, encode({**record["say"], **more}))
+            more = {}
             if is_part(record["say"]):
-                self._tell(took=True)
+                self.tell(took=True)
             record = await self._heard.get()
 
     async def _listen(self) -> None:
@@ -194,4 +299,4 @@ class _Call:
             for said in lines.take(data):
                 if is_part(said):
                     await self._room.acquire()
-                self._tell(say=said)
+                self.tell(say=said)

@@ -1,6 +1,6 @@
-"""A moment at which a guest's time is stopped, so that somebody looks around in there.
+"""Moments at which a guest's time is stopped.
 
-    still = Standstill(at_ns, act=lambda control: …)
+    still = Standstill(at_ns, act=lambda control: …)      # somebody looks around in there
     launch.run(plan, options, places, standstill=still)   # ends when `act` does
     still.status
 
@@ -8,18 +8,21 @@ The run is carried out as ever until then. At the moment `act` is called in a th
 control socket, over which commands are started in instances. Meanwhile time goes on by `go_ns` at
 most, as fast as it can; afterwards the run ends as one that was interrupted. `stuck` is called once
 if `act` goes on and on while time stands still.
+
+    again = Repetition((at_ns, …), act=lambda directory, control, number: …)
+    launch.run(plan, options, places, again=again)        # what was done by hand is done again
+
+At each moment `act` is called in a thread, and the run goes on when it has returned.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.virtual.clockpage import ClockPage, State
-from runtime.virtual.control_exchange import RealPace
+from runtime.virtual.time_limits import TimeLimits
 
 LOOK_SECONDS = 0.02
 STUCK_SECONDS = 5.0
@@ -36,32 +39,44 @@ class Standstill:
     status: int | None = None  # what `act` returned; None: the moment did not come
 
     async def take_place(
-        self, page: ClockPage, control: Path, has_begun: Callable[[], bool]
+        self, limits: TimeLimits, control: Path, has_begun: Callable[[], bool]
     ) -> None:
-        """Waits for the moment, whose limit the page has had from its start on, and acts. `act` may
+        """Waits for the moment, whose limit time has had from the start on, and acts. `act` may
         raise."""
-        while not (has_begun() and _stands(page, self.at_ns)):
+        while not (has_begun() and limits.stands(self.at_ns)):
             await asyncio.sleep(LOOK_SECONDS)
-        page.limit_ns = self.at_ns + self.go_ns
+        limits.set(self.act, self.at_ns + self.go_ns)
         acting = asyncio.ensure_future(asyncio.to_thread(self.act, control))
         while self.stuck is not None and not acting.done():
             await asyncio.wait([acting], timeout=STUCK_SECONDS)
-            if not acting.done() and _stands(page, self.at_ns + self.go_ns):
+            if not acting.done() and limits.stands(self.at_ns + self.go_ns):
                 self.stuck()
                 break
         self.status = await acting
-        page.limit_ns = None
+        limits.release(self.act)
+
+    def hold(self, limits: TimeLimits) -> None:
+        limits.set(self.act, self.at_ns)
 
 
-def _stands(page: ClockPage, at_ns: int) -> bool:
-    reading = page.read()
-    waits = reading.next_ns is None or reading.next_ns > at_ns
-    return reading.state == State.WAITS and waits
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """`moments`: of the guest's CLOCK_MONOTONIC, in order. `act` stops time for itself, and gets
+    the run's directory, its control socket and the number of the moment, from 0 on."""
 
+    moments: Sequence[int]
+    act: Callable[[Path, Path, int], None]
 
-class NoPace(RealPace):
-    """Of a run whose time somebody else holds: a command's terminal moves it nowhere."""
+    def hold(self, limits: TimeLimits) -> None:
+        """From the start of the guest on, so that it cannot go beyond the first moment."""
+        limits.expect(self.moments)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        yield
+    async def take_place(
+        self, limits: TimeLimits, directory: Path, control: Path, has_begun: Callable[[], bool]
+    ) -> None:
+        """`act` may raise."""
+        for number, at_ns in enumerate(self.moments):
+            while not (has_begun() and limits.stands(at_ns)):
+                await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.to_thread(self.act, directory, control, number)
+            limits.passed(at_ns)

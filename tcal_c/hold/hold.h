@@ -18,7 +18,6 @@
 enum {
     HOLD_SIGNAL = 35,         /* SIGRTMIN + 1 of glibc, SIGRTMIN of musl */
     GRACE_MS = 5000,          /* from the stop signal to SIGKILL unless stated, as in a local run */
-    REST_MS = 1000,           /* from SIGTERM to SIGKILL for what outlives the program of a leave */
     READY_TIMEOUT_MS = 60000, /* unless stated */
     REPORT_BYTES = 4096,      /* longest line of a report */
     MAX_GROUPS = 64,          /* of a user beside the first; Linux takes more, nobody is in more */

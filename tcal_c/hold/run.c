@@ -28,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "keep/life.h"
 #include "hold.h"
 
 enum phase { HELD, SETTING_UP, RUNNING, LEAVING, EMPTYING };
@@ -36,22 +36,16 @@ enum phase { HELD, SETTING_UP, RUNNING, LEAVING, EMPTYING };
 struct hold {
     struct options wanted;
     enum phase phase;
-    pid_t program;       /* or its setup; 0: none */
-    int64_t deadline_ms; /* while LEAVING: when SIGKILL comes */
-    bool setting_up;     /* `program` is the setup, in whatever phase */
-    bool set_up;         /* nothing is to be done before a start any more */
-    bool joined;         /* a join waits for the setup */
-    bool paused;
+    struct life life;  /* of the program, or its setup */
+    bool setting_up;   /* `program` is the setup, in whatever phase */
+    bool set_up;       /* nothing is to be done before a start any more */
+    bool joined;       /* a join waits for the setup */
     bool rejoin;       /* start again as soon as nothing is left */
     bool ending;       /* end as soon as nothing is left */
     int status;        /* to end with */
     const char *event; /* to report when nothing is left */
     struct readiness readiness;
 };
-
-static int64_t now_ms(void) {
-    return (int64_t)(clock_now() / 1000000);
-}
 
 static void failed(struct hold *self, const char *program, const char *error) {
     const struct field why[] = {{.name = "program", .text = program},
@@ -79,38 +73,33 @@ static void start(struct hold *self) {
         not_started(self, argv[0]);
         return;
     }
-    self->program = pid;
+    self->life.program = pid;
     self->setting_up = setup;
     self->phase = setup ? SETTING_UP : RUNNING;
     report_number(setup ? "setup" : "started", "pid", pid);
     if (!setup) {
         self->joined = false;
-        readiness_begin(&self->readiness, &self->wanted, now_ms());
+        readiness_begin(&self->readiness, &self->wanted, life_now_ms());
     }
 }
 
 /* Everything in the namespace but us; what its user put out of our reach is refused, and said. */
 static void empty(struct hold *self, const char *event) {
-    if (kill(-1, SIGKILL) < 0 && errno != ESRCH) {
+    if (life_kill(&self->life) < 0) {
         say("cannot kill every process of the container");
     }
     readiness_end(&self->readiness);
     self->phase = EMPTYING;
     self->event = event;
-    self->paused = false;
+    self->life.kill_ms = 0;
 }
 
-/* A paused program is woken: else it would not see the signal. */
 static void leave(struct hold *self) {
-    kill(self->program, self->phase == RUNNING ? self->wanted.stop : SIGTERM);
-    if (self->paused) {
-        kill(-1, SIGCONT);
-    }
+    life_ask_to_end(&self->life, self->phase == RUNNING ? self->wanted.stop : SIGTERM);
     readiness_end(&self->readiness);
     self->phase = LEAVING;
     self->event = "left";
-    self->paused = false;
-    self->deadline_ms = now_ms() + self->wanted.grace_ms;
+    self->life.kill_ms = life_now_ms() + self->wanted.grace_ms;
 }
 
 /* The join that waits for the setup has its answer before all of it ends. */
@@ -122,10 +111,9 @@ static void forgo(struct hold *self) {
 
 static bool pause_or_resume(struct hold *self, enum order order) {
     bool pausing = order == ORDER_PAUSE;
-    if (self->paused == pausing || (kill(-1, pausing ? SIGSTOP : SIGCONT) < 0 && errno != ESRCH)) {
+    if (self->life.paused == pausing || life_pause(&self->life, pausing) < 0) {
         return false;
     }
-    self->paused = pausing;
     report(pausing ? "paused" : "resumed", NULL, 0);
     return true;
 }
@@ -152,8 +140,7 @@ static bool obey(struct hold *self, enum order order) {
     } else if ((order == ORDER_PAUSE || order == ORDER_RESUME) && there) {
         return pause_or_resume(self, order);
     } else if (order == ORDER_KILL && there) {
-        self->paused = false;
-        return kill(-1, SIGKILL) == 0; /* its end is reported as any other */
+        return life_kill(&self->life) == 0; /* its end is reported as any other */
     } else {
         return false;
     }
@@ -190,7 +177,7 @@ static void setup_ended(struct hold *self, int wait_status) {
 }
 
 static void program_ended(struct hold *self, int wait_status) {
-    self->program = 0;
+    self->life.program = 0;
     report_end(self->setting_up ? "set_up" : "ended", wait_status);
     if (!self->setting_up) {
         self->status = exit_status(wait_status);
@@ -200,8 +187,7 @@ static void program_ended(struct hold *self, int wait_status) {
     } else if (self->phase == RUNNING) {
         empty(self, NULL);
     } else if (self->phase == LEAVING) {
-        kill(-1, SIGTERM); /* one that is out of our reach may still end by itself */
-        self->deadline_ms = now_ms() + REST_MS;
+        life_end_the_rest(&self->life);
     }
 }
 
@@ -210,16 +196,17 @@ static void reap(struct hold *self) {
     int wait_status;
     pid_t ended;
     while ((ended = waitpid(-1, &wait_status, WNOHANG)) > 0) {
-        if (ended == self->program) {
+        if (ended == self->life.program) {
             program_ended(self, wait_status);
         } else {
-            readiness_reaped(&self->readiness, ended, wait_status, now_ms());
+            readiness_reaped(&self->readiness, ended, wait_status, life_now_ms());
         }
     }
     if ((self->phase != EMPTYING && self->phase != LEAVING) || ended == 0) {
         return;
     }
     self->phase = HELD;
+    self->life.kill_ms = 0;
     if (self->event) {
         report(self->event, NULL, 0);
     }
@@ -230,25 +217,21 @@ static void reap(struct hold *self) {
 }
 
 static int patience_ms(const struct hold *self) {
-    int64_t due = -1;
-    if (self->phase == LEAVING) {
-        due = self->deadline_ms;
-    } else if (self->phase == RUNNING && !self->paused) {
-        due = readiness_due_ms(&self->readiness);
-    }
+    bool watching = self->phase == RUNNING && !self->life.paused;
+    int64_t due = watching ? readiness_due_ms(&self->readiness) : -1;
     if (due < 0) {
-        return -1;
+        return life_patience_ms(&self->life);
     }
-    int64_t left = due - now_ms();
+    int64_t left = due - life_now_ms();
     return left > 0 ? (int)left : 0;
 }
 
 /* What is due by the clock. */
 static void be_in_time(struct hold *self) {
-    if (self->phase == LEAVING && now_ms() >= self->deadline_ms) {
+    if (life_is_overdue(&self->life)) {
         empty(self, "left");
-    } else if (self->phase == RUNNING && !self->paused) {
-        readiness_act(&self->readiness, now_ms());
+    } else if (self->phase == RUNNING && !self->life.paused) {
+        readiness_act(&self->readiness, life_now_ms());
     }
 }
 

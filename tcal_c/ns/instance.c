@@ -9,7 +9,7 @@
  * kills us to kill the instance; end of file means the same.
  *
  * To stop is to send the signal to the program; once that has ended (or if there is none) SIGTERM
- * to whatever else there is, and LEFTOVER_MS later SIGKILL. How long the program may take is the
+ * to whatever else there is, and REST_MS later SIGKILL. How long the program may take is the
  * driver's business.
  */
 #include <errno.h>
@@ -27,22 +27,20 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "keep/life.h"
 #include "ns.h"
 
 /* In virtual time the keeper asks for exact timers, for which --scatter leaves it alone (guest.c).
  * What runs in an instance has the kernel's default again. */
-enum { USUAL_SLACK_NS = 50 * 1000, LEFTOVER_MS = 1000 };
+enum { USUAL_SLACK_NS = 50 * 1000 };
 
 struct instance {
     int control;
     int signals;
-    pid_t program; /* 0: none */
-    bool ending;   /* told to end: do so when nothing is left to reap */
-    bool paused;
-    long long kill_ms; /* when to kill what is left (CLOCK_MONOTONIC), 0: not yet */
+    struct life life;
+    bool ending; /* told to end: do so when nothing is left to reap */
     struct identity who;
     int gate; /* -1: none */
     int log;  /* of the program that waits for the gate, -1: none */
@@ -112,13 +110,13 @@ static void start(struct instance *self, int log) {
         message_sendf(self->control, "failed %s", strerror(errno));
         return;
     }
-    self->program = pid;
+    self->life.program = pid;
     message_sendf(self->control, "started %d", (int)pid);
 }
 
 /* The words of `program` point into `text`, which must last until the start. */
 static void order(struct instance *self, char *text, size_t length, int log) {
-    if (log < 0 || self->program != 0 || self->log >= 0 || self->ending) {
+    if (log < 0 || self->life.program != 0 || self->log >= 0 || self->ending) {
         message_send(self->control, "failed not now", -1);
     } else if (program_parse(&program, text, length) < 0) {
         message_send(self->control, "failed not a program", -1);
@@ -144,33 +142,16 @@ static void open_gate(struct instance *self) {
     self->log = -1;
 }
 
-static long long now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
-/* Everything in the namespace but us; what is stopped goes on, to hear of it. */
-static void end_the_rest(struct instance *self) {
-    kill(-1, SIGTERM);
-    kill(-1, SIGCONT);
-    self->kill_ms = now_ms() + LEFTOVER_MS;
-}
-
 static void stop(struct instance *self, const char *number) {
     long signal_number;
     if (parse_number(number, &signal_number) < 0 || signal_number < 1 || signal_number > SIGRTMAX) {
         signal_number = SIGTERM;
     }
     self->ending = true;
-    if (self->program == 0) {
-        end_the_rest(self);
-        return;
-    }
-    kill(self->program, (int)signal_number);
-    if (self->paused) {
-        kill(-1, SIGCONT);
-        self->paused = false;
+    if (self->life.program == 0) {
+        life_end_the_rest(&self->life);
+    } else {
+        life_ask_to_end(&self->life, (int)signal_number);
     }
 }
 
@@ -181,13 +162,6 @@ static void take_furniture(struct instance *self, char *text, size_t length) {
     } else {
         message_send(self->control, "furnished", -1);
     }
-}
-
-/* Every process of the instance but us. One that forks meanwhile is stopped with its child: the
- * kernel looks for signals before a fork is done. */
-static void pause_all(struct instance *self, bool paused) {
-    kill(-1, paused ? SIGSTOP : SIGCONT);
-    self->paused = paused;
 }
 
 static void obey(struct instance *self) {
@@ -210,10 +184,9 @@ static void obey(struct instance *self) {
     } else if (strncmp(room, "stop ", 5) == 0) {
         stop(self, room + 5);
     } else if (strcmp(room, "pause") == 0 || strcmp(room, "resume") == 0) {
-        pause_all(self, strcmp(room, "pause") == 0);
+        life_pause(&self->life, strcmp(room, "pause") == 0);
     } else if (strcmp(room, "kill") == 0) {
-        kill(-1, SIGKILL); /* everything but us: the host stays */
-        self->paused = false;
+        life_kill(&self->life); /* the host stays */
     } else {
         message_sendf(self->control, "failed not a request: %.40s", room);
     }
@@ -226,17 +199,17 @@ static void reap(struct instance *self) {
     int status;
     pid_t ended;
     while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (ended != self->program) {
+        if (ended != self->life.program) {
             continue;
         }
-        self->program = 0;
+        self->life.program = 0;
         if (WIFSIGNALED(status)) {
             message_sendf(self->control, "signaled %d", WTERMSIG(status));
         } else {
             message_sendf(self->control, "exited %d", WEXITSTATUS(status));
         }
         if (self->ending) {
-            end_the_rest(self);
+            life_end_the_rest(&self->life);
         }
     }
     if (self->ending && ended < 0 && errno == ECHILD) {
@@ -260,13 +233,11 @@ _Noreturn void instance_main(int control, const char *hostname, const char *host
                              {.fd = -1, .events = POLLIN}};
     for (;;) {
         watch[2].fd = self.gate; /* poll(2) passes over a negative one */
-        long long left_ms = self.kill_ms ? self.kill_ms - now_ms() : -1;
-        if (self.kill_ms && left_ms <= 0) {
-            kill(-1, SIGKILL);
-            self.kill_ms = 0;
-            left_ms = -1;
+        if (life_is_overdue(&self.life)) {
+            life_kill(&self.life);
+            self.life.kill_ms = 0;
         }
-        if (poll(watch, 3, (int)left_ms) < 0) {
+        if (poll(watch, 3, life_patience_ms(&self.life)) < 0) {
             continue;
         }
         if (watch[1].revents) {

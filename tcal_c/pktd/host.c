@@ -314,7 +314,7 @@ static bool host_capture(void *context, struct capture_request *request, struct 
     }
     int error = captures_open(&loop->captures, request);
     if (error == -EBUSY) {
-        return refuse(r, "conflict", "link %u is captured already", request->link[request->taken]);
+        return refuse(r, "conflict", "%.200s is captured already", request->name[request->taken]);
     }
     return error == 0 || refuse(r, "system", "%s %.255s: %s", request->is_pipe ? "open" : "create",
                                 request->file, strerror(-error));

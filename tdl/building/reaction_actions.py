@@ -6,12 +6,13 @@ Source: docs/tdl.md, "Reactions".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from tdl import ast, values
 from tdl.bounds import MAX_FIRINGS
 from tdl.building.expect_actions import MAX_STATUS
-from tdl.building.figure_actions import FigureActions
+from tdl.building.figure_actions import MAX_PATH, FigureActions
 from tdl.diagnostics import Sink
 from tdl.tokens.lexer import Token
 
@@ -55,6 +56,22 @@ class ReactionActions(FigureActions):
         return self._when(what, group, often, status=value)
 
     when_ready = when_exit
+
+    def when_file(
+        self, _word: Token, what: Token, group: _Group, text: Token, often: Often, _brace: Token
+    ) -> _Statements:
+        return self._when(what, group, often, pattern=self._own_file(text))
+
+    def _own_file(self, token: Token) -> str:
+        """A path from the directory of an instance on."""
+        said = self.text(token)
+        path = PurePosixPath(said)
+        is_none = str(path) in ("", ".") or "\0" in said or len(said) > MAX_PATH
+        if is_none or path.is_absolute() or ".." in path.parts:
+            message = f"{token.text} is no file in the directory of an instance"
+            hint = "name it from there on: data/leader"
+            self.error("TS0333", token.span, message, hint)
+        return str(path)
 
     def _when(
         self,

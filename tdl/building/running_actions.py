@@ -27,6 +27,7 @@ MAX_USER = 2**32 - 2  # the last number stands for none
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
 _AFTER = re.compile(rf"{_NAME}(?:\.[0-9]{{1,9}})?(?:\.{_NAME})?(?::start|:exit)?", re.ASCII)
 _ALIAS = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?", re.ASCII)
+_PUBLISHED = re.compile(r"(?:[1-9][0-9]{0,4}:)?[1-9][0-9]{0,4}", re.ASCII)  # LOCAL:PORT
 _TEXTS = ("WORD", "STRING")
 _PROTOCOLS = re.compile(r"(?:tcp|udp|http|https|exec|cmd):\S*", re.ASCII)
 READY_NONE, READY_TCP = "none", "tcp:"
@@ -55,17 +56,18 @@ class RunningActions(Builder):
         return {field: make(found[word]) for word, (field, make) in makers.items() if word in found}
 
     def other_words(self, found: Mapping[str, WrittenProperty]) -> Iterator[tuple[ast.Name, str]]:
-        """after= and alias=, which plans carry as options: canonical lists."""
-        for word, pattern, such_as in (
-            ("after", _AFTER, "db, db:start or db:exit"),
-            ("alias", _ALIAS, "database;db.internal"),
+        """after=, alias= and publish=, which plans carry as options: canonical lists."""
+        for word, code, pattern, such_as in (
+            ("after", "TS0139", _AFTER, "db, db:start or db:exit"),
+            ("alias", "TS0139", _ALIAS, "database;db.internal"),
+            ("publish", "TS0726", _PUBLISHED, "80, or 8080:80 with the port of this machine first"),
         ):
             prop = found.get(word)
             items: dict[str, None] = {}
             for token in [] if prop is None else prop.values:
                 text = self.text(token) if token.type in _TEXTS else ""
                 if prop is None or prop.array or not pattern.fullmatch(text):
-                    self.error("TS0139", token.span, f"{shown(token)} is not for {word}=", such_as)
+                    self.error(code, token.span, f"{shown(token)} is not for {word}=", such_as)
                 items[text] = None
             if prop is not None:
                 yield ast.Name(word, prop.name_span), ";".join(items)

@@ -1,4 +1,4 @@
-"""Machines behind network cards: TS0720 to TS0725."""
+"""Machines behind network cards, and ports for the machine itself: TS0720 to TS0726, TS0943."""
 
 from __future__ import annotations
 
@@ -52,5 +52,21 @@ EXTERNAL_CODES = (
         " which have no such routes.",
         "lan office\nservice a\nlink a--office\nexternal pc if=eth1 address=10.1.0.1\n"
         "link pc--office",
+    ),
+    Code(
+        "TS0726",
+        "not a port to publish",
+        "publish= is a list of ports of the program, separated by `;`: `80`, or `8080:80` with the "
+        "port of this machine first. Of a service with several instances the first one is at 8080, "
+        "the next at 8081. No two of an experiment are at the same port of this machine, and "
+        "the last port is 65535.",
+        "service a exec=b publish=80:http\nbridge s1\nlink a--s1",
+    ),
+    Code(
+        "TS0943",
+        "published port of a service without a program",
+        "publish= leads to a port that a program of the service listens at. This service has no "
+        "`exec=` and no image, so nobody listens unless `tstorm exec` starts somebody.",
+        "service a publish=80\nbridge s1\nlink a--s1",
     ),
 )

@@ -10,10 +10,10 @@ REACTIONS = (
     Code(
         "TS0330",
         "reaction that is not complete",
-        'A reaction is `when log NAMES "PATTERN" {`, `when exit NAMES [with STATUS] {` or `when '
-        "ready NAMES {`, then lines of what happens, and `}`. Before the `{` there may be `once` "
-        "or `every`, `after TIME` and, with `every`, `at most N`, in this order. In the block "
-        "there are actions only.",
+        'A reaction is `when log NAMES "PATTERN" {`, `when exit NAMES [with STATUS] {`, `when '
+        'ready NAMES {` or `when file NAMES "PATH" {`, then lines of what happens, and `}`. Before '
+        "the `{` there may be `once` or `every`, `after TIME` and, with `every`, `at most N`, in "
+        "this order. In the block there are actions only.",
         _NET + "when exit a {\n}",
     ),
     Code(
@@ -29,7 +29,7 @@ REACTIONS = (
         "In a block `it` is the instance that the reaction is about, so no service or bridge has "
         "that name in an experiment with one, and outside of a block it is nobody. What links "
         "follow or draw from (`trace=`, `dist=FILE`) is read when the text is compiled, and is not "
-        "set in a reaction.",
+        "set in a reaction. A `when file` names a file from the directory of the instance on.",
         _NET + "at 5s it crash",
     ),
 )

@@ -57,7 +57,7 @@ EXPECTED = {
 }
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of round trips
 # What an experiment can react to: the word after `when`; and words behind that.
-CONDITIONS = {"log": "LOG", "exit": "EXIT", "ready": "READY"}
+CONDITIONS = {"log": "LOG", "exit": "EXIT", "ready": "READY", "file": "FILE"}
 CONDITION_WORDS = {"once": "ONCE", "every": "EACH", "with": "WITH", "most": "MOST"}
 IT = "it"  # in a block of `when`: the instance that it is about
 FIGURES = {"log": "LOG", "json": "JSON"}  # where a figure comes from
@@ -111,7 +111,7 @@ TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "r
                    "if", "prefix", "own")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
 LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm",
-                   "only", "after", "alias", "nodes")  # fmt: skip
+                   "only", "after", "alias", "publish", "nodes")  # fmt: skip
 
 # Other spellings of a property, mostly of the public dialect, by statement.
 SERVICE_ALIASES = {"image": "img", "memory": "mem", "ports": "port"}
@@ -160,6 +160,8 @@ OTHER_PROPERTIES = {
     "exit": "expect",
     "depends_on": "after",
     "aliases": "alias",
+    "published": "publish",
+    "forward": "publish",
 }
 OTHER_ACTIONS = {
     "start": "join",
@@ -241,6 +243,7 @@ SERVICE_PROPERTIES = (
     "keep",
     "after",
     "alias",
+    "publish",
     "network",
 )
 BRIDGE_PROPERTIES = ("tags",)

@@ -167,7 +167,10 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
         for request, words in (
             ({"do": "dance"}, "nothing to do"),
             ({"do": "start", "t0_ns": 1}, "was not prepared"),
-            ({"do": "attach", "port": 1, "netns": "/x", "if": "eth0"}, "was not prepared"),
+            (
+                {"do": "attach", "node": 0, "port": 1, "netns": "/x", "if": "eth0"},
+                "was not prepared",
+            ),
             ({"do": "cut", "nodes": []}, "was not prepared"),
             ({"do": "prepare"}, "options"),
         ):
@@ -183,9 +186,9 @@ def test_requests_that_make_no_sense(tmp_path: Path) -> None:
         with pytest.raises(AgentError, match="prepared already"):
             await coordinator.prepare(stage.experiment())
         for request, words in (
-            ({"do": "attach", "port": 1, "netns": "/a b", "if": "eth0"}, "one word"),
+            ({"do": "attach", "node": 0, "port": 1, "netns": "/a b", "if": "eth0"}, "one word"),
             (
-                {"do": "attach", "port": -1, "netns": "/a"},
+                {"do": "attach", "node": 0, "port": -1, "netns": "/a"},
                 "port must be an integer from 0 to 65534, not -1",
             ),
             ({"do": "bind", "step": 99, "bind": []}, "no step 99"),

@@ -192,9 +192,9 @@ def test_bindings() -> None:
 
 def test_an_interface_is_named_by_a_word_of_python() -> None:
     found = decoded(AttachOrder, {"port": 1, "netns": "/n", "if": "e1", "node": 4}, "attach")
-    assert found == AttachOrder(1, "/n", "e1")
+    assert found == AttachOrder(4, 1, "/n", "e1")
     with pytest.raises(RunError, match="attach: if is missing"):
-        decoded(AttachOrder, {"port": 1, "netns": "/n"}, "attach")
+        decoded(AttachOrder, {"node": 4, "port": 1, "netns": "/n"}, "attach")
 
 
 def test_a_hold_lasts_until_it_is_cut_or_the_node_comes_back() -> None:

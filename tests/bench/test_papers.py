@@ -25,6 +25,7 @@ from bench.papers import (
     scalefree,
     sharing,
     theory,
+    trunk,
 )
 from bench.papers.catalogue import ALL, Experiment
 from bench.papers.context import SCENES, Context, placed
@@ -144,6 +145,20 @@ def test_the_delays_are_on_the_way_there(tmp_path: Path) -> None:
     for delay_ms in range(len(pings.TABLE_42)):
         found = Planned(plan, f"client.{delay_ms}", f"server.{delay_ms}").at(1.0).rtt_ms
         assert found == pytest.approx(delay_ms)
+
+
+def test_two_clients_rates_rise_and_what_is_not_shaped_stays(tmp_path: Path) -> None:
+    """Figs 4.12 to 4.15: step n has n times the unit, and delays are on the way there only."""
+    values = {"of_two": '"latency=5ms"', "unit": 10_000, "seconds": 3}
+    plan = compiled(placed(tmp_path, "trunk", values))
+    for step in range(1, trunk.STEPS + 1):
+        one, two = (Planned(plan, client, "server.0").at(3 * step + 2) for client in TWO)
+        assert (one.rate_bps, two.rate_bps) == (step * 10_000_000, trunk.TRUNK_BPS)
+        assert (one.rtt_ms, two.rtt_ms) == pytest.approx((1, 5))
+    assert trunk.margin([9.0, 10.0, 11.0, 10.0]) == pytest.approx(1.96 * 0.8165 / 2 / 10, rel=1e-3)
+
+
+TWO = ("one.0", "two.0")
 
 
 def test_values_replace_lets_and_nothing_else(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -97,6 +98,81 @@ def test_tshark_reads_a_live_capture_from_a_pipe(place: Path) -> None:
         assert {(row[1], row[2]) for row in rows} == {("1", "")}
         process.wait(DEADLINE_SECONDS)
         assert process.returncode == 0
+
+
+HOSTS = """\
+service server exec="sleep 1000" expect=any
+service client exec="ping -i 0.02 server" expect=any
+service other
+bridge s
+link client--s latency=5ms loss=20%
+link server--s latency=5ms
+link other--s latency=5ms
+at 100s quit
+"""
+
+
+@pytest.fixture(scope="module")
+def over_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Client and server are on different hosts."""
+    folder = tmp_path_factory.mktemp("hosts")
+    folder.chmod(0o755)
+    (folder / "e.tdl").write_text(HOSTS)
+    with begun(folder, "run", "e.tdl", "--hosts", "2", "--out", "r") as run:
+        log = folder / "r/logs/client.0.log"
+
+        def up() -> bool:
+            assert run.poll() is None, run.communicate()
+            return log.exists() and "bytes from" in log.read_text()
+
+        wait_until(up, "packets pass")
+        yield folder
+        tstorm(folder, "destroy", "r")
+
+
+def test_over_hosts_one_file_has_what_all_of_them_have_seen(over_hosts: Path) -> None:
+    """A path is one queue, where the instance is that sends: 10 ms and a loss each way."""
+    said = captured(over_hosts, "--link", "client.0--server.0", "-w", "path.pcapng")
+    found = packets(over_hosts / "path.pcapng")
+    assert f"{len(found):,} packets" in said
+    assert [one.at_ns for one in found] == sorted(one.at_ns for one in found)
+    start_ns = json.loads((over_hosts / "r/manifest.json").read_text())["start_unix_ns"]
+    assert 0 < found[0].at_ns - start_ns < 100e9, "times of day, as in a run on one machine"
+    for way in ("client.0->server.0", "server.0->client.0"):
+        offered = {one.data: one for one in found if one.interface == f"{way}/offered"}
+        behind = {one.data: one for one in found if one.interface == way}
+        assert {"", "dropped: lost by the draw"} >= {one.comment for one in behind.values()}
+        both = offered.keys() & behind.keys()
+        assert len(both) > 10
+        for data in both:
+            took = behind[data].at_ns - offered[data].at_ns
+            assert took == (0 if behind[data].comment else 10_000_000)
+    assert any(one.comment for one in found)
+
+
+@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
+def test_over_hosts_an_instance_sends_and_gets(over_hosts: Path) -> None:
+    captured(over_hosts, "client.0", "-w", "own.pcapng", "--filter", "icmp")
+    argv = ["tshark", "-r", "own.pcapng", "-T", "fields", "-e", "frame.interface_name"]
+    argv += ["-e", "frame.time_epoch", "-e", "ip.src"]
+    done = subprocess.run(argv, cwd=over_hosts, capture_output=True, text=True, check=True)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert {row[0] for row in rows} == {"client.0->server.0/offered", "server.0->client.0"}
+    assert {(row[0][:6], row[2]) for row in rows} == {
+        ("client", "10.77.0.2"),
+        ("server", "10.77.0.1"),
+    }
+    times = [float(row[1]) for row in rows]
+    assert times == sorted(times)
+
+
+def test_over_hosts_a_link_is_none(over_hosts: Path) -> None:
+    said = tstorm(over_hosts, "capture", "r", "--link", "client--s", "-w", "x", code=1).stderr
+    said = " ".join(said.split())
+    assert "a path between two instances is one queue, and 'client--s' is none" in said
+    assert "--link client.0--server.0" in said
+    assert not (over_hosts / "x").exists()
+    assert not list((over_hosts / "r").glob("capture-*"))
 
 
 def test_a_killed_reader_frees_its_place(place: Path) -> None:

@@ -171,7 +171,8 @@ def test_published_ports_answer_while_the_run_lasts(tmp_path: Path) -> None:
         )
     virtual = tstorm(tmp_path, "run", "e.tdl", "--time", "virtual", "--publish", "own.0:80", code=2)
     assert "--publish is for real time" in virtual.stderr
-    with begun(tmp_path, *words, f"own.0:80={free}") as run:
+    (tmp_path / "e.tdl").write_text(TDL.replace("service own", f"service own publish={free}:80"))
+    with begun(tmp_path, *words[:-1]) as run:
         assert run.stderr is not None
         first = run.stderr.readline()
         assert first.startswith("127.0.0.1:") and " is web.1:80" in first

@@ -244,7 +244,7 @@ def test_what_nobody_carries_out_is_refused_by_name() -> None:
     plan = compiled(
         "bridge s\nlink a--s\nlink b--s\n"
         "service a exec=x user=b cwd=/x fs=private mount=/a:/b sysctl=net.core.somaxconn:9 setup=x "
-        "ready=tcp:1 ready-timeout=1s stop=SIGINT grace=1s expect=any keep=no alias=z\n"
+        "ready=tcp:1 ready-timeout=1s stop=SIGINT grace=1s expect=any keep=no alias=z publish=80\n"
         "service b exec=x after=a\nnetwork ipv4\nstart when ready\nquit when a exits"
     ).plan
     for way in (LOCAL, KUBERNETES, COMPOSE):

@@ -12,6 +12,7 @@ from typing import Any
 from compiler.plan.reader import Plan
 from compiler.plan.types import Node
 from runtime.backend.base import (
+    CapturedPart,
     Change,
     Counters,
     Effect,
@@ -23,12 +24,10 @@ from runtime.backend.base import (
 )
 from runtime.backend.hosts.samples import HostSamples
 from runtime.backend.instance import (
-    CommandRunner,
     Incarnation,
+    Instance,
     Joined,
     Left,
-    ProgramEnd,
-    ServiceCommands,
 )
 from runtime.datapath.sampler import PAIR_COLUMNS
 from runtime.errors import RunError
@@ -55,7 +54,7 @@ class FakeIncarnation:
         self.pid = 0
 
 
-class FakeInstance:
+class FakeInstance(Instance):
     """Somewhere else: it starts its program by itself. `asked` is what it was told to do, and it
     says that it did that `lag_ns` later. `refuses`: why its program does not start, `unheard`: that
     it has not said so itself."""
@@ -63,19 +62,22 @@ class FakeInstance:
     def __init__(
         self, node: Node, port: int, asked: list[str] | None = None, lag_ns: int = 0
     ) -> None:
-        self.node, self.state, self.start_error = node, "down", ""
-        self.ended: ProgramEnd | None = None
-        self.started = self.killed = self.dead = self.paused = False
-        self.argv = ("there",)
-        self.present: Incarnation | None = None
-        self.commands: ServiceCommands | None = None
-        self.runner: CommandRunner | None = None
+        super().__init__(node)
+        self._present: Incarnation | None = None
         self.refuses, self.unheard = "", False
         self.gates: list[int] = []
         self.asked = [] if asked is None else asked
         self._lag_ns = lag_ns
         self._joined_ns = 0
         self._ports = itertools.count(port)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return ("there",)
+
+    @property
+    def present(self) -> Incarnation | None:
+        return self._present
 
     def prepare(self) -> asyncio.Future[Any]:
         """It is there already."""
@@ -92,26 +94,27 @@ class FakeInstance:
 
     async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         self.asked.append(f"join {self.node.name} at {incarnation.port}")
-        self.present, self.started, self._joined_ns = incarnation, True, self._now()
+        self._arrived()
+        self._present, self.started, self._joined_ns = incarnation, True, self._now()
         return self._joined_ns
 
     async def start(self, incarnation: Incarnation) -> Joined:
         ran_ns = None if self.refuses else self._joined_ns + MS
         return Joined(self._joined_ns, ran_ns, self.refuses, unheard=self.unheard)
 
-    async def signal(self, kind: str) -> int:
+    async def _signal(self, kind: str) -> int:
         raise AssertionError("nothing pauses it")
 
     async def leave(self) -> Left:
         self.asked.append(f"leave {self.node.name}")
-        incarnation, self.present = self.present, None
+        incarnation, self._present = self._present, None
         assert isinstance(incarnation, FakeIncarnation)
         asyncio.get_running_loop().call_later(0.02, incarnation.gone.set_result, None)
         return Left(self._now(), incarnation)
 
     async def crash(self) -> int:
         self.asked.append(f"crash {self.node.name}")
-        self.present = None
+        self._present = None
         return self._now()
 
     def _now(self) -> int:
@@ -182,10 +185,8 @@ class FakeNetwork:
     def follow(self, plan: Plan) -> None:
         """It takes every step as it comes."""
 
-    async def capture(
-        self, target: str, *, is_link: bool, probes: bool
-    ) -> tuple[int, Sequence[str]]:
-        del is_link, probes
+    async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
+        del is_link, probes, part
         raise RunError(f"nothing passes {target}")
 
     async def use(self, links: Sequence[int], *, up: bool) -> int:

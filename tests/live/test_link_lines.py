@@ -18,6 +18,7 @@ from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.launch.registry import RunRecord
+from runtime.options import RunOptions
 from tdl.diagnostics import TdlError
 from tstorm.commands.live.do import _decoded
 from tstorm.exit_codes import CommandError
@@ -45,6 +46,7 @@ def taken(run: str, said: str, make: Callable[[Plan, int], str]) -> steer.Done:
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkLines:
     found = SimpleNamespace(directory=str(tmp_path), socket="")
     monkeypatch.setattr(registry, "find", lambda run: found)
+    monkeypatch.setattr(steer, "options_of", lambda _directory: RunOptions())
     monkeypatch.setattr(steer, "do_made", taken)
     monkeypatch.setattr(QuickLinks, "change", lambda *_: None)
     return LinkLines("run")

@@ -31,6 +31,7 @@ when log db.* "leads" every at most 2 { it disconnect for 5s }
 when exit c with 3 { db.0--s1 set loss=1% }
 when ready c after 100ms { quit }
 """
+FILES = TEXT.replace("when exit c with 3", 'when file db.0 "epoch" every at most 2')
 
 
 @dataclass
@@ -113,6 +114,20 @@ def test_each_line_is_offered_once_and_at_most_so_often(driver: Played) -> None:
     beyond = driver.hear()["beyond"]
     assert (beyond["reaction"], beyond["firing"]) == (1, 3)
     assert driver.totals() == [4, 0, 0]
+
+
+def test_files_count_from_time_0_on(tmp_path: Path) -> None:
+    (tmp_path / "instances/db.0").mkdir(parents=True)
+    epoch = tmp_path / "instances/db.0/epoch"
+    epoch.write_text("1\n", encoding="utf-8")
+    with played(tmp_path, FILES) as driver:
+        _, plan = driver.offered()  # the line that was there
+        driver.say(taken=True, digest=plan.digest)
+        epoch.write_text("2\n", encoding="utf-8")
+        found, plan = driver.offered()
+        assert (found["line"], found["target"], found["text"]) == (7, "db.0", "epoch: written")
+        driver.say(taken=True, digest=plan.digest)
+        assert driver.totals() == [1, 1, 0]
 
 
 def test_what_comes_too_late_is_offered_again_for_a_later_moment(driver: Played) -> None:

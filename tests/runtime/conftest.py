@@ -35,9 +35,18 @@ def plan_of(workspace: Path) -> Compile:
     return compiled
 
 
-@pytest.fixture(params=["self", "ordinary"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Both kinds of user, unless the test says that it is for one, or for which."""
+    marks = list(metafunc.definition.iter_markers("parametrize"))
+    stated = any("user" in mark.args[0] for mark in marks)
+    if "user" in metafunc.fixturenames and not stated:
+        one = metafunc.definition.get_closest_marker("one_user") is not None
+        metafunc.parametrize("user", ["self"] if one else ["self", "ordinary"], indirect=True)
+
+
+@pytest.fixture
 def user(request: pytest.FixtureRequest, workspace: Path) -> Iterator[User]:
-    """Both kinds of user where possible; everything they started is ended."""
+    """Each kind of user where possible; everything they started is ended."""
     try:
         found = somebody(request.param, workspace)
     except NoUserError as error:

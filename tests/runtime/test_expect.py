@@ -9,7 +9,7 @@ import pytest
 
 from tests.runtime.support import Compile, User, records
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 TEXT = """\
 service server img=x exec="sh -c 'sleep 1; echo leader elected; exec sleep 60'"

@@ -7,7 +7,7 @@ import pytest
 from tests.runs import failing
 from tests.runtime.support import DEADLINE_SECONDS, User
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 
 def test_each_way_to_fail_is_what_the_page_says(user: User) -> None:

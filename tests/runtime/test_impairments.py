@@ -10,7 +10,7 @@ from tests.cli.process import tstorm
 from tests.runs import impaired
 from tests.runtime.support import DEADLINE_SECONDS, User
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 
 @pytest.mark.parametrize("kind", impaired.LINKS)

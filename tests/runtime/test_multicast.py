@@ -11,7 +11,7 @@ from tests.cli.process import tstorm
 from tests.runs import groups
 from tests.runtime.support import DEADLINE_SECONDS, User
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 
 def test_those_that_have_joined_hear_it(user: User) -> None:

@@ -17,7 +17,7 @@ from tests.runtime.support import DEADLINE_SECONDS, Compile, User, records
 from tests.trials.scene import children, driver_of, helper
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 STOPPED_SECONDS = 2.0
 PLAN = """

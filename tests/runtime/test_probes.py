@@ -16,7 +16,7 @@ from tests.runtime.support import Compile, User, records
 from tests.trials.scene import all_ended, finished, helper
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 S = 1_000_000_000
 DELAY_NS = 20_000_000

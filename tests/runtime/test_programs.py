@@ -210,6 +210,7 @@ def summary(user: User, out: str = "out") -> dict[str, Any]:
 
 
 @pytest.mark.e2e
+@pytest.mark.one_user
 def test_expectations_decide_the_exit_code(plan_of: Compile, user: User) -> None:
     assert user.run(plan_of(FOUR.format(0)), "fine")["exit_code"] == 0
     (loose,) = summary(user, "fine")["failures"]
@@ -227,6 +228,7 @@ def test_expectations_decide_the_exit_code(plan_of: Compile, user: User) -> None
 
 
 @pytest.mark.e2e
+@pytest.mark.one_user
 def test_the_first_failure_ends_a_run_where_that_is_asked_for(plan_of: Compile, user: User) -> None:
     plan = plan_of(FOUR.format(0).replace("900ms quit", "60s quit"))
     result = user.run(plan, fail_fast=True)
@@ -265,6 +267,7 @@ quit when bench exits
 
 
 @pytest.mark.e2e
+@pytest.mark.one_user
 def test_a_run_ends_when_its_programs_have(plan_of: Compile, user: User) -> None:
     """Not before all of them have, those included that are still to join."""
     result = user.run(plan_of(QUITS.format(0)), "out")

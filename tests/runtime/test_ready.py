@@ -12,7 +12,7 @@ import pytest
 from tests.intime import Attempt, exactly
 from tests.runtime.support import Compile, User, records
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 SECOND = 10**9
 # The program listens a while after its start; the file shows that the setup came before it.

@@ -11,7 +11,7 @@ from tests.pktd.mahimahi import MS, departures
 from tests.runs.layout import executables
 from tests.runtime.support import DEADLINE_SECONDS, User
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 EXPERIMENT = """\
 service rx img=x exec="./receive.py" ready="test -e up"
 service tx img=x exec="./send.py"

@@ -133,14 +133,16 @@ _own_services = st.builds(
     expect=st.none() | st.sampled_from(EXPECTATIONS),
     keep=st.none() | st.booleans(),
     options=st.builds(
-        lambda pairs, after, alias: (
+        lambda pairs, after, alias, ports: (
             *_options(pairs),
             *_options([("after", ";".join(after))] if after else []),
             *_options([("alias", ";".join(alias))] if alias else []),
+            *_options([("publish", ";".join(ports))] if ports else []),
         ),
         options,
         st.lists(st.from_regex(r"\A[a-z][a-z0-9]{0,4}(:start|:exit)?\Z"), unique=True, max_size=3),
         st.lists(st.from_regex(r"\A[a-z0-9][a-z0-9.]{0,4}[a-z0-9]\Z"), unique=True, max_size=3),
+        st.lists(st.from_regex(r"\A([1-9]{1,4}:)?[1-9]{1,4}\Z"), unique=True, max_size=3),
     ),
     interfaces=st.none() | st.just(ast.Name(INTERFACES, NOWHERE)),
     router=st.none() | st.just(ast.Name(ROUTER, NOWHERE)),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +127,22 @@ def test_it_is_seen_steered_recorded_and_carried_out_again(
     wait_until(lambda: going_on.poll() is not None, "the command ends", DEADLINE_SECONDS)
     assert going_on.returncode == 0
     _is_the_same_again(tmp_path)
+
+
+def test_whoever_ends_the_page_s_server_changes_nothing(
+    tmp_path: Path, going_on: subprocess.Popen[str]
+) -> None:
+    link_of(going_on)
+    children = Path(f"/proc/{going_on.pid}/task/{going_on.pid}/children").read_text().split()
+    lines = {int(one): Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in children}
+    [server] = [pid for pid, words in lines.items() if b"ui" in words]
+    os.kill(server, signal.SIGKILL)
+    tstorm(tmp_path, "do", "run", "server--s1 set latency=5ms")
+    tstorm(tmp_path, "skip", "run", "--to", "600s")
+    wait_until(lambda: going_on.poll() is not None, "the command ends", DEADLINE_SECONDS)
+    assert going_on.returncode == 0
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert summary["outcome"] == "completed"
 
 
 def _is_text(browser: Browser) -> None:

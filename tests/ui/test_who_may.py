@@ -113,6 +113,30 @@ def test_the_page_s_own_origin_is_served(site: Site) -> None:
     assert site.ask("GET", f"{API}/state", {**SECRET, **own})[0] == 200
 
 
+def test_a_link_of_another_page_leads_to_the_empty_page_only(site: Site) -> None:
+    """Somebody follows it: the page has nothing of the run until it has the secret."""
+    from_elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    status, body, _ = site.ask("GET", "/", from_elsewhere)
+    assert (status, body.decode()) == (200, live_page(API))
+    assert site.ask("POST", "/", from_elsewhere)[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("Origin", b" 403 "), ("Authorization", b" 401 "), ("Host", b" 400 ")]
+)
+def test_a_header_that_is_there_twice_is_believed_in_neither_form(
+    site: Site, name: str, status: bytes
+) -> None:
+    own = {"Host": f"127.0.0.1:{site.port}", "Origin": f"http://127.0.0.1:{site.port}", **SECRET}
+    rows = [*own.items(), (name, own[name] if name == "Authorization" else "http://evil.example")]
+    head = "".join(f"{key}: {value}\r\n" for key, value in rows)
+    with site.connect() as peer:
+        peer.sendall(f"GET {API}/state HTTP/1.1\r\n{head}\r\n".encode())
+        answer = peer.recv(4096)
+    assert status in answer.splitlines()[0] + b" "
+    assert b"told" not in answer
+
+
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )
@@ -189,6 +213,38 @@ def test_who_says_nothing_is_hung_up_on(site: Site, monkeypatch: pytest.MonkeyPa
     with site.connect() as silent, site.connect() as slow:
         slow.sendall(b"GET / HTTP/1.1\r\n")
         assert [_ended(one) for one in (silent, slow)] == [True, True]
+    assert site.ask("GET", f"{API}/state")[0] == 200
+
+
+def test_a_body_that_does_not_end_is_not_waited_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "BODY_SECONDS", 0.1)
+    words = "".join(f"{name}: {value}\r\n" for name, value in JSON.items())
+    head = f"POST {API}/do HTTP/1.1\r\nHost: localhost\r\n{words}Content-Length: 50\r\n\r\n"
+    with site.connect() as slow:
+        slow.sendall(head.encode() + b'{"text": "a le')
+        assert b" 408 " in slow.recv(4096)
+    assert site.ask("GET", f"{API}/state")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),  # TLS
+        b"\x00" * 4096,
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_hung_up_on(site: Site, nonsense: bytes) -> None:
+    with site.connect() as peer:
+        peer.sendall(nonsense)
+        data = _all(peer)
+    assert not data or data.split()[1] in (b"400", b"403", b"505")
+    assert b"told" not in data
     assert site.ask("GET", f"{API}/state")[0] == 200
 
 

@@ -15,10 +15,11 @@ import pytest
 
 from runtime.driver import control
 from runtime.errors import RunError
-from runtime.virtual import control_exchange
-from runtime.virtual.clockpage import ClockPage
-from runtime.virtual.control_exchange import LEAD_NS, ControlExchange, RealPace
+from runtime.virtual import control_exchange, time_limits
+from runtime.virtual.clockpage import NEVER, ClockPage, State
+from runtime.virtual.control_exchange import ControlExchange
 from runtime.virtual.line import PARTS
+from runtime.virtual.time_limits import LEAD_NS, RealPace, TimeLimits
 
 Record = dict[str, Any]
 
@@ -31,12 +32,30 @@ class Guest:
         self.asked: list[str] = []
         self.path = path
         self.page = ClockPage.create()
-        pace = RealPace(self.page)
-        send = self.heard.put_nowait
-        self.exchange = ControlExchange(path, lambda record: send({**record}), self.note, pace)
+        self.told: list[str] = []
+        self.begun_ns = 1_000
+        limits, send = TimeLimits(self.page), self.heard.put_nowait
+        self.exchange = ControlExchange(
+            path,
+            lambda record: send({**record}),
+            self.note,
+            limits,
+            RealPace(limits),
+            lambda: self.begun_ns,
+            self.told.append,
+        )
 
     def note(self, what: str) -> None:
         self.asked.append(what)
+
+    def pause(self, now_ns: int) -> None:
+        """It waits then, for nothing that comes by itself."""
+        page = self.page._page
+        page.now_ns, page.next_ns, page.state = now_ns, NEVER, State.WAITS
+
+    async def until_limit(self, limit_ns: int | None) -> None:
+        while self.page.limit_ns != limit_ns:
+            await asyncio.sleep(0.001)
 
     async def next(self) -> Record:
         return await asyncio.wait_for(self.heard.get(), 10)
@@ -263,7 +282,7 @@ def test_time_is_held_to_real_time_while_somebody_types(tmp_path: Path) -> None:
     async def scene(guest: Guest) -> None:
         async with guest.stream(ask="exec", terminal=None):
             await guest.next()
-            assert guest.page.limit_ns is None
+            await guest.until_limit(None)
         await guest.next()
         async with guest.stream(ask="exec", terminal=[24, 80]):
             await guest.next()
@@ -277,9 +296,118 @@ def test_time_is_held_to_real_time_while_somebody_types(tmp_path: Path) -> None:
 
 def test_a_guest_that_is_slower_than_real_time_does_not_catch_up() -> None:
     page = ClockPage.create()
-    page.limit_ns = 0
-    pace = RealPace(page)
+    pace = RealPace(TimeLimits(page))
     for _ in range(10):
         pace.advance(LEAD_NS)
     assert page.limit_ns == LEAD_NS  # its clock has not moved
     page.close()
+
+
+# --- time that is stopped ---
+
+
+def test_an_action_comes_while_time_stands_still(tmp_path: Path) -> None:
+    async def scene(guest: Guest) -> None:
+        guest.pause(5_000)
+        async with guest.stream(ask="stop") as stream:
+            told = {"at_ns": 5_000, "stopped_ns": 4_000, "now_ns": 4_000}
+            assert await stream.next() == told
+            assert guest.page.limit_ns == 5_000
+            assert guest.heard.empty()
+            stream.say(plan="longer")
+            call = await guest.next()
+            assert call["say"] == {"ask": "do", "plan": "longer"}
+            assert guest.page.read().state == State.RUNS
+            assert guest.page.limit_ns == 5_000
+            guest.pause(5_000)  # looks at the clock: it waits for its own time
+            await guest.until_limit(5_000 + control_exchange.ACTION_NS)
+            guest.say(call["call"], ok={"action": 1})
+            guest.end(call["call"])
+            assert await stream.next() == {"ok": {"action": 1}}
+            await guest.until_limit(5_000 + control_exchange.ACTION_NS)  # and no further
+        await guest.until_limit(None)
+        assert guest.heard.empty()
+        assert guest.asked == []  # it comes again, and changes nothing that it does not say
+
+    played(scene, tmp_path)
+
+
+def test_an_action_that_is_not_taken_is_a_question_like_others(tmp_path: Path) -> None:
+    async def scene(guest: Guest) -> None:
+        guest.pause(5_000)
+        async with guest.stream(ask="stop") as stream:
+            await stream.next()
+            stream.say(plan="longer")
+            guest.say((await guest.next())["call"], error="no")
+            assert await stream.next() == {"error": "no"}
+        await guest.until_limit(None)
+
+    assert played(scene, tmp_path).asked == ["do"]
+
+
+def test_who_stops_time_and_goes_away_changes_nothing(tmp_path: Path) -> None:
+    async def scene(guest: Guest) -> None:
+        guest.pause(5_000)
+        async with guest.stream(ask="stop") as stream:
+            await stream.next()
+        await guest.until_limit(None)
+        assert guest.heard.empty()
+
+    assert played(scene, tmp_path).asked == []
+
+
+def test_time_is_held_and_goes_on_and_the_guest_hears_nothing(tmp_path: Path) -> None:
+    async def scene(guest: Guest) -> None:
+        guest.pause(5_000)
+        assert await guest.ask(ask="go time") == {"went": False}
+        assert await guest.ask(ask="hold time") == {"time_held_ns": 4_000}
+        with pytest.raises(RunError, match="held already"):
+            await guest.ask(ask="hold time")
+        guest.pause(5_512)  # some looks at the clock later
+        async with guest.stream(ask="stop") as stream:
+            told = {"at_ns": 5_000, "stopped_ns": 4_000, "now_ns": 4_512}
+            assert await stream.next() == told
+        asking = asyncio.create_task(guest.ask(ask="state"))
+        call = (await guest.next())["call"]
+        guest.say(call, live=True)
+        guest.end(call)
+        assert await asking == {"live": True, "time_held_ns": 4_000}
+        await guest.until_limit(5_000)
+        assert await guest.ask(ask="go time") == {"went": True}
+        await guest.until_limit(None)
+        assert guest.heard.empty()
+
+    guest = played(scene, tmp_path)
+    assert guest.asked == ["state"]
+    assert [words.partition(":")[0] for words in guest.told] == [
+        "time is held at 4e-06 s",
+        "time goes on",
+    ]
+
+
+def test_time_is_not_stopped_before_the_run_has_begun(tmp_path: Path) -> None:
+    async def scene(guest: Guest) -> None:
+        guest.pause(5_000)
+        for begun_ns in (0, 6_000):
+            guest.begun_ns = begun_ns
+            for what in ("stop", "hold time"):
+                with pytest.raises(RunError, match="has not begun"):
+                    await guest.ask(ask=what)
+                await guest.until_limit(None)
+
+    played(scene, tmp_path)
+
+
+def test_a_guest_that_does_not_pause_is_not_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_limits.TimeLimits.stop, "__defaults__", (0.02,))
+
+    async def scene(guest: Guest) -> None:
+        guest.page._page.state = State.RUNS
+        with pytest.raises(RunError, match="did not come to a stop"):
+            await guest.ask(ask="hold time")
+        assert guest.page.limit_ns is None
+        assert await guest.ask(ask="go time") == {"went": False}
+
+    played(scene, tmp_path)

@@ -18,18 +18,21 @@ EXPERIMENT = """
 seed 3
 service db replicas=3 exec="sh -c 'for i in 1 2 3 4; do sleep 0.25; echo $i leads; done; exit 3'"
 service spare replicas=3
+service writer exec="sh -c 'mkdir d;sleep 0.4; echo 1 >d/f; sleep 0.2; mv d/f g; mv g d/f; sleep 4'"
 service server exec="tprobe serve"
 service client exec="tprobe rtt server.0 --count 40 --interval 50ms --each"
 bridge s1
 link db--s1 latency=1ms
 link server--s1 latency=1ms
 link spare--s1 latency=1ms
+link writer--s1 latency=1ms
 link client--s1 latency=1ms
 when log db.1 "leads" every at most 2 {
     client--s1 set latency+=10ms
     it disconnect for 100ms
 }
 when log db.0;db.2 "2 [l]eads" after 123us { spare crash 1 }
+when file writer "d/f" every after 1ms { it--s1 set latency+=1ms }
 when exit db with 3 { server--s1 set loss=100% }
 at 1.6s server pause
 at 1.7s server resume
@@ -59,8 +62,10 @@ def test_it_happens_at_the_instant_of_the_line_and_repeats(
     events = _events(tmp_path / "first")
     said = [one for one in events if one["kind"] == "when"]
     assert sorted((one["line"], one["firing"]) for one in said) == [
-        *((12, 1), (12, 2), (16, 1), (17, 1))
+        *((14, 1), (14, 2), (18, 1), (19, 1), (19, 2), (20, 1))
     ]
+    files = [(one["text"], one["seen_ns"] // MS) for one in said if one["target"] == "writer.0"]
+    assert files == [("d/f: written", 400), ("d/f: moved here", 600)]
     for one in said:
         assert 0 <= one["planned_ns"] - one["seen_ns"] - one["after_ns"] <= 10_000
     made = [one for one in events if "seq" in one]
@@ -68,7 +73,7 @@ def test_it_happens_at_the_instant_of_the_line_and_repeats(
     assert {one["kind"] for one in made} == {"set", "disconnect", "reconnect", "crash"}
     first = json.loads((tmp_path / "first/summary.json").read_text(encoding="utf-8"))
     assert first["verdict"]["state"] == "valid"
-    assert (first["reactions"]["fired"], first["reactions"]["beyond"]) == (4, 2)
+    assert (first["reactions"]["fired"], first["reactions"]["beyond"]) == (6, 2)
     assert first["reactions"]["latency"]["max_ns"] < MS
     plan = read_plan(tmp_path / "first/plan")
     assert plan.digest == first["plan_digest"]

@@ -123,10 +123,14 @@ def search(
 
 def compiled(asked: CampaignRequest, grid: Grid) -> CampaignRecord:
     """What does not compile is told once, and first: each combination of parameters is tried."""
+    from tstorm.live.publishing import left_out
+
     name = ""
     digests: dict[str, str] = {}
     for point in grid.firsts():
         found = asked.plan(point)
+        if not digests and (note := left_out(found.plan.topology, "with --seeds")):
+            output.note(note)
         name = found.name
         digests[point.settings] = campaign_record.source_digest(found.plan)
     usual = next(iter(digests.values()))
@@ -166,7 +170,7 @@ def _at(asked: CampaignRequest, place: Callable[[Point], Path], point: Point) ->
     return one(asked, place(point), point)
 
 
-def _told(ended: Iterable[JobEnd]) -> Iterator[PointResult]:
+def _told(ended: Iterable[JobEnd[Point, PointResult]]) -> Iterator[PointResult]:
     """What has come of each, as it ends."""
     for job in ended:
         found = job.said or PointResult(job.point, FAILED, "failed", message=job.why)

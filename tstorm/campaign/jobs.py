@@ -1,4 +1,5 @@
-"""Runs of several points at a time, each in a process of its own that ends with this one.
+"""Runs of several points at a time (of a campaign, or branches of a run), each in a process of its
+own that ends with this one.
 
 A signal that asks to stop reaches the runs that go on as it reaches a single run, and then no other
 begins. The processes are in sessions of their own: they hear of signals from here alone.
@@ -13,24 +14,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from runtime.launch import stops
 from runtime.system import procs
 
-if TYPE_CHECKING:
-    from tstorm.campaign.points import Point
-    from tstorm.campaign.results import PointResult
-
-Work = Callable[["Point"], "PointResult"]
+Point = TypeVar("Point")
+Result = TypeVar("Result")
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FORK = multiprocessing.get_context("fork")
 
 
 @dataclass(frozen=True, slots=True)
-class JobEnd:
+class JobEnd(Generic[Point, Result]):
     point: Point
-    said: PointResult | None  # None: its process did not come to say it
+    said: Result | None  # None: its process did not come to say it
     why: str = ""  # then
 
 
@@ -47,10 +45,12 @@ def shares(jobs: int | None, most: int, *, virtual: bool) -> list[list[int]]:
     return [allowed[number::count] or [allowed[number % len(allowed)]] for number in range(count)]
 
 
-def carry_out(work: Work, points: Iterable[Point], shares: Sequence[list[int]]) -> Iterator[JobEnd]:
+def carry_out(
+    work: Callable[[Point], Result], points: Iterable[Point], shares: Sequence[list[int]]
+) -> Iterator[JobEnd[Point, Result]]:
     """As they end; those that were stopped before they had begun are left out."""
     waiting, free = iter(points), list(shares)
-    going: dict[Connection, _Job] = {}
+    going: dict[Connection, _Job[Point, Result]] = {}
     with stops.noted() as signals:
         try:
             while True:
@@ -74,8 +74,8 @@ def carry_out(work: Work, points: Iterable[Point], shares: Sequence[list[int]]) 
                 job.send(signal.SIGKILL)
 
 
-class _Job:
-    def __init__(self, work: Work, point: Point, share: list[int]) -> None:
+class _Job(Generic[Point, Result]):
+    def __init__(self, work: Callable[[Point], Result], point: Point, share: list[int]) -> None:
         self.share = share
         self._point = point
         self._stopped = False
@@ -94,7 +94,7 @@ class _Job:
         if self._process.pid is not None and self._process.is_alive():
             os.kill(self._process.pid, number)
 
-    def ended(self) -> Iterator[JobEnd]:
+    def ended(self) -> Iterator[JobEnd[Point, Result]]:
         said = None
         with self.answer, suppress(EOFError, OSError):
             said = self.answer.recv()
@@ -105,7 +105,13 @@ class _Job:
             yield JobEnd(self._point, said, f"its process {killed}")
 
 
-def _carry_out(work: Work, point: Point, share: list[int], answer: Connection, parent: int) -> None:
+def _carry_out(
+    work: Callable[[Point], Result],
+    point: Point,
+    share: list[int],
+    answer: Connection,
+    parent: int,
+) -> None:
     """In a process of its own."""
     procs.die_with(parent)
     os.setsid()

@@ -104,6 +104,7 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
     from runtime.rundir.runfiles import AT_PLACE
     from runtime.virtual.standstill import Standstill
     from tstorm.command_support import options_of, places_of
+    from tstorm.live import steer
     from tstorm.loading import plan_to_run
 
     recorded = _recorded(path)
@@ -123,9 +124,11 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
         go_ns,
         (lambda: output.note(_stuck_words(argv[0], go_ns))) if argv else None,
     )
+    by_hand = [one for one in steer.entered(path) if one.at_ns <= moment_ns]
     with tempfile.TemporaryDirectory(prefix=AT_PLACE) as place:
         places = places_of(path, str(Path(place) / "run"), found.name)
-        result = launch.run(found.plan, options, places, standstill=still)
+        again = steer.repetition(by_hand)
+        result = launch.run(found.plan, options, places, standstill=still, again=again)
     if still.status is None:
         output.note(f"error: the run did not come to {units.duration(at_ns)}: {result.message}")
         return result.exit_code or INTERRUPTED

@@ -55,6 +55,8 @@ def _live(found: Mapping[str, Any]) -> None:
         output.line(f"{found['run_id']}: at {at}, {events}")
         text = units.duration(held_ns)
         output.line(f"held: what is planned waits at {text} of the text (`tstorm go`)")
+    if "time_held_ns" in found:
+        output.line(f"time is held at {units.duration(found['time_held_ns'])} (`tstorm go`)")
     if "namespace" in found:
         output.line(f"namespace: {found['namespace']}")
     else:

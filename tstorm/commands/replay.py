@@ -57,8 +57,9 @@ def _compared(source: str, recorded: Mapping[str, Any], plan: Plan, options: Run
 
 
 def _is_found_out_again(recorded: Mapping[str, Any], options: RunOptions) -> bool:
-    """Whether what a `when` saw is seen again, at the same instant, where both are in virtual
-    time. Elsewhere what it did is done at the moments at which it was."""
+    """Whether what a `when` saw is seen again, at the same instant, and what somebody did by hand
+    comes again, where both are in virtual time. Elsewhere it is done at the moments at which it
+    was."""
     from runtime.options import VIRTUAL, decode
 
     return decode(recorded["options"], "options").time == VIRTUAL == options.time
@@ -120,7 +121,8 @@ def command(
     themselves in one of the runs only are printed too, but do not fail the check.
 
     What a `when` has done is done again at the same moments. In virtual time it is looked for
-    again, and happens at the same instants.
+    again, and happens at the same instants; what `tstorm do` has done comes again at the moments at
+    which it came.
 
     In virtual time (--time virtual, in both runs) --check compares everything: events with their
     times, counters, the digest of every link's packets, logs, files and exit statuses. Each
@@ -139,6 +141,7 @@ def command(
       tstorm replay runs/quickstart-20260301T120000Z --backend k8s --check
     """
     from runtime.options import COMPLETED
+    from tstorm import output
     from tstorm.command_support import (
         carry_out,
         errors_shown,
@@ -146,6 +149,8 @@ def command(
         places_of,
         recorded_run,
     )
+    from tstorm.live import steer
+    from tstorm.live.publishing import left_out
     from tstorm.loading import plan_to_run, show_in_cluster
     from tstorm.text.checktext import ReplayComparison
     from tstorm.text.ending_text import report
@@ -163,8 +168,11 @@ def command(
             show_in_cluster(found.plan, source, refuse=True)
         if recorded:
             _tell_what_is_missing(source)
+        if note := left_out(found.plan.topology, "in a replay"):
+            output.note(note)
         places = places_of(source, out, recorded["experiment"] if recorded else found.name)
-        result = carry_out(found, options, places, cluster, quiet=quiet)
+        by_hand = steer.repetition(steer.entered(source)) if again else None
+        result = carry_out(found, options, places, cluster, quiet=quiet, again=by_hand)
         checked = compare(result.directory) if compare and result.outcome == COMPLETED else None
     more = (checked or ReplayComparison()).records() if check else {}
     report(result, form, quiet=quiet, **more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -170,7 +170,8 @@ def command(
             show_in_cluster(found.plan, source, refuse=True)
         places = places_of(source, out, found.name)
         page = _page(ui_port or 0) if with_page else None
-        with _beside(found.plan, published_ports, page) as seen:
+        ports = (*published_ports, *_ports_of_services(found.plan, options))
+        with _beside(found.plan, ports, page) as seen:
             result = carry_out(found, options, places, cluster, quiet=quiet, seen=seen)
     report(result, form, quiet=quiet)
     if junit is not None:
@@ -207,6 +208,18 @@ def _check_published(options: RunOptions, seeds: range | None) -> None:
             "--publish is for real time: in virtual time nobody waits for who asks from outside."
         )
         raise click.UsageError(message)
+
+
+def _ports_of_services(plan: Plan, options: RunOptions) -> Sequence[Published]:
+    """Those of `publish=`, where programs can be reached."""
+    from runtime.options import VIRTUAL
+    from tstorm.live import publishing
+
+    if options.time != VIRTUAL:
+        return publishing.of_services(plan.topology)
+    if note := publishing.left_out(plan.topology, "in virtual time"):
+        output.note(note)
+    return ()
 
 
 @contextmanager

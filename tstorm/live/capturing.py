@@ -1,5 +1,5 @@
-"""Packets of a run as pcapng, for `tstorm capture`: live from the engine of one that goes on, or
-from what a finished one has kept (`--packets`).
+"""Packets of a run as pcapng, for `tstorm capture`: live from the engine or the engines of one that
+goes on, or from what a finished one has kept (`--packets`).
 
 Packets come from the run through a pipe that never makes it wait; what this process does not take
 in time is missing, and counted. They are filtered here.
@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +24,7 @@ from runtime.rundir.pcapng import Packet, read_packets
 from runtime.rundir.pcapng_writer import PacketWriter
 from runtime.rundir.rundir import plan_in
 from runtime.rundir.runfiles import PACKETS
+from tstorm.live.merged_capture import MergedCapture
 from tstorm.live.packet_filter import Wanted
 
 _PROGRAM = "tstorm capture"
@@ -58,6 +60,8 @@ class PacketSource:
     interfaces: Sequence[str]
     packets: Callable[[Ended], Iterator[Packet]]
     close: Callable[[], None]
+    left_out: Sequence[str] = ()  # instances to and from which there is no path now
+    rest: Callable[[], Iterator[Packet]] = lambda: iter(())  # read, when nobody waits any longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +82,37 @@ def opened(run: str, asked: CaptureTarget) -> PacketSource:
         if not Path(run).is_dir():
             raise
         return _kept(run, asked)
-    request = {
+    return _live(Path(record.socket), asked)
+
+
+def _live(control: Path, asked: CaptureTarget) -> PacketSource:
+    """Of one engine, or of each host that has something of it."""
+    request: dict[str, object] = {
         "ask": "capture",
         "target": asked.target,
         "is_link": asked.is_link,
         "probes": asked.probes,
     }
-    answer, pipe = ask(Path(record.socket), request)
-    assert pipe is not None
-    file = os.fdopen(pipe, "rb")
-    place = "packets from the run"
-    return PacketSource(
-        [str(name) for name in answer["interfaces"]],
-        lambda ended: read_packets(file, place, ended),
-        file.close,
-    )
+    interfaces: list[str] = []
+    files: list[BinaryIO] = []
+    with ExitStack() as stack:  # what one refuses is captured nowhere
+        parts = 1
+        while len(files) < parts:
+            answer, pipe = ask(control, {**request, "part": len(files)})
+            assert pipe is not None
+            files.append(stack.enter_context(os.fdopen(pipe, "rb")))
+            interfaces += [str(name) for name in answer["interfaces"]]
+            parts, since_ns = int(answer["parts"]), int(answer["since_ns"])
+        stack.pop_all()
+    left_out = [str(name) for name in answer["left_out"]]
+    if parts == 1 and not since_ns:
+        [file] = files
+        place = "packets from the run"
+        packets = partial(read_packets, file, place)
+        return PacketSource(interfaces, packets, file.close, left_out)
+    # Not closed: a thread may wait in each, and what is closed then waits for that.
+    merged = MergedCapture(files, since_ns)
+    return PacketSource(interfaces, merged.packets, lambda: None, left_out, merged.rest)
 
 
 def _kept(run: str, asked: CaptureTarget) -> PacketSource:
@@ -130,18 +150,22 @@ def write(source: PacketSource, asked: CaptureTarget, file: BinaryIO) -> Capture
         writer = PacketWriter(file, source.interfaces, _PROGRAM)
         cut: Sequence[str] = ()
         try:
-            for packet in source.packets(writer.ended):
-                if asked.takes(packet):
-                    writer.add(packet)
-                else:
-                    writer.skip(packet)
+            _write_all(source.packets(writer.ended), asked, writer)
             cut = writer.unended
         except KeyboardInterrupt:
-            pass
+            _write_all(source.rest(), asked, writer)
         writer.close()
         return Captured(writer.written, writer.missing, cut)
     finally:
         source.close()
+
+
+def _write_all(packets: Iterator[Packet], asked: CaptureTarget, writer: PacketWriter) -> None:
+    for packet in packets:
+        if asked.takes(packet):
+            writer.add(packet)
+        else:
+            writer.skip(packet)
 
 
 def _is_probe(frame: bytes) -> bool:

@@ -19,6 +19,7 @@ from compiler.plan.reader import Plan
 from compiler.plan.types import Link
 from runtime.errors import RunError
 from runtime.launch import registry
+from runtime.options import VIRTUAL
 from runtime.rundir.runfiles import EVENTS
 from tstorm.live import steer
 from tstorm.live.quick_links import Done, QuickLinks
@@ -36,8 +37,11 @@ class LinkLines:
     def __init__(self, run: str) -> None:
         self._run = run
         record = registry.find(run)
-        self._quick = QuickLinks(record)
-        self._events = _Applied(Path(record.directory) / EVENTS)
+        directory = Path(record.directory)
+        # In virtual time there is no hurry, and what a question costs the run is to be told.
+        self._is_virtual = steer.options_of(directory).time == VIRTUAL
+        self._quick = None if self._is_virtual else QuickLinks(record)
+        self._events = _Applied(directory / EVENTS)
 
     def answers(self, line: str) -> list[Answer]:
         """Carries out a line, all of it or nothing; an answer for each of its objects."""
@@ -57,11 +61,13 @@ class LinkLines:
 
     def settle(self) -> None:
         """Returns when the plan in the run directory has all that was done."""
-        self._quick.settle()
+        if self._quick is not None:
+            self._quick.settle()
 
     def _done(self, changes: Sequence[LinkChange], line: str) -> list[Answer]:
-        told, links = self._quick.change(changes, line.strip()) or self._compiled(changes, line)
-        later = any(one.at_ns is not None for one in changes)
+        quick = None if self._quick is None else self._quick.change(changes, line.strip())
+        told, links = quick or self._compiled(changes, line)
+        later = self._is_virtual or any(one.at_ns is not None for one in changes)
         applied = {} if later or not told["events"] else self._events.of(told, links)
         return [
             _named(one.id, {"ok": self._ok(one, own, told, applied)})

@@ -1,4 +1,5 @@
-"""`tstorm run --publish`: ports of programs on this machine from the start of a run to its end.
+"""`tstorm run --publish`, and `publish=` of a service: ports of programs on this machine from the
+start of a run to its end.
 
 The ports here are opened before anything runs, so that one that is taken is known at once, and a
 connection that comes early waits. What forwards is a process of its own for each (`tstorm
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from socket import socket
 
+from compiler.plan.parts import service_words
 from compiler.plan.types import Topology
 from runtime.driver.progress import STARTING, Progress
 from runtime.errors import no_instance
@@ -21,6 +23,23 @@ from runtime.launch import portforward
 Published = tuple[str, int, int | None]  # instance, its port, and the one here; None: any
 
 _END_SECONDS = 5.0
+
+
+def of_services(topology: Topology) -> list[Published]:
+    """What the experiment's text asks for."""
+    return [
+        (instance, port, local or None)
+        for service in topology.services
+        for instance, port, local in service_words.published(service)
+    ]
+
+
+def left_out(topology: Topology, where: str) -> str:
+    """That nothing is published there, for people; '' where no text asks for it."""
+    named = [one.name for one in topology.services if service_words.published(one)]
+    if not named:
+        return ""
+    return f"note: publish= (of {', '.join(named)}) makes no port reachable {where}"
 
 
 class Publisher:

@@ -14,7 +14,8 @@ to the driver    {"ready": true}; {"offer": …, "sizes": {FILE: BYTES}} and the
                  plan; {"refused": …} for what cannot be done; {"beyond": …} once where `at most` is
                  reached; {"totals": […], "cut": […]} at the end
 
-A line counts when it has its end, or its program has. In virtual time it happens at the instant of
+A line counts when it has its end, or its program has; a file when it is closed, or gets its name
+(runtime/system/inotify.py), from time 0 on. In virtual time it happens at the instant of
 the line. In real time it happens as soon as it can be compiled, which is measured; where a planned
 step has been given to the network already, it comes after that.
 """
@@ -41,16 +42,16 @@ from compiler import firing
 from compiler.plan.format import PlanError
 from compiler.plan.parts import action_texts
 from compiler.plan.parts.action_texts import Firing
-from compiler.plan.reader import Plan, decode, read_plan
+from compiler.plan.reader import Plan, read_plan
 from compiler.plan.types import PlannedReaction
 from runtime.driver.timelinerunner import reacting_ahead_ns
 from runtime.options import REAL
 from runtime.options import decode as options_of
 from runtime.results.loglines import LINE_BYTES
 from runtime.rundir import logmarks
-from runtime.rundir.runfiles import LOGS, PLAN
+from runtime.rundir.runfiles import INSTANCES, LOGS, PLAN
 from runtime.schedule import Schedule
-from runtime.system.inotify import WriteWatch
+from runtime.system.inotify import FileWatch, WriteWatch
 from tdl.diagnostics import Severity, TdlError
 
 SUFFIX = ".log"
@@ -198,6 +199,7 @@ class Reactor:
         self._t0_ns = 0
         self._lead_ns = FIRST_LEAD_NS if self._real else 0
         self._watch: WriteWatch | None = None
+        self._files: FileWatch | None = None
 
     # -- what is seen -----------------------------------------------------------------------------
 
@@ -211,9 +213,32 @@ class Reactor:
             names = {name for one in waited_for for name in one.names}
             self._logs = {name: _Log(logs / f"{name}{SUFFIX}") for name in sorted(names)}
 
+    def watch_files(self) -> None:
+        """Before time 0: what is there by then does not count."""
+        paths: dict[str, list[str]] = {}
+        for one in self._reactions:
+            for name in one.names if one.planned.kind == "file" else ():
+                paths.setdefault(name, []).append(one.planned.pattern)
+        if paths:
+            roots = {name: str(self._directory / INSTANCES / name) for name in paths}
+            self._files = FileWatch(roots, {name: sorted(set(paths[name])) for name in paths})
+
     def look(self) -> None:
         """At what programs have written."""
-        grown = None if self._watch is None else self._watch.names()
+        self._look_at_files()
+        if self._watch is not None:
+            self._look_at_logs()
+
+    def _look_at_files(self) -> None:
+        for name, path, how in () if self._files is None else self._files.changes():
+            seen_ns = max(self._elapsed(), 0)
+            for one in self._waiting("file", name):
+                if one.planned.pattern == path:
+                    self._count(one, name, f"{path}: {how}", seen_ns)
+
+    def _look_at_logs(self) -> None:
+        assert self._watch is not None
+        grown = self._watch.names()
         names = None if grown is None else {one.removesuffix(SUFFIX) for one in grown}
         self._read([one for one in self._logs if names is None or one in names])
 
@@ -276,10 +301,11 @@ class Reactor:
             self._hear_of_end(name, ended_ns)
         while True:
             self._fire_what_is_due()
-            watched: list[Any] = [self._line.socket, *([self._watch] if self._watch else [])]
+            own = [one for one in (self._watch, self._files) if one is not None]
+            watched: list[Any] = [self._line.socket, *own]
             left_s = None if not self._due else max(self._left_ns(), 0) / 1e9
             found = [] if self._line.ready() else select.select(watched, [], [], left_s)[0]
-            if self._watch in found:
+            if any(one in found for one in own):
                 self.look()
             while self._line.ready():
                 if not self._hear(self._line.receive()):
@@ -297,6 +323,7 @@ class Reactor:
         """False at the end."""
         if "t0_ns" in said:
             self._t0_ns = int(said["t0_ns"])
+            self.watch_files()
         elif "seen" in said:
             one = said["seen"]
             self._take(one["target"], one["kind"], one["text"], one["seen_ns"], one["status"])
@@ -321,7 +348,7 @@ class Reactor:
     def _fire_what_is_due(self) -> None:
         while self._due and self._left_ns() <= 0:
             self._fire(heapq.heappop(self._due))
-            if self._watch is not None and self._real:
+            if self._real:
                 self.look()  # what came meanwhile has its own time
 
     def _fire(self, one: _Firing) -> None:
@@ -396,7 +423,7 @@ class Reactor:
             "asked_ns": asked_ns,
             "does": text,
         }
-        return found.files, header, decode(found.files, topology=found.topology)
+        return found.files, header, found.plan
 
     def _moment(self, at_ns: int) -> int:
         """The time of the plan at which it can be, this long after the start or later: not before
@@ -431,7 +458,7 @@ class _NotNowError(Exception):
 
 
 def _compiled(one: PlannedReaction) -> re.Pattern[str] | None:
-    if _SPECIAL.isdisjoint(one.pattern):
+    if one.kind != "log" or _SPECIAL.isdisjoint(one.pattern):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what will mean something else in another Python
@@ -447,7 +474,7 @@ def main() -> int:
         Reactor(_Line(int(sys.argv[1]))).run()
     except (EOFError, ConnectionError):
         return 0
-    except PlanError as error:
+    except (PlanError, OSError, OverflowError) as error:
         sys.stderr.write(f"reactions: {error}\n")
         return 1
     return 0

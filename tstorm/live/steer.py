@@ -3,12 +3,16 @@
 The run names a moment; the action is compiled for it here (compiler/extension.py), left in the run
 directory and offered to the run, which takes it whole or not at all (runtime/driver/steering.py).
 What comes too late is compiled again for a later moment.
+
+In virtual time nothing comes too late: the run's time stands still while the action is compiled
+(runtime/virtual/control_exchange.py).
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +27,15 @@ from runtime.driver import steering
 from runtime.driver.control import ask
 from runtime.errors import RunError
 from runtime.launch import registry
-from runtime.options import decode
-from runtime.rundir import rundir
+from runtime.options import VIRTUAL, RunOptions, decode
+from runtime.rundir import eventlog, rundir
+from runtime.rundir.eventlog import ENTERED
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN
+from runtime.schedule import Schedule
+from runtime.virtual.standstill import Repetition
 from tdl import quantities
 from tdl.diagnostics import Diagnostic, Severity, TdlError
+from tstorm.live.stopped_time import StoppedTime
 
 Extend = Callable[[Plan, int, int], Compilation]  # number and moment of the action
 
@@ -35,6 +43,7 @@ _TRIES = 12
 _FIRST_LEAD_NS = 100_000_000
 _SLACK_NS = 100_000_000
 _PAUSE_SECONDS = 0.02
+_MOST_SAID = 2048  # bytes; the line to a guest takes 3,840 at a time
 _OVERTAKEN = "another action came first"
 
 
@@ -102,11 +111,18 @@ def _apart(extend: Extend) -> Extend:
     return moved
 
 
+def options_of(directory: Path) -> RunOptions:
+    """Of the run there. RunError."""
+    return decode(rundir.recorded(str(directory)).manifest()["options"], "options")
+
+
 def _steered(run: str, text: str, extend: Extend) -> Done:
     record = registry.find(run)
     directory, socket = Path(record.directory), Path(record.socket)
-    options = rundir.recorded(str(directory)).manifest()["options"]
-    steering.check(decode(options, "options"))
+    options = options_of(directory)
+    steering.check(options)
+    if options.time == VIRTUAL:
+        return in_stopped_time(directory, socket, options, (text, extend))
     lead_ns, why = _FIRST_LEAD_NS, ""
     for left in reversed(range(_TRIES)):
         began_ns = time.monotonic_ns()
@@ -148,13 +164,7 @@ def _offered(
     """Why it came too late, if it did."""
     text, extend = action
     number = int(moment["number"])
-    name = action_texts.name_of(number)
-    try:
-        longer = extend(plan, number, int(moment["at_ns"]))
-    except TdlError as error:
-        raise ActionError(error.diagnostics, plan, name) from error
-    except extension.NotNowError as error:
-        raise RunError(error.message, error.hint) from error
+    longer = _longer(plan, number, int(moment["at_ns"]), extend)
     with scratch.directory(directory, LONGER_PLAN) as path:
         for file, data in longer.files.items():
             (path / file).write_bytes(data)
@@ -162,4 +172,128 @@ def _offered(
         answer, _ = ask(socket, request)
     if "ok" not in answer:
         return str(answer.get("again", ""))
-    return Done(answer["ok"], tuple(extension.warnings(longer, number)), name)
+    return _done(answer, longer, number)
+
+
+def _longer(plan: Plan, number: int, at_ns: int, extend: Extend) -> Compilation:
+    """ActionError, RunError."""
+    try:
+        return extend(plan, number, at_ns)
+    except TdlError as error:
+        name = action_texts.name_of(number)
+        raise ActionError(error.diagnostics, plan, name) from error
+    except extension.NotNowError as error:
+        raise RunError(error.message, error.hint) from error
+
+
+def _done(answer: Mapping[str, Any], longer: Compilation, number: int) -> Done:
+    warnings = tuple(extension.warnings(longer, number))
+    return Done(answer["ok"], warnings, action_texts.name_of(number))
+
+
+# --- in virtual time ---
+
+
+def in_stopped_time(
+    directory: Path,
+    socket: Path,
+    options: RunOptions,
+    action: tuple[str, Extend],
+    at_ns: int | None = None,
+) -> Done:
+    """The same where time stands still until it is done: at once, or at `at_ns` of the guest's
+    clock, where it stands already. ActionError, RunError, PlanError."""
+    text, extend = action
+    with StoppedTime(socket, at_ns) as stopped:
+        plan = read_plan(directory / PLAN, lazy=True)
+        schedule, number = Schedule(plan, options), steering.next_number(plan)
+        moment_ns = steering.entry_ns(options, schedule.clock, stopped.now_ns)
+        if moment_ns >= schedule.end_ns:
+            raise RunError("the run is ending", "nothing was changed")
+        longer = _longer(plan, number, moment_ns, extend)
+        request = {
+            "plan": scratch.numbered_name(LONGER_PLAN, number),
+            "text": _fitting(text),
+            "at_ns": moment_ns,
+            "base": plan.digest,
+            ENTERED: stopped.stopped_ns,
+        }
+        with scratch.numbered(directory, LONGER_PLAN, number) as path:
+            for file, data in longer.files.items():
+                (path / file).write_bytes(data)
+            answer = stopped.say(request)
+        if "ok" not in answer:
+            why = str(answer.get("again", ""))
+            raise RunError(f"the run has not taken it: {why}", "nothing was changed: try again")
+        return _done(answer, longer, number)
+
+
+def _fitting(text: str) -> str:
+    """What a record has of it: what goes to the guest goes in one piece."""
+    while len(json.dumps(text)) > _MOST_SAID:
+        text = text[: len(text) * 3 // 4]
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """An action that is done again. `at_ns`: of the guest's clock."""
+
+    at_ns: int
+    number: int
+    said: str
+    text: bytes
+
+    def do(self, directory: Path, socket: Path) -> None:
+        """RunError."""
+
+        def extend(plan: Plan, number: int, now_ns: int) -> Compilation:
+            return extension.repeat(plan, number, self.text, now_ns)
+
+        try:
+            options = options_of(directory)
+            in_stopped_time(directory, socket, options, (self.said, extend), self.at_ns)
+        except (ActionError, RunError, PlanError) as error:
+            raise RunError(f"action {self.number} cannot be done again: {error}") from error
+
+
+def entered(run: str | Path) -> list[Entered]:
+    """What was done to a recorded run in virtual time, by hand, in order. RunError."""
+    directory = rundir.recorded(str(run))
+    found = eventlog.entered(directory)
+    if not found:
+        return []
+    begin_ns = int(directory.manifest()["start_monotonic_ns"])
+    texts = rundir.plan_in(directory).attached.includes
+    by_number = {action_texts.number_of(name): text for name, text in texts.items()}
+    return [
+        Entered(begin_ns + at_ns, number, said, by_number[number]) for at_ns, number, said in found
+    ]
+
+
+def repetition(found: Sequence[Entered]) -> Repetition | None:
+    """What does it all again; None: there is nothing."""
+    if not found:
+        return None
+    do = lambda directory, socket, number: found[number].do(directory, socket)  # noqa: E731
+    return Repetition([one.at_ns for one in found], do)
+
+
+def hold_time(run: str) -> int:
+    """Everything stands still, from when on since the start of the run. RunError."""
+    record = registry.find(run)
+    if options_of(Path(record.directory)).time != VIRTUAL:
+        raise RunError(
+            "this run goes on in real time, which stands still for nobody",
+            "`tstorm hold` without --time holds what is planned; `pause` stops programs:"
+            ' tstorm do RUN "server pause"',
+        )
+    return int(ask(Path(record.socket), {"ask": "hold time"})[0]["time_held_ns"])
+
+
+def let_time_go(run: str) -> bool:
+    """Whether it was held. RunError."""
+    record = registry.find(run)
+    if options_of(Path(record.directory)).time != VIRTUAL:
+        return False
+    return bool(ask(Path(record.socket), {"ask": "go time"})[0]["went"])

@@ -156,9 +156,9 @@ class TrialRunner:
         if plan is None:
             return None
         result = self._run(plan)
-        doubt = _doubt(result)
-        if doubt:
-            raise SilentRunError(f"a run says nothing about its text: {doubt}", _REMEDY)
+        why_silent = doubt(result)
+        if why_silent:
+            raise SilentRunError(f"a run says nothing about its text: {why_silent}", _REMEDY)
         found = failures.of(result.summary, self.options, plan)
         if self._ends_earlier(plan):  # what only the end decides would be another failure there
             return {one: at_ns for one, at_ns in found.items() if not one.by_end}
@@ -196,7 +196,7 @@ class TrialRunner:
         return result
 
 
-def _doubt(result: RunResult) -> str:
+def doubt(result: RunResult) -> str:
     """Why the run says nothing about its text; '' if it does. One that programs have ended does."""
     if result.exit_code in (EXIT_CODES[COMPLETED], PROGRAMS_FAILED):
         return ""

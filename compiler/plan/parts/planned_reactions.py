@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from compiler.plan.format import MAX_NODES, Place
@@ -70,10 +71,18 @@ def _wrong(one: PlannedReaction) -> str:
     """'' for nothing."""
     if not one.nodes or any(a >= b for a, b in pairwise(one.nodes)):
         return "nodes are ascending, and there are some"
-    if bool(one.pattern) != (one.kind == "log") or len(one.pattern) > MAX_TEXT:
-        return "a log has a pattern, of at most 1,000 characters"
+    if bool(one.pattern) != (one.kind in ("log", "file")) or len(one.pattern) > MAX_TEXT:
+        return "a log has a pattern and a file a path, of at most 1,000 characters"
+    if one.kind == "file":
+        return "" if _is_own(one.pattern) else "a path that leads out of the instance's directory"
     try:
         re.compile(one.pattern)
     except (re.error, OverflowError, RecursionError):
         return "a pattern that cannot be read"
     return ""
+
+
+def _is_own(text: str) -> bool:
+    path = PurePosixPath(text)
+    apart = path.is_absolute() or ".." in path.parts or not path.parts
+    return not apart and str(path) == text and "\0" not in text

@@ -27,6 +27,7 @@ USER = re.compile(
 SIGNALS = ("SIGABRT", "SIGALRM", "SIGCONT", "SIGHUP", "SIGINT", "SIGKILL", "SIGPWR", "SIGQUIT",
            "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH")  # fmt: skip
 CARD = re.compile(r"[^\s/:%]{1,15}", re.ASCII)
+PUBLISHED = re.compile(r"(?:[1-9][0-9]{0,4}:)?[1-9][0-9]{0,4}", re.ASCII)  # LOCAL:PORT
 MAX_USER = 2**32 - 2  # the last number stands for none
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -152,6 +153,9 @@ def check(service: types.Service, place: Place) -> None:
     for key, _ in service.sysctls:
         if not SYSCTL.fullmatch(key) or ".." in key:
             place.fail(f"the sysctl {key!r:.60} {whose} is not an instance's own")
+    ports = dict(service.options).get("publish")
+    if ports is not None and not all(map(PUBLISHED.fullmatch, ports.split(";"))):
+        place.fail(f"the published ports {whose}, {ports!r:.60}, are none")
     for path in ([service.cwd] if service.cwd else []) + [each.target for each in service.mounts]:
         if not plain_path(path) or path[0] != "/":
             place.fail(f"the path {path!r:.60} {whose} is not absolute and plain")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.plan.parts.service_words import after, aliases
+from compiler.plan.parts.service_words import after, aliases, published
 from compiler.plan.rules.datapath_fit import Misfit, of_links
 from compiler.plan.types import Service, Topology
 
@@ -50,6 +50,7 @@ SERVICE_WORDS = (
     ),
     CapabilityRow("after=", after, _ELSEWHERE),
     CapabilityRow("alias=", aliases, _ELSEWHERE),
+    CapabilityRow("publish=", published, _ELSEWHERE),
 )
 
 

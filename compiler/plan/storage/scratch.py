@@ -34,6 +34,23 @@ def directory(parent: Path, stem: str) -> Iterator[Path]:
         os.close(lock)
 
 
+def numbered_name(stem: str, number: int) -> str:
+    return f".{stem}.{number}-0.tmp"
+
+
+@contextlib.contextmanager
+def numbered(parent: Path, stem: str, number: int) -> Iterator[Path]:
+    """The same under a name that says nothing of the process, for callers that take turns: so it is
+    what it was the last time, for whoever reads it."""
+    sweep(parent, stem)
+    path = parent / numbered_name(stem, number)
+    path.mkdir(mode=0o755)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def _make(parent: Path, stem: str) -> tuple[Path, int]:
     for number in _NUMBERS:
         path = parent / f".{stem}.{os.getpid()}-{number}.tmp"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from runtime.agent.clock import Clock
 from runtime.agent.vocabulary import Moved, Usage
+from runtime.datapath import dialect
 from runtime.datapath.pktd import (
     NOW,
     PROTOCOL,
@@ -86,6 +87,12 @@ class Datapath:
         """From then on the jitter and the digests of pktd count time; tcald has neither."""
         if self.name == "pktd":
             await self.engine.call(f"epoch {max(self._clock.machine_ns(at_ns), 0)}")
+
+    async def capture(
+        self, pipe: str, places: Sequence[tuple[str, bool, str]], *, probes: bool
+    ) -> None:
+        """Writes packets there until its reader goes. EngineError."""
+        await self.engine.call(dialect.capture_line(pipe, places, probes=probes))
 
     async def lease(self, duration_ns: int) -> None:
         await self.engine.call(f"lease {duration_ns}")

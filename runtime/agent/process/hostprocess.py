@@ -22,6 +22,7 @@ from typing import IO, Protocol
 from runtime.agent.process import commandline
 from runtime.agent.process.commandline import AgentOptions
 from runtime.errors import RunError
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.system import process_limits
 from runtime.system.procs import status_text
 
@@ -56,6 +57,7 @@ class Programs:
     wait_seconds: int = commandline.WAIT_SECONDS  # see AgentOptions
     ports: Path | None = None  # see AgentOptions
     turns_fd: int = -1  # see AgentOptions
+    pipes: HeldDirectory | None = None  # where the datapath finds pipes for packets
 
 
 class HostProcess:
@@ -114,8 +116,9 @@ class HostProcesses:
         self._log = log
         self._agents_end, theirs = socket.socketpair()
         with theirs:
+            pipes = () if programs.pipes is None else (programs.pipes.descriptor,)
             self.datapath = HostProcess(
-                programs.datapath, host, programs.entry, (), theirs.fileno(), log
+                programs.datapath, host, programs.entry, pipes, theirs.fileno(), log
             )
         self.agent = self._make_agent(resume=resume)
 

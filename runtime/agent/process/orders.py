@@ -13,7 +13,7 @@ from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.agent.metadata.codec import MAX_BOOT
 from runtime.agent.process.commandline import METADATA_PORT
 from runtime.errors import RunError
-from runtime.json_schema import Count, ValueKind, decoded, integer, one_of
+from runtime.json_schema import Count, ValueKind, decoded, encoded, integer, one_of
 from runtime.options import RunOptions, decode
 from runtime.rpc.endpoint import Endpoint
 
@@ -179,11 +179,12 @@ class PrepareOrder:
 
 @dataclass(frozen=True, slots=True)
 class NoFields:
-    """Of a request that needs nothing."""
+    """What a request says that needs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachOrder:
+    node: Count
     port: Port
     netns: Word
     if_: Word
@@ -217,6 +218,24 @@ class CutOrder:
     nodes: tuple[Count, ...]
 
 
+class PathPlace(NamedTuple):
+    """A path that is captured; `offered`: before its queue. `interface` is what it is called."""
+
+    src: Count
+    dst: Count
+    offered: Annotated[int, integer(0, 1)]
+    interface: Word
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOrder:
+    """`file`: a pipe in the folder that the datapath was given, with a reader."""
+
+    file: Word
+    probes: Annotated[int, integer(0, 1)]
+    places: tuple[PathPlace, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class LivesOrder:
     lives: Mapping[Count, Process]
@@ -246,6 +265,35 @@ class EarlyOrder:
 @dataclass(frozen=True, slots=True)
 class MoveOrder:
     moved: tuple[MovedNode, ...]
+
+
+ORDERS: Mapping[str, type] = {
+    "attach": AttachOrder,
+    "detach": DetachOrder,
+    "open": NoFields,
+    "start": StartOrder,
+    "starts": StartsOrder,
+    "bind": BindOrder,
+    "cut": CutOrder,
+    "pods": PodsOrder,
+    "reach": ReachOrder,
+    "echo": EchoesOrder,
+    "capture": CaptureOrder,
+    "lives": LivesOrder,
+    "early": EarlyOrder,
+    "move": MoveOrder,
+    "finish": NoFields,
+    "status": NoFields,
+    "stop": NoFields,
+}
+_WORDS = {kind: word for word, kind in ORDERS.items() if kind is not NoFields}
+
+
+def request(order: object) -> dict[str, object]:
+    """An order as its agent is sent it. One without fields is given by its word."""
+    return (
+        {"do": order} if isinstance(order, str) else {"do": _WORDS[type(order)], **encoded(order)}
+    )
 
 
 # -- by what the plan and the run have ------------------------------------------------------------

@@ -74,23 +74,24 @@ class Responder:
         self._used = False
         self._networks: Sequence[str] = ()
         self._instances = 0
-        self._handlers: Mapping[str, tuple[type, Callable[[Any], Awaitable[Answer]]]] = {
-            "attach": (orders.AttachOrder, self._attach),
-            "detach": (orders.DetachOrder, self._detach),
-            "open": (orders.NoFields, self._open),
-            "start": (orders.StartOrder, self._start),
-            "starts": (orders.StartsOrder, self._starts),
-            "bind": (orders.BindOrder, self._bind),
-            "cut": (orders.CutOrder, self._cut),
-            "pods": (orders.PodsOrder, self._pods),
-            "reach": (orders.ReachOrder, self._reach),
-            "echo": (orders.EchoesOrder, self._echo),
-            "lives": (orders.LivesOrder, self._lives),
-            "early": (orders.EarlyOrder, self._do_early),
-            "move": (orders.MoveOrder, self._move),
-            "finish": (orders.NoFields, self._finish),
-            "status": (orders.NoFields, self._status),
-            "stop": (orders.NoFields, self._stop),
+        self._handlers: Mapping[str, Callable[[Any], Awaitable[Answer]]] = {
+            "attach": self._attach,
+            "detach": self._detach,
+            "open": self._open,
+            "start": self._start,
+            "starts": self._starts,
+            "bind": self._bind,
+            "cut": self._cut,
+            "pods": self._pods,
+            "reach": self._reach,
+            "echo": self._echo,
+            "capture": self._capture,
+            "lives": self._lives,
+            "early": self._do_early,
+            "move": self._move,
+            "finish": self._finish,
+            "status": self._status,
+            "stop": self._stop,
         }
 
     async def answer(self, request: Request, at_ns: int) -> Answer:
@@ -106,8 +107,8 @@ class Responder:
         try:
             if what == "prepare":
                 return await self._prepare(request)
-            kind, handler = self._handlers[what]
-            return await handler(decoded(kind, request, "the request"))
+            order: object = decoded(orders.ORDERS[what], request, "the request")
+            return await self._handlers[what](order)
         except (PlanError, OSError) as error:
             raise RunError(str(error)) from error
 
@@ -222,6 +223,16 @@ class Responder:
             raise OrderError("the experiment has not started")
         orders.check_nodes(self._instances, order.nodes)
         await conduct.cut(sorted(set(order.nodes)))
+        return {}
+
+    async def _capture(self, order: orders.CaptureOrder) -> Answer:
+        conduct = self._prepared()
+        orders.check_nodes(self._instances, [one.dst for one in order.places])
+        conduct.check_own(one.src for one in order.places)
+        places = [
+            (f"{one.src}>{one.dst}", bool(one.offered), one.interface) for one in order.places
+        ]
+        await self._datapath.capture(order.file, places, probes=bool(order.probes))
         return {}
 
     async def _lives(self, order: orders.LivesOrder) -> Answer:

@@ -15,9 +15,20 @@ from typing import Any, TypeVar
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
-from runtime.backend.base import Change, Counters, Effect, Held, RunContext
+from runtime.agent.process.orders import (
+    BindOrder,
+    CaptureOrder,
+    CutOrder,
+    EchoesOrder,
+    InstanceOrder,
+    PathPlace,
+    request,
+)
+from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
+from runtime.backend.capture_pipe import open_pipe
+from runtime.backend.hosts import host_captures
 from runtime.backend.hosts.acknowledged import HostSteps
-from runtime.backend.hosts.agent_state import AgentState, bind_request
+from runtime.backend.hosts.agent_state import AgentState
 from runtime.backend.hosts.hosts import Hosts, NetworkHandle
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.hosts.samples import HostSamples
@@ -26,11 +37,13 @@ from runtime.coordinator.agent_link import AgentError, LostError
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.coordinator.placement import NO_HOST
 from runtime.errors import RunError
+from runtime.json_schema import encoded
 from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
 from runtime.probing.echo_prober import Heard
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
+from runtime.system.realtime import wallclock
 from runtime.system.realtime.scheduling import prefer
 
 LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
@@ -71,10 +84,10 @@ class AgentNetwork:
         self._digests = options.time == VIRTUAL and options.datapath != "kernel"
         self._beside: set[asyncio.Task[None]] = set()
         self._lives: set[tuple[int, int, str]] = set()  # step, node, what: that agents have said
-        self._echoes: Mapping[int, list[list[object]]] = {}  # that agents send, by host
+        self._echoes: Mapping[int, EchoesOrder] = {}  # that agents send, by host
         self._heard: Heard | None = None
         self._reason = RunError("nothing has failed")
-        self._t0_ns = 0
+        self._t0_ns = self._unix_ns = 0
         self._in_force = False  # the network of the first step, before T0
         self.before_start: Callable[[], Awaitable[None]] | None = None  # all is wired by then
         self.facts: dict[str, Any] = {}
@@ -148,8 +161,9 @@ class AgentNetwork:
         self._in_force = True
 
     async def _bind(self, bound: Mapping[int, int]) -> None:
-        self._told.stage(bind_request(0, bound))
-        await self._coordinator.broadcast(self._told.coming[0], BIND_SECONDS)
+        told = BindOrder(0, bound)
+        self._told.stage(told)
+        await self._coordinator.broadcast(request(told), BIND_SECONDS)
         await self._hosts.wire(bound)
 
     async def begin(self, bound: Mapping[int, int]) -> int:
@@ -160,6 +174,7 @@ class AgentNetwork:
         grid_ns = READY_GRID_NS if self._in_force else START_GRID_NS
         moment = partial(first_moment, self._options, grid_ns=grid_ns)
         self._t0_ns = await self._coordinator.start(moment)
+        self._unix_ns = wallclock.unix_ns(self._t0_ns)
         self._restarts.watch()
         for number, fact in self._coordinator.lost.items():
             self._restarts.lost(number, fact)
@@ -177,14 +192,15 @@ class AgentNetwork:
         self._samples = HostSamples(file, clock, names, digests=self._digests)
         return self._samples
 
-    async def echo(self, rows: Mapping[int, list[list[object]]], heard: Heard) -> None:
+    async def echo(self, orders: Mapping[int, EchoesOrder], heard: Heard) -> None:
         """Has agents send echoes to the end (docs/agent.md), by host. RunError."""
-        self._echoes, self._heard = rows, heard
-        for host in sorted(rows):
-            await self._insist(host, {"do": "echo", "echoes": rows[host]})
+        self._echoes, self._heard = orders, heard
+        for host in sorted(orders):
+            await self._insist(host, orders[host])
 
     def _echoed(self, host: int, rows: Sequence[tuple[int, int, int | None]]) -> None:
-        own = {row[0] for row in self._echoes.get(host, ())}
+        sent = self._echoes.get(host)
+        own = {one.pair for one in sent.echoes} if sent is not None else set()
         if self._heard is not None:
             self._heard([row for row in rows if row[0] in own])
 
@@ -198,12 +214,12 @@ class AgentNetwork:
     def _elapsed(self) -> int:
         return time.monotonic_ns() - self._t0_ns if self._t0_ns else 0
 
-    async def _insist(self, host: int, request: Mapping[str, object]) -> dict[str, Any]:
-        """Asks an agent, and asks again when it is back if it is lost meanwhile. LostError where
-        nobody brings it back: before the start and at the end."""
+    async def _insist(self, host: int, order: object) -> dict[str, Any]:
+        """Gives an agent an order, and again when it is back if it is lost meanwhile. LostError
+        where nobody brings it back: before the start and at the end."""
         while True:
             try:
-                return await self._coordinator.request(host, request)
+                return await self._coordinator.request(host, request(order))
             except LostError as error:
                 if not self._t0_ns or self._restarts.ending:
                     raise
@@ -219,9 +235,10 @@ class AgentNetwork:
         if change.bound:
             self._steps.block(change.number)
         if change.bound or unbind or leaving:
-            told = bind_request(change.number, change.bound, unbind, leaving)
+            gone, held = tuple(sorted(unbind)), tuple(sorted(leaving))
+            told = BindOrder(change.number, change.bound, gone, held)
             self._told.stage(told)
-            await self._coordinator.broadcast(told, everyone=False)
+            await self._coordinator.broadcast(request(told), everyone=False)
         if change.bound:
             self._beside_this(self._wire_in_time(change))
         return {node: frozenset() for node in leaving}
@@ -253,14 +270,38 @@ class AgentNetwork:
     def follow(self, _plan: Plan) -> None:
         raise RunError("agents take no longer plan while they run")
 
-    async def capture(
-        self, target: str, *, is_link: bool, probes: bool
-    ) -> tuple[int, Sequence[str]]:
-        del is_link, probes
-        raise RunError(
-            f"the run goes on over hosts, of which none sees all packets at {target}",
-            "run it on this machine alone; in an instance: tstorm exec RUN INSTANCE -- tcpdump",
+    async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
+        folder = self._hosts.pipes
+        if folder is None:
+            raise RunError(
+                "packets are captured in runs on this machine, in real time, without the kernel's"
+                " datapath",
+                "those of an instance: tstorm exec RUN INSTANCE -- tcpdump",
+            )
+        found = await asyncio.to_thread(self._captured, target, is_link=is_link)
+        hosts = sorted(found.by_host)
+        host = hosts[part % len(hosts)]
+        places = found.by_host[host]
+        told = tuple(
+            [PathPlace(one.src, one.dst, int(one.offered), one.interface) for one in places]
         )
+
+        async def ask(name: str) -> object:
+            order = CaptureOrder(name, int(probes), told)
+            return await self._coordinator.request(host, request(order))
+
+        try:
+            pipe = await open_pipe(folder, ask)
+        except AgentError as error:
+            raise RunError(f"cannot capture at {target}: {error.message}") from error
+        interfaces = [one.interface for one in places]
+        return CapturedPart(pipe, interfaces, len(hosts), self._unix_ns, found.left_out)
+
+    def _captured(self, target: str, *, is_link: bool) -> host_captures.CapturedPaths:
+        """In a thread: a large network takes a while."""
+        now_ns = self._schedule.clock.plan_time(max(self._elapsed(), 0))
+        state = self._plan.state_at(now_ns)
+        return host_captures.at(state, self._placement, target, is_link=is_link)
 
     async def use(self, links: Sequence[int], *, up: bool) -> int:
         del links, up
@@ -269,7 +310,7 @@ class AgentNetwork:
     async def cut(self, node: int, _links: frozenset[int]) -> bool:
         self._told.cut(node)
         try:
-            await self._coordinator.broadcast({"do": "cut", "nodes": [node]}, everyone=False)
+            await self._coordinator.broadcast(request(CutOrder((node,))), everyone=False)
         except AgentError as error:
             self._fail(error)
             return False
@@ -335,12 +376,13 @@ class AgentNetwork:
             self._beside_this(self._tell_again(host))
 
     def _resume(self, host: int) -> dict[str, object]:
-        """What a new agent of a host needs to know beside the plan."""
+        """What a new agent of a host needs to know beside the plan, and beside T0 on its clock."""
         applied = self._steps.done(host)
-        orders = self._unsaid(host, applied)
-        return {**self._told.resume(self._placement, host), "applied": applied, "orders": orders}
+        unsaid = tuple(self._unsaid(host, applied))
+        told: dict[str, object] = encoded(self._told.resume(self._placement, host, applied, unsaid))
+        return told
 
-    def _unsaid(self, host: int, applied: int) -> list[list[object]]:
+    def _unsaid(self, host: int, applied: int) -> list[InstanceOrder]:
         """Process events of a host's applied steps of which its agent has not said a `life`: what
         took longer than its step ended with the agent."""
         own = {
@@ -349,23 +391,23 @@ class AgentNetwork:
             if self._placement[node] == host
         }
         schedule = self._schedule
-        found: list[list[object]] = []
+        found: list[InstanceOrder] = []
         for step in range(applied if own else 0):
             asked = [("join", name) for name in sorted(schedule.present)] if step == 0 else []
             asked += [(event.kind, event.target) for event in schedule.steps[step].events]
             for what, name in asked:
                 if what in PROCESS_KINDS and name in own:
-                    life = (step, own[name], what)
-                    found += [] if life in self._lives else [list(life)]
+                    order = InstanceOrder(step, own[name], what)
+                    found += [] if order in self._lives else [order]
         return found
 
     async def _tell_again(self, host: int) -> None:
         """What was said while the agent was not there."""
-        for request in self._told.back(host):
-            await self._insist(host, request)
-        if self._echoes.get(host):
+        for order in self._told.back(host):
+            await self._insist(host, order)
+        if host in self._echoes:
             try:
-                await self._insist(host, {"do": "echo", "echoes": self._echoes[host]})
+                await self._insist(host, self._echoes[host])
             except LostError:
                 raise
             except AgentError as error:  # a run goes on without them

@@ -18,8 +18,9 @@ from runtime.coordinator.agent_link import Host
 from runtime.coordinator.placement import Placement
 from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
+from runtime.rundir.held_directory import HeldDirectory
 
-Ask = Callable[[int, Mapping[str, object]], Awaitable[object]]  # the agent of a host; RunError
+Ask = Callable[[int, object], Awaitable[object]]  # the agent of a host, an order; RunError
 OnFatal = Callable[[RunError], None]
 
 
@@ -74,12 +75,16 @@ class Hosts(Protocol):
     placement        of the instances, for the whole run
     connect_seconds  so long agents may take to be there
     back_seconds     the same of one that was started again
+    pipes            where datapaths find pipes for packets; None: they capture nothing
     """
 
     key: bytes
     placement: Placement
     connect_seconds: float
     back_seconds: float
+
+    @property
+    def pipes(self) -> HeldDirectory | None: ...
 
     @property
     def agents(self) -> Sequence[Host]: ...

@@ -17,6 +17,7 @@ from compiler.plan.format import TOOL_VERSION
 from compiler.plan.rules.datapath_fit import misfit
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, NO_CHECK, Node, Service
 from runtime.agent.pod.pod_messages import KERNEL, USER, NodeFacts
+from runtime.agent.process.orders import EchoesOrder, EchoOrder
 from runtime.backend.base import (
     Entrance,
     MakeBackend,
@@ -286,15 +287,16 @@ class ClusterBackend:
     async def _echo(self, echoes: Sequence[Echo], heard: Heard) -> None:
         if self._hosts is None or self.network is None:
             raise RunError("nobody is there to send echoes")
-        rows: dict[int, list[list[object]]] = {}
+        rows: dict[int, list[EchoOrder]] = {}
         for one in echoes:
             address = self._hosts.address(one.src, one.dst)
             if not address:
                 continue  # they have no family in common, so they have no path
             times = (one.count, one.interval_ns, one.timeout_ns, one.wait_ns)
             host = self._hosts.placement.hosts[one.src]
-            rows.setdefault(host, []).append([one.number, one.src, address, *times])
-        await self.network.echo(rows, heard)
+            rows.setdefault(host, []).append(EchoOrder(one.number, one.src, address, *times))
+        orders = {host: EchoesOrder(tuple(mine)) for host, mine in rows.items()}
+        await self.network.echo(orders, heard)
 
     # -- the end --------------------------------------------------------------------------------
 

@@ -8,19 +8,19 @@ they are ready.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, NO_CHECK, Service
+from runtime.agent.process.orders import EarlyOrder
+from runtime.backend.hosts.hosts import Ask
 from runtime.backend.k8s.pods import INSTANCE, Pod
 from runtime.errors import ProgramsError, RunError
 from runtime.json_schema import Count, decoded
 
 LOOK_SECONDS = 0.2
 GATE_SECONDS = 300.0  # for kubelet to start a container
-
-Ask = Callable[[int, Mapping[str, object]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,7 @@ class ClusterEarlyStarts:
     async def _on_host(self, host: int, waits: Mapping[int, str]) -> None:
         pending = dict(waits)
         while pending:
-            asked = [[node, wait] for node, wait in sorted(pending.items())]
-            answer = await self._ask(host, {"do": "early", "nodes": asked})
+            answer = await self._ask(host, EarlyOrder(pending))
             reply = decoded(_EarlyReply, answer, "what is done before the start")
             for node, reason in reply.failed:
                 self._failed(node, reason)

@@ -14,8 +14,17 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from runtime.agent.pod.podend import longest_seconds
+from runtime.agent.process.orders import (
+    AttachOrder,
+    BindOrder,
+    DetachOrder,
+    LivesOrder,
+    MovedNode,
+    MoveOrder,
+    PodsOrder,
+)
 from runtime.backend.base import RunContext
-from runtime.backend.hosts.agent_state import Port, bind_request
+from runtime.backend.hosts.agent_state import Port
 from runtime.backend.hosts.hosts import NetworkHandle
 from runtime.backend.k8s.attaching import PodPorts
 from runtime.backend.k8s.pod_instances import PodInstance
@@ -68,6 +77,7 @@ class ClusterHosts:
         self.key = key
         self.placement = where.placement
         self.connect_seconds = self.back_seconds = CONNECT_SECONDS
+        self.pipes = None
         self.parts = list(parts)
         self.agents = [Host(part.name, part.address) for part in parts]
         self._context = context
@@ -114,9 +124,9 @@ class ClusterHosts:
 
     # -- before the start -----------------------------------------------------------------------
 
-    async def ask(self, host: int, request: Mapping[str, object]) -> object:
+    async def ask(self, host: int, order: object) -> object:
         """The agent of a host. RunError."""
-        return await self._ties.ask(host, request)
+        return await self._ties.ask(host, order)
 
     async def find(self) -> None:
         """Has each agent look for the pods of its node. RunError that names who is not there."""
@@ -129,12 +139,8 @@ class ClusterHosts:
         while True:
             self._found_of.update({node: self._pods[node] for node in wanted})
             told.pods.update({node: self._pods[node].uid for node in wanted})
-            request = {
-                "do": "pods",
-                "pods": [[node, told.pods[node]] for node in wanted],
-                "hosts": told.hosts,
-            }
-            answer = await self._ties.ask(host, request)
+            order = PodsOrder({node: told.pods[node] for node in wanted}, told.hosts)
+            answer = await self._ties.ask(host, order)
             reply = decoded(_PodsReply, answer, f"what {self.parts[host].name} has found")
             for node, hold, network, _kind in reply.found:
                 self._found(host, node, hold, network)
@@ -172,16 +178,8 @@ class ClusterHosts:
         for node in sorted(nodes):
             known = self._ties.told.ports[node]
             if not known.attached:
-                await self._ties.ask(
-                    host,
-                    {
-                        "do": "attach",
-                        "node": node,
-                        "port": node,
-                        "netns": known.netns,
-                        "if": known.interface,
-                    },
-                )
+                order = AttachOrder(node, node, known.netns, known.interface)
+                await self._ties.ask(host, order)
                 known.attached = True
 
     async def take_charge(self) -> None:
@@ -206,8 +204,8 @@ class ClusterHosts:
             raise RunError(f"pod {pod.name} on {pod.node} {what}, before the start", "run again")
 
     async def _tell_lives(self, host: int, nodes: Collection[int]) -> None:
-        lives = [[node, self._ties.told.lives[node]] for node in sorted(nodes)]
-        await self._ties.ask(host, {"do": "lives", "lives": lives})
+        lives = LivesOrder({node: self._ties.told.lives[node] for node in nodes})
+        await self._ties.ask(host, lives)
 
     async def _on_each(self, action: Callable[[int, list[int]], Awaitable[None]]) -> None:
         """The same with the nodes of every host, side by side; the first error.
@@ -336,16 +334,16 @@ class ClusterHosts:
     async def _attach_again(self, host: int, node: int) -> None:
         """To the network that its pod has now, as it was to the one that is gone."""
         ask, told = self._ties.ask, self._ties.told
-        await ask(host, {"do": "detach", "port": node})
+        await ask(host, DetachOrder(node))
         await self._attach(host, [node])
         if told.bound(node):
-            await ask(host, bind_request(0, {node: node}))
+            await ask(host, BindOrder(0, {node: node}))
 
     async def _tell_moved(self, node: int) -> None:
         """All agents, and then all names, follow the address that its pod has now."""
         pair = self._addresses()[node]
-        request = {"do": "move", "moved": [[node, *pair]]}
-        await asyncio.gather(*(self._ties.ask(host, request) for host in range(len(self.parts))))
+        order = MoveOrder((MovedNode(node, *pair),))
+        await asyncio.gather(*(self._ties.ask(host, order) for host in range(len(self.parts))))
         name = self._context.plan.topology.nodes[node].name
         address = " ".join(filter(None, pair))
         self._context.record(
@@ -361,8 +359,8 @@ class ClusterHosts:
 
     async def _name_again(self, host: int, nodes: Collection[int]) -> None:
         """In the containers that are there; others get the names when they are found."""
-        uids = [[node, self._pods[node].uid] for node in nodes]
-        await self._ties.ask(host, {"do": "pods", "pods": uids, "hosts": self._ties.told.hosts})
+        uids = {node: self._pods[node].uid for node in nodes}
+        await self._ties.ask(host, PodsOrder(uids, self._ties.told.hosts))
 
     def _taken_up(self, node: int, task: asyncio.Task[None]) -> None:
         del self._beside[node]
@@ -391,7 +389,7 @@ class ClusterHosts:
         name = self.parts[host].name
         try:
             answer = await asyncio.wait_for(
-                self._ties.ask(host, {"do": "finish"}),
+                self._ties.ask(host, "finish"),
                 FINISH_SECONDS + longest_seconds(self._context.plan.topology),
             )
             running = decoded(_FinishReply, answer, "its answer").running

@@ -20,12 +20,11 @@ from compiler.plan.event_kinds import PROCESS_KINDS, SIGNALS
 from compiler.plan.types import Node
 from runtime.backend.base import Log, OnEnded, OnKilled
 from runtime.backend.instance import (
-    CommandRunner,
     Incarnation,
+    Instance,
     Joined,
     Left,
     ProgramEnd,
-    ServiceCommands,
 )
 from runtime.backend.k8s.kubeletready import KubeletReadiness
 from runtime.backend.k8s.pods import INSTANCE, Pod
@@ -82,7 +81,7 @@ class InstanceCallbacks:
     warn: Callable[[str], None]
 
 
-class PodInstance:
+class PodInstance(Instance):
     """See runtime.backend.instance (Instance). `held`: a tstorm-hold keeps its program; else a gate
     lets its containers start. `t0_ns` is asked for when times since T0 are to be turned into ours.
     `ready_timeout_ns`: for kubelet to say that a program behind a gate is ready; 0: nobody asks.
@@ -103,18 +102,11 @@ class PodInstance:
         hearers: InstanceCallbacks,
         ready_timeout_ns: int = 0,
     ) -> None:
+        super().__init__(node)
         self.index = index
-        self.node = node
-        self.argv = argv
+        self._argv = argv
         self.held = held
-        self.state = "down"
-        self.commands: ServiceCommands | None = None  # its agent sees to setup and readiness
-        self.runner: CommandRunner | None = None
-        self.start_error = ""
-        self.ended: ProgramEnd | None = None
-        self.started = False
-        self.killed = self.dead = self.paused = False
-        self.present: PodIncarnation | None = None
+        self._present: PodIncarnation | None = None
         self._t0_ns = t0_ns
         self._hearers = hearers
         self._loop = asyncio.get_running_loop()
@@ -146,6 +138,14 @@ class PodInstance:
 
     # -- what the runner of the timeline asks ---------------------------------------------------
 
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self._argv
+
+    @property
+    def present(self) -> PodIncarnation | None:
+        return self._present
+
     def prepare(self) -> asyncio.Future[Any]:
         """Its pod is there already."""
         made: asyncio.Future[Any] = self._loop.create_future()
@@ -161,7 +161,7 @@ class PodInstance:
     async def arrive(self, life: Incarnation, _opened_ns: int = 0) -> int:
         start = await self._joins.get()
         assert isinstance(life, PodIncarnation)  # instances get back what they have made
-        self.present = life
+        self._present = life
         life.gone, life.start = start.gone, start
         return start.at_ns
 
@@ -178,7 +178,7 @@ class PodInstance:
             return Joined(start.at_ns, None, why, unheard=True)
         except _NotStartedError as error:
             if self.present is life and error.let_go:
-                self.present = None
+                self._present = None
             return Joined(start.at_ns, None, str(error), unheard=str(error) == RAN_ALREADY)
         return Joined(start.at_ns, ran_ns)
 
@@ -194,15 +194,15 @@ class PodInstance:
 
     async def leave(self) -> Left:
         at_ns = await self._done["leave"].get()
-        life, self.present = self.present, None
+        life, self._present = self.present, None
         return Left(at_ns, life)
 
     async def crash(self) -> int:
         at_ns = await self._done["crash"].get()
-        self.present = None
+        self._present = None
         return at_ns
 
-    async def signal(self, kind: str) -> int:
+    async def _signal(self, kind: str) -> int:
         return await self._done[kind].get()
 
     # -- what is said of it ---------------------------------------------------------------------
@@ -236,8 +236,7 @@ class PodInstance:
     def _ordered_to_join(self, at_ns: int, refused: str) -> None:
         start = _Start(at_ns, refused, self._loop.create_future(), self._loop.create_future())
         self._current = start
-        self.ended, self.started, self.start_error, self.killed = None, False, "", False
-        self.dead = self.paused = False
+        self._arrived()
         if not refused:
             self._unanswered.append(start)
         self._joins.put_nowait(start)

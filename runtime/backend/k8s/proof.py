@@ -22,6 +22,7 @@ from typing import Any
 
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan
+from runtime.agent.process.orders import EchoProbe, ReachOrder
 from runtime.backend.base import Notice
 from runtime.backend.hosts.hosts import Ask
 from runtime.coordinator.placement import Placement
@@ -212,10 +213,12 @@ class Proof:
 
         async def one(host: int, wanted: list[ProofProbe]) -> None:
             rows = [
-                [p.source, self._address(p.source, p.destination), ECHOES, INTERVAL_NS, wait_ns]
+                EchoProbe(
+                    p.source, self._address(p.source, p.destination), ECHOES, INTERVAL_NS, wait_ns
+                )
                 for p in wanted
             ]
-            answer = await self._ask(host, {"do": "reach", "probes": rows})
+            answer = await self._ask(host, ReachOrder(tuple(rows)))
             answers = decoded(_Reached, answer, f"what {self._names[host]} has reached").answers
             if len(answers) != len(wanted):
                 raise RunError(f"{self._names[host]} answered {len(answers)} of its probes")
@@ -227,7 +230,7 @@ class Proof:
 
     async def _drops(self) -> list[int]:
         answers = await asyncio.gather(
-            *(self._ask(host, {"do": "status"}) for host in range(len(self._names)))
+            *(self._ask(host, "status") for host in range(len(self._names)))
         )
         return [_dropped(answer) for answer in answers]
 

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from compiler.plan.types import Node, Service, frame_mac
 from runtime.backend.base import OnOverdue, PortAllocator
 from runtime.backend.instance import (
-    CommandRunner,
     Incarnation,
+    Instance,
     Joined,
     Left,
     ProgramEnd,
-    ServiceCommands,
 )
 from runtime.backend.local import cards
 from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
@@ -211,7 +210,7 @@ OnEnded = Callable[["LocalInstance", ProgramEnd, bool], None]  # True: the run a
 OnKilled = Callable[["LocalInstance"], None]
 
 
-class LocalInstance:
+class LocalInstance(Instance):
     """See runtime.backend.instance (Instance). Its lives are Incarnations of this machine's
     nursery."""
 
@@ -229,22 +228,14 @@ class LocalInstance:
         stack_watch: stacks.StackWatch | None = None,
     ) -> None:
         self._endpoints = endpoints  # by node in the topology, its own first
-        self.commands: ServiceCommands | None = None
-        self.runner: CommandRunner | None = None
-        self.node = node = next(iter(endpoints.values()))
+        super().__init__(next(iter(endpoints.values())))
         self.environment = environment
-        self.name = node.name
+        self.name = self.node.name
         self.program = program
         self.ending = ending
         self._furniture = furniture
         self._stacks = stack_watch
         self._is_first = True  # the next life to be made
-        self.state = "down"
-        self.ended: ProgramEnd | None = None  # the present incarnation's program, ended by itself
-        self.started = False  # the present incarnation's program was
-        self.start_error = ""  # why it was not
-        self.dead = self.paused = False
-        self.killed = False  # the present incarnation's first process is dead, unasked
         self.current: LocalIncarnation | None = None
         self._maker = maker
         self._on_ended = on_ended
@@ -310,8 +301,7 @@ class LocalInstance:
         self.current = incarnation
         if self._stacks is not None:
             incarnation.stack = self._stacks.arrived(self.name, incarnation.holder.pid)
-        self.ended, self.started, self.start_error, self.killed = None, False, "", False
-        self.dead = self.paused = False
+        self._arrived()
         incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
         incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
         now_ns = time.monotonic_ns()
@@ -337,8 +327,9 @@ class LocalInstance:
         self._let_go(0.0)
         return time.monotonic_ns()
 
-    async def signal(self, kind: str) -> int:
+    async def _signal(self, kind: str) -> int:
         if self.current is not None:
+            self.dead |= kind == "kill"
             self.current.holder.signal(kind)
         return time.monotonic_ns()
 

@@ -41,6 +41,7 @@ class LocalHosts:
         self.placement = placement.planned(topology, len(hosts))
         self.connect_seconds = CONNECT_SECONDS + HOST_SECONDS * len(hosts)
         self.back_seconds = REJOIN_SECONDS
+        self.pipes = programs.pipes
         self._context = context
         self._refusals = Refusals(context.notice)
         self._missing = Missing(context.record, context.notice)

@@ -1,32 +1,24 @@
 """Packets that pktd writes (docs/pktd.md, The record of packets): into files, one a link of the
-plan, and into a pipe, for who looks on.
+plan, and which of them a live capture is of.
 
-A file is named by what it records, as far as that is safe: a plan may be anybody's. A pipe has a
-name only until both ends are open.
+A file is named by what it records, as far as that is safe: a plan may be anybody's.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from compiler.plan.types import Link, Topology, end_names
-from runtime.datapath.pktd import Engine
+from runtime.backend.capture_pipe import MOST_PLACES, OFFERED
 from runtime.errors import RunError, no_instance, unwritten
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PACKETS
 
 SUFFIX = ".pcapng"
 MAX_NAME = 200
-MOST_PLACES = 16  # of one capture
-OFFERED = "/offered"  # ends an interface's name: before the queue
 LIVE_BYTES = 16 << 20  # room in the engine for packets that are on their way to pipes
-_PIPE_BYTES = 1 << 20  # room in a pipe, as far as the kernel grants it
 _MACHINE = re.compile(r"^([^.]+)\.[0-9]+\.(?=[A-Za-z_])")  # of a part's name, sat.3.gw
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -152,29 +144,3 @@ def _few(places: list[CapturePlace], what: str) -> list[CapturePlace]:
             "name one link, such as --link " + places[0].name.replace("->", "--"),
         )
     return places
-
-
-async def open_pipe(
-    engine: Engine, folder: HeldDirectory, places: Sequence[CapturePlace], *, probes: bool
-) -> int:
-    """Has pktd write there what passes, until its reader goes. Returns that end. RunError."""
-    name = f"capture-{secrets.token_hex(8)}"
-    words = (f"{'offered:' * one.offered}{one.link}={one.interface}" for one in places)
-    try:
-        os.mkfifo(name, 0o600, dir_fd=folder.descriptor)
-        try:
-            how = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-            reader = os.open(name, how, dir_fd=folder.descriptor)
-            with suppress(OSError):  # more than the user may have: it keeps what it has
-                fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-            try:
-                await engine.call(f"capture {name} pipe=1 probes={probes:d} {' '.join(words)}")
-            except BaseException:
-                os.close(reader)
-                raise
-        finally:
-            os.unlink(name, dir_fd=folder.descriptor)
-    except OSError as error:
-        raise unwritten(error) from error
-    os.set_blocking(reader, True)
-    return reader

@@ -10,7 +10,8 @@ from typing import Any
 from compiler.plan.parts.led_links import led_links
 from compiler.plan.properties import has_rare
 from compiler.plan.reader import Plan
-from runtime.backend.base import Change, Counters, Effect, Held, RunContext
+from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
+from runtime.backend.capture_pipe import open_pipe
 from runtime.backend.missing import Missing
 from runtime.backend.onehost import captures, reseeding, staging
 from runtime.backend.onehost.link_holds import LinkHolds
@@ -168,9 +169,8 @@ class HopNetwork:
     def follow(self, plan: Plan) -> None:
         self._plan = plan
 
-    async def capture(
-        self, target: str, *, is_link: bool, probes: bool
-    ) -> tuple[int, Sequence[str]]:
+    async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
+        del part
         if self._folder is None or self._options.time == VIRTUAL:
             raise RunError(
                 "the run has virtual time, in which nobody waits for who looks on from outside",
@@ -182,11 +182,15 @@ class HopNetwork:
                 f"read {self._folder.path}, also while it goes on",
             )
         places = captures.at(self._plan.topology, target, is_link=is_link)
+        told = [(str(one.link), one.offered, one.interface) for one in places]
         try:
-            pipe = await captures.open_pipe(self.engine, self._folder, places, probes=probes)
+            pipe = await open_pipe(
+                self._folder,
+                lambda name: self.engine.call(dialect.capture_line(name, told, probes=probes)),
+            )
         except EngineError as error:
             raise RunError(f"cannot capture at {target}: {error.message}") from error
-        return pipe, [place.interface for place in places]
+        return CapturedPart(pipe, [place.interface for place in places])
 
     async def use(self, links: Sequence[int], *, up: bool) -> int:
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()

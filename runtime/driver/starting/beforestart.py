@@ -19,7 +19,6 @@ from runtime.driver.starting.setups import Setups
 from runtime.driver.starting.starts import cannot_start, in_words
 from runtime.errors import ProgramsError
 from runtime.options import RunOptions
-from runtime.rundir.eventlog import how_ended
 from runtime.schedule import first_moment
 
 
@@ -151,8 +150,7 @@ class BeforeStart:
                 raise ProgramsError(f"{why}, and others start after it", name)
             await asyncio.sleep(PAUSE_SECONDS)
         if not instance.ended.well:
-            ended = instance.ended
-            how = how_ended({"status": ended.status, "signal": ended.signal})
+            how = instance.ended.words
             raise ProgramsError(f"{name} ended with {how}, and others start after it", name)
 
     async def _start(self, instance: Instance, incarnation: Incarnation) -> Early:

@@ -15,7 +15,6 @@ from compiler.plan.types import NO_CHECK, TCP_CHECK
 from runtime.backend.instance import Incarnation, Instance
 from runtime.driver.eventbook import EventBook
 from runtime.errors import RunError
-from runtime.rundir.eventlog import how_ended
 
 PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
@@ -61,27 +60,13 @@ class Readiness:
             tried = await _try(instance, incarnation, check, min(left_s, ATTEMPT_SECONDS))
             if not tried.why:
                 return ""
-            failed = _failure(instance)
-            if failed:
-                return failed
+            if instance.failure:
+                return instance.failure
             if tried.ended or left_s >= ATTEMPT_SECONDS or not why:  # one cut short says less
                 why = tried.why
             await asyncio.sleep(min(pause_s, max(left_s, 0)))
             pause_s = min(pause_s * GROWTH, LONGEST_PAUSE_SECONDS)
         return ""
-
-
-def _failure(instance: Instance) -> str:
-    """Why no check can succeed any more; '' if one may."""
-    if instance.start_error:
-        return f"its program could not start: {instance.start_error}"
-    if instance.killed:
-        return "the instance was killed"
-    ended = instance.ended
-    if ended is None or ended.well:
-        return ""
-    how = how_ended({"status": ended.status, "signal": ended.signal})
-    return f"its program ended with {how}"
 
 
 class _Tried(NamedTuple):

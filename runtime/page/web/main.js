@@ -4,6 +4,7 @@ import { button, colours, el, forgetColours, listenToPrinter } from "./dom.js";
 import { Model, eventMoment } from "./model.js";
 import { View } from "./clock.js";
 import { mountTimeline } from "./timeline.js";
+import { mountDecision } from "./decision.js";
 import { firstFailure, mountVerdict, verdictChip } from "./verdict.js";
 import { mountNetwork } from "./network.js";
 import { mountLinks, mountPairs } from "./series.js";
@@ -120,6 +121,7 @@ function start() {
   model.on(["time"], () => view.bound(model.time.begin_ns, model.time.end_ns));
   mountVerdict(verdict, model, view);
   const timeline = mountTimeline(head.timeline, model, view);
+  const decision = mountDecision(head.timeline, model, view);
   let chosen = null;
   const drawing = mountNetwork(side, model, view, (found) => chosen(found));
   const showLog = mountLogs(side, model, view);
@@ -139,7 +141,7 @@ function start() {
   mountTables(main, model);
   mountNotes(main, model);
   listen(model, view, actions);
-  redraws.push(() => timeline.ask(), () => drawing.ask(), () => packets.ask(), () => lanes.ask(), pairs.redraw, links.redraw, spread);
+  redraws.push(() => timeline.ask(), () => decision.ask(), () => drawing.ask(), () => packets.ask(), () => lanes.ask(), pairs.redraw, links.redraw, spread);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   window.thunderstorm = { model, view, apply: (update) => model.apply(update) };
   const look = () => view.move(firstFailure(model.result) ?? view.begin);

@@ -78,6 +78,7 @@ export class Model {
     this.tables = [];
     this.figures = null;
     this.packets = null; // of a run that kept them
+    this.decision = null; // where `tstorm why` has looked when the failure was decided
     this.notes = [];
     this.events = [];
     this.links = new Map(); // by number

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define EPOCH_USAGE "epoch NS [unix=NS] [reseed=NS:KEY…]"
-#define CAPTURE_USAGE "capture FILE [pipe=1] [probes=0|1] [offered:]LINK=NAME…"
+#define CAPTURE_USAGE "capture FILE [pipe=1] [probes=0|1] [offered:]LINK|SRC>DST=NAME…"
 #define OFFERED "offered:"
 #define NAME_LIMIT 255u
 
@@ -88,7 +88,26 @@ static bool take_manner(const char *word, struct capture_request *request) {
     return known;
 }
 
-/* LINK=NAME, behind `offered:` if it is to be before the queue. */
+/* The link that a word names: by its number, or as the path SRC>DST. */
+static bool find_captured(struct proto *p, char *word, uint64_t *number, struct refusal *r) {
+    char *second = strchr(word, '>');
+    uint64_t end[2];
+    if (!second) {
+        return word_number(word, LINK_LIMIT - 1, number) ||
+               refuse(r, "range", "link '%.32s' is not a number below %u", word, LINK_LIMIT);
+    }
+    *second++ = 0;
+    if (!word_number(word, NODE_LIMIT - 1, &end[0]) ||
+        !word_number(second, NODE_LIMIT - 1, &end[1])) {
+        return refuse(r, "range", "path '%.32s>%.32s' is not of two nodes below %u", word, second,
+                      NODE_LIMIT);
+    }
+    *number = stage_path_link(p->stage, (uint32_t)end[0], (uint32_t)end[1]);
+    return *number != LINK_NONE || refuse(r, "unknown", "path %llu>%llu is not declared",
+                                          (unsigned long long)end[0], (unsigned long long)end[1]);
+}
+
+/* LINK=NAME or SRC>DST=NAME, behind `offered:` if it is to be before the queue. */
 static bool take_interface(struct proto *p, char *word, struct capture_request *request,
                            struct refusal *r) {
     bool offered = strncmp(word, OFFERED, sizeof OFFERED - 1) == 0;
@@ -98,15 +117,14 @@ static bool take_interface(struct proto *p, char *word, struct capture_request *
     if (!value || !*value || strlen(value) > NAME_LIMIT) {
         return syntax(r, CAPTURE_USAGE);
     }
-    if (!word_number(which, LINK_LIMIT - 1, &number)) {
-        return refuse(r, "range", "link '%.32s' is not a number below %u", which, LINK_LIMIT);
+    if (!find_captured(p, which, &number, r)) {
+        return false;
     }
     if (number >= p->stage->link_end || !p->stage->link[number].declared) {
         return refuse(r, "unknown", "link %llu is not declared", (unsigned long long)number);
     }
     struct link *link = engine_link(p->engine, (uint32_t)number);
     uint32_t n = request->count++;
-    request->link[n] = (uint32_t)number;
     request->name[n] = value;
     request->place[n] = offered ? &link->offered : &link->captured;
     for (uint32_t i = 0; i < n; i++) {

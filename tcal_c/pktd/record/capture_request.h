@@ -17,7 +17,6 @@ struct capture_request {
     bool programs; /* only packets of programs */
     uint32_t count;
     uint32_t taken; /* -EBUSY: the first that is captured already */
-    uint32_t link[CAPTURE_PLACES];
     const char *name[CAPTURE_PLACES];
     _Atomic(struct captured *) *place[CAPTURE_PLACES];
 };

@@ -111,7 +111,7 @@ static bool capture(void *context, struct capture_request *request, struct refus
     }
     int error = captures_open(&sim->captures, request);
     if (error == -EBUSY) {
-        return refuse(r, "conflict", "link %u is captured already", request->link[request->taken]);
+        return refuse(r, "conflict", "%.200s is captured already", request->name[request->taken]);
     }
     return error == 0 || refuse(r, "system", "create %.200s: %s", request->file, strerror(-error));
 }

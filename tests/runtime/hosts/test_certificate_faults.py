@@ -18,9 +18,8 @@ from runtime.system import control_groups
 from tests.runtime.support import Compile, User
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 # What is judged are counters, clocks and probes, which are the same for both users.
-ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
 
 SECONDS = 8
 PLAN = f"""service server img=x exec="tprobe serve"
@@ -49,7 +48,6 @@ def reasons(user: User, out: str) -> list[tuple[str, str]]:
     return [(one["what"], one["subject"]) for one in verdict(user, out)["reasons"]]
 
 
-@ONE
 def test_an_agent_that_lies_and_a_clock_that_is_set_are_found(plan_of: Compile, user: User) -> None:
     plan = plan_of(PLAN)
     faults = {"host0": {"clock_step_ns": 3_000_000_000}, "host1": {"count_ppb": 400_000_000}}
@@ -93,7 +91,6 @@ at 10s quit
 """
 
 
-@ONE
 def test_links_with_other_values_than_the_plans_are_found(plan_of: Compile, user: User) -> None:
     """From 3 of 10 s on the engine has 190 ms in the place of 5 on one link, and three times the
     rate on another one, through which traffic flows. The machine's clock is set, too."""
@@ -140,7 +137,6 @@ def engine_of(run: int) -> int:
     return engine
 
 
-@ONE
 def test_an_engine_that_is_slowed_down_is_found(plan_of: Compile, user: User) -> None:
     """It stands still for 30 of every 50 ms, for some seconds: no packet is lost, many are late."""
     process = user.begin(plan_of(IDLE), "slow", probes=True)

@@ -14,7 +14,7 @@ import pytest
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 SCRIPT = ROOT / "tests/runtime/hosts/evade.py"
 DELAY_NS = 25_000_000

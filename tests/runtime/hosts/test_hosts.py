@@ -16,11 +16,18 @@ from compiler.pipeline import compile_source
 from compiler.plan.rules import capabilities
 from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES
 from compiler.plan.types import Node, Topology
+from runtime.agent.process.orders import (
+    BindOrder,
+    CutOrder,
+    MovedNode,
+    PortOrder,
+    ResumeOrder,
+)
 from runtime.backend import datapath_choice
 from runtime.backend.base import Effect
 from runtime.backend.hosts.acknowledged import HostSteps
 from runtime.backend.hosts.agent_network import sum_up
-from runtime.backend.hosts.agent_state import AgentState, Port, bind_request
+from runtime.backend.hosts.agent_state import AgentState, Port
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.local import hosts_backend
 from runtime.backend.local.ports.devices import mac_of
@@ -190,78 +197,61 @@ def test_a_new_agent_is_told_what_is_there_and_what_comes() -> None:
         3: Port(0, "/proc/1/ns/net", "e3"),  # its agent has not answered
     }
     told.coming = {
-        0: bind_request(0, {0: 0, 1: 1}),
-        1: bind_request(1, {}, (), (0,)),
-        2: bind_request(2, {0: 2}),
+        0: BindOrder(0, {0: 0, 1: 1}),
+        1: BindOrder(1, {}, (), (0,)),
+        2: BindOrder(2, {0: 2}),
     }
     assert told.bound(1)  # from the start on
     told.effect(0)
     told.effect(1)
     told.effect(7)  # of a step about which there was nothing to say
     placement = (0, 1)
-    assert told.resume(placement, 0) == {
-        "ports": [[0, 0, "/proc/1/ns/net", "e0"], [2, -1, "/proc/1/ns/net", "e2"]],
-        "held": [0],
-        "lives": [],
-        "pods": [],
-        "hosts": "",
-        "moved": [],
-    }
-    assert told.resume(placement, 1) == {
-        "ports": [[1, 1, "/proc/1/ns/net", "e1"]],
-        "held": [0],
-        "lives": [],
-        "pods": [],
-        "hosts": "",
-        "moved": [],
-    }
+    at = "/proc/1/ns/net"
+    ports = (PortOrder(0, 0, at, "e0"), PortOrder(2, -1, at, "e2"))
+    assert told.resume(placement, 0, 2, ()) == ResumeOrder(0, ports, (0,), 2)
+    theirs = (PortOrder(1, 1, at, "e1"),)
+    assert told.resume(placement, 1, 2, ()) == ResumeOrder(0, theirs, (0,), 2)
     assert list(told.coming) == [2]
     told.effect(2)
-    assert told.resume(placement, 0)["held"] == []
-    assert told.resume(placement, 0)["ports"][1] == [2, 0, "/proc/1/ns/net", "e2"]
+    assert told.resume(placement, 0, 3, ()).held == ()
+    assert told.resume(placement, 0, 3, ()).ports[1] == PortOrder(2, 0, at, "e2")
 
 
 def test_a_cut_ends_a_hold_and_an_unbound_node_has_no_port() -> None:
     told = AgentState()
     told.ports = {0: Port(0, "/n", "e0", attached=True), 1: Port(1, "/n", "e1", attached=True)}
     told.coming = {
-        0: bind_request(0, {0: 0, 1: 1}),
-        1: bind_request(1, {}, (1,), (0,)),
+        0: BindOrder(0, {0: 0, 1: 1}),
+        1: BindOrder(1, {}, (1,), (0,)),
     }
     told.effect(0)
     told.effect(1)
     told.cut(0)
-    assert told.resume((0, 0), 0) == {
-        "ports": [[0, -1, "/n", "e0"], [1, -1, "/n", "e1"]],
-        "held": [],
-        "lives": [],
-        "pods": [],
-        "hosts": "",
-        "moved": [],
-    }
+    ports = (PortOrder(0, -1, "/n", "e0"), PortOrder(1, -1, "/n", "e1"))
+    assert told.resume((0, 0), 0, 2, ()) == ResumeOrder(0, ports, (), 2)
     told.lives, told.pods, told.hosts = {0: 70, 1: 71}, {0: "u0", 1: "u1"}, "10.0.0.1 a\n"
-    resume = told.resume((0, 1), 1)
-    assert (resume["lives"], resume["pods"]) == ([[1, 71]], [[1, "u1"]])
-    assert resume["hosts"] == "10.0.0.1 a\n"
+    resume = told.resume((0, 1), 1, 2, ())
+    assert (resume.lives, resume.pods) == ({1: 71}, {1: "u1"})
+    assert resume.hosts == "10.0.0.1 a\n"
     told.moved[0] = ("10.0.0.9", "")
-    assert told.resume((0, 1), 1)["moved"] == [[0, "10.0.0.9", ""]]  # of any host
+    assert told.resume((0, 1), 1, 2, ()).moved == (MovedNode(0, "10.0.0.9", ""),)  # of any host
 
 
 def test_an_agent_that_is_back_hears_what_it_missed() -> None:
     """Also what has taken effect without it; a hold that is over is not told again, its end is."""
     told = AgentState()
-    told.stage(bind_request(1, {}, (), (7,)))
+    told.stage(BindOrder(1, {}, (), (7,)))
     told.effect(1)
-    told.stage(bind_request(2, {3: 9}, (), (4, 5)))
+    told.stage(BindOrder(2, {3: 9}, (), (4, 5)))
     told.lost(0)
-    told.stage(bind_request(3, {6: 8}))
+    told.stage(BindOrder(3, {6: 8}))
     told.effect(2)
     told.cut(4)
     told.cut(7)
     assert told.back(0) == [
-        bind_request(2, {3: 9}, (), (5,)),
-        bind_request(3, {6: 8}),
-        {"do": "cut", "nodes": [4, 7]},
+        BindOrder(2, {3: 9}, (), (5,)),
+        BindOrder(3, {6: 8}),
+        CutOrder((4, 7)),
     ]
     assert told.back(0) == []
     assert told.back(1) == []
@@ -270,13 +260,13 @@ def test_an_agent_that_is_back_hears_what_it_missed() -> None:
 def test_a_cut_of_a_node_that_is_held_anew_is_not_told() -> None:
     told = AgentState()
     told.lost(1)
-    told.stage(bind_request(1, {}, (), (4,)))
+    told.stage(BindOrder(1, {}, (), (4,)))
     told.effect(1)
-    told.stage(bind_request(3, {}, (), (4,)))
+    told.stage(BindOrder(3, {}, (), (4,)))
     told.cut(4)
-    assert told.coming[3]["hold"] == [4]
+    assert told.coming[3].hold == (4,)
     told.effect(3)
-    assert told.back(1) == [bind_request(1, {}), bind_request(3, {}, (), (4,))]
+    assert told.back(1) == [BindOrder(1, {}), BindOrder(3, {}, (), (4,))]
 
 
 def test_counters_of_hosts_are_added_up() -> None:

@@ -20,7 +20,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.e2e
 # What agents say and do to packets is the same for both users; that nothing of an ordinary user's
 # is left, however a run ends, is shown by the tests without this.
-ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
 
 PLAN = """
 service server img=x replicas=4 exec="sh -c 'sleep 61 & sleep 62'"
@@ -125,6 +124,7 @@ def test_killing_the_driver_ends_the_run(plan_of: Compile, user: User) -> None:
     nothing_left(user)
 
 
+@pytest.mark.one_user
 def test_killing_a_datapath_fails_the_run_and_names_its_host(plan_of: Compile, user: User) -> None:
     process = user.begin(plan_of(PLAN), hosts=3)
     os.kill(datapaths(process)[1], signal.SIGKILL)
@@ -134,6 +134,7 @@ def test_killing_a_datapath_fails_the_run_and_names_its_host(plan_of: Compile, u
     nothing_left(user)
 
 
+@pytest.mark.one_user
 def test_a_killed_agent_is_replaced_and_traffic_goes_on(plan_of: Compile, user: User) -> None:
     """The datapath goes on meanwhile; a second loss soon after ends the run, naming the host."""
     process = user.begin(plan_of(PLAN), hosts=2)
@@ -161,7 +162,7 @@ def test_a_killed_agent_is_replaced_and_traffic_goes_on(plan_of: Compile, user: 
     nothing_left(user)
 
 
-@ONE
+@pytest.mark.one_user
 def test_what_an_agent_missed_is_told_as_late(plan_of: Compile, user: User) -> None:
     """All agents are killed before a step is staged: it takes effect when they are back."""
     plan = plan_of(
@@ -188,7 +189,7 @@ def test_what_an_agent_missed_is_told_as_late(plan_of: Compile, user: User) -> N
     assert result_of(process)["outcome"] == "interrupted"
 
 
-@ONE
+@pytest.mark.one_user
 def test_a_host_that_closes_drops_everything_until_its_agent_is_back(
     plan_of: Compile, user: User
 ) -> None:
@@ -252,7 +253,7 @@ def test_a_signal_ends_a_run_over_hosts_cleanly(plan_of: Compile, user: User) ->
     nothing_left(user)
 
 
-@ONE  # it is patient, and needs no rights
+@pytest.mark.one_user  # it is patient, and needs no rights
 def test_a_clock_budget_that_cannot_be_kept_stops_the_start(plan_of: Compile, user: User) -> None:
     result = user.run(plan_of(PLAN), hosts=2, clock_budget_ns=1)
     assert result["outcome"] == "failed"
@@ -261,7 +262,7 @@ def test_a_clock_budget_that_cannot_be_kept_stops_the_start(plan_of: Compile, us
     nothing_left(user)
 
 
-@ONE
+@pytest.mark.one_user
 def test_faults_can_be_injected_and_are_recorded(plan_of: Compile, user: User) -> None:
     """A clock that is 2 s ahead is measured and changes nothing; metadata is lost on purpose."""
     plan = plan_of(
@@ -283,6 +284,7 @@ def test_faults_can_be_injected_and_are_recorded(plan_of: Compile, user: User) -
     assert all(event["network_spread_ns"] < 1_000_000_000 for event in changed)
 
 
+@pytest.mark.one_user
 def test_inspect_and_exec_work_in_a_run_over_hosts(plan_of: Compile, user: User) -> None:
     process = user.begin(plan_of(PLAN), hosts=2)
     run = str(user.home / "out")

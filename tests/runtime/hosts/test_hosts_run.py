@@ -21,7 +21,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.e2e
 # What packets and events do over hosts is the same for both users; that an ordinary user's hosts
 # carry programs and their packets is shown by the tests without this.
-ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
 
 STAR = """
 bridge s1
@@ -83,7 +82,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as source:
 """
 
 
-@ONE
+@pytest.mark.one_user
 @pytest.mark.long
 def test_every_datagram_is_received_or_counted_where_it_was_lost(
     plan_of: Compile, user: User, workspace: Path
@@ -113,6 +112,7 @@ def test_every_datagram_is_received_or_counted_where_it_was_lost(
     assert got > 0
 
 
+@pytest.mark.one_user
 def test_packets_between_hosts_take_the_planned_time(plan_of: Compile, user: User) -> None:
     """Over two hosts and within one: replicas 0 and 2 of the server are on the client's host."""
     plan = plan_of(
@@ -190,6 +190,7 @@ def test_join_leave_crash_and_rejoin_over_hosts(plan_of: Compile, user: User) ->
     assert "nreachable" not in said  # who is down is silent, as on one machine
 
 
+@pytest.mark.one_user
 def test_a_program_that_leaves_can_say_goodbye_to_other_hosts(plan_of: Compile, user: User) -> None:
     """Its paths are held on all hosts until it has ended, then they are cut."""
     leaving = user.home / "leaving.sh"
@@ -212,7 +213,7 @@ def test_a_program_that_leaves_can_say_goodbye_to_other_hosts(plan_of: Compile, 
     assert cuts()[0]["applied_ns"] >= 1_900_000_000
 
 
-@ONE
+@pytest.mark.one_user
 def test_a_rate_holds_between_hosts_and_within_one(plan_of: Compile, user: User) -> None:
     """TCP gets what the collapsed path has, less its headers."""
     iperf = shutil.which("iperf3")
@@ -263,7 +264,7 @@ def test_redis_answers_from_another_host(plan_of: Compile, user: User) -> None:
     assert said[-3:] == ["PONG", "OK", "blue"], said
 
 
-@ONE
+@pytest.mark.one_user
 def test_a_start_in_the_middle_and_a_pace(plan_of: Compile, user: User) -> None:
     plan = plan_of(
         "service server replicas=2\n"
@@ -288,7 +289,7 @@ def test_a_start_in_the_middle_and_a_pace(plan_of: Compile, user: User) -> None:
     assert min(times(user, "client.0")) >= 80.0
 
 
-@ONE
+@pytest.mark.one_user
 def test_a_replay_over_hosts_has_the_same_events(plan_of: Compile, user: User) -> None:
     plan = plan_of(
         'service server img=x replicas=4 exec="sleep 60"\nbridge s1\nlink server--s1 latency=1\n'
@@ -304,7 +305,7 @@ def test_a_replay_over_hosts_has_the_same_events(plan_of: Compile, user: User) -
     assert differ(one, load(user.home / "three")) == []
 
 
-@ONE
+@pytest.mark.one_user
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs_over_four_hosts(example: Path, workspace: Path, user: User) -> None:
     plan = workspace / "example.plan"

@@ -17,8 +17,7 @@ from tests.trials.scene import driver_of, nothing_left
 from tests.waiting import wait_until
 
 # What an ordinary user may not do is no matter here; test_hosts_faults.py is run as both.
-ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
-pytestmark = [pytest.mark.e2e, ONE]
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 MS = 1_000_000
 LINKS = """bridge s1

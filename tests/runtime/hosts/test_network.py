@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
+from runtime.agent.process.orders import EchoesOrder, EchoOrder, PodsOrder
 from runtime.backend.base import Change, Effect, RunContext
 from runtime.backend.hosts.agent_network import AgentNetwork
 from runtime.backend.hosts.restarts import AgentRestarts
@@ -178,7 +179,8 @@ def test_an_agent_that_refuses_to_measure_when_it_is_back_ends_nothing() -> None
         await run.network.start()
         await run.network.begin({0: 10, 1: 11, 2: 12})
         await run.applied(0, at_ns=(1, 1))
-        await run.network.echo({0: [[0, 1, "10.244.1.9", 9, 9, 9, 0]]}, lambda _rows: None)
+        order = EchoesOrder((EchoOrder(0, 1, "10.244.1.9", 9, 9, 9, 0),))
+        await run.network.echo({0: order}, lambda _rows: None)
         await run.agents[0].die()
         run.agents[0].behave["echo"] = refuse
         await run.agents[0].listen()
@@ -203,7 +205,7 @@ def test_who_asks_a_lost_agent_at_the_end_is_refused(monkeypatch: pytest.MonkeyP
         await run.network.end()
         monkeypatch.setattr(AgentRestarts, "there", waits)
         with pytest.raises(LostError, match="node-0"):
-            await run.hosts.ties.ask(0, {"do": "pods", "pods": [], "hosts": ""})
+            await run.hosts.ties.ask(0, PodsOrder({}, ""))
 
     play(scene)
 

@@ -23,8 +23,7 @@ from tests.runtime.hosts.test_lost_agents import agent_of, kill, of_kind, result
 from tests.runtime.support import DEADLINE_SECONDS, ROOT, Compile, User, records
 from tests.waiting import wait_until
 
-ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
-pytestmark = [pytest.mark.e2e, pytest.mark.alone, ONE]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.one_user]
 
 MBIT = 1e6
 SETTLED = 0.05

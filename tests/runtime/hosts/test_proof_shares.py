@@ -24,8 +24,7 @@ from tests.runs.scenes import Scene, model, numbers, random_scene, two_destinati
 from tests.runs.stages import Stage, dumbbell, sixclients
 from tests.runtime.support import ROOT, Compile, User
 
-ONE = pytest.mark.parametrize("user", ["self"], indirect=True)
-pytestmark = [pytest.mark.e2e, ONE]
+pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
 
 BOUND = 0.05
 MBIT = 1e6

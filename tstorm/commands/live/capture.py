@@ -61,12 +61,15 @@ def command(
 
     Whoever reads too slowly loses packets from the capture, which says how many; the run never
     waits. Of a run that has ended, packets are those that it kept (--packets): what left links or
-    was dropped. A run in virtual time, over hosts or in a cluster is refused while it goes on.
+    was dropped. Over local hosts a path between two instances is one queue, at the host of the one
+    that sends: --link A--B names two instances, and packets of all hosts are one file in the order
+    of time. A run in virtual time or in a cluster is refused while it goes on.
 
     \b
     Examples:
       tstorm capture runs/a client.0 -w - | wireshark -k -i -
       tstorm capture runs/a --link client--s1 -w link.pcapng
+      tstorm capture runs/hosts --link client.0--db.1 -w path.pcapng
       tstorm capture runs/a db.1 --filter "tcp port 5432" | tshark -r -
     """
     from compiler.plan.format import PlanError
@@ -85,6 +88,9 @@ def command(
             source = capturing.opened(run, asked)
         except PlanError as error:
             raise RunError(f"the run's plan cannot be read: {error}") from error
+        if source.left_out:
+            names = ", ".join(source.left_out)
+            output.note(f"note: without what is between it and {names}: there is no path now")
         captured = _written(source, asked, out)
     missing = f"; {captured.missing:,} were lost: they were read too slowly" * bool(
         captured.missing

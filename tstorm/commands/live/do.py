@@ -46,7 +46,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as
 def command(
     run: str, actions: tuple[str, ...], file: str | None, watch: str | None, *, as_json: bool
 ) -> None:
-    """Change RUN, a running experiment on this machine in real time: any ACTION of the language.
+    """Change RUN, a running experiment on this machine: any ACTION of the language.
 
     Without a time ACTION happens now; `now` and `+5s` count from then, other times are those of the
     experiment. Several, or the lines of a FILE, are one action: all of it is done, or none. It is
@@ -56,7 +56,9 @@ def command(
 
     The run's plan and its events have it, with `do@1`, `do@2`, ... for the line's file: the result
     is judged by what was in force. `tstorm record` writes it as a TDL file, `tstorm replay` does it
-    again. Runs in virtual time, over --hosts and in a cluster are refused.
+    again. Runs over --hosts and in a cluster are refused. In virtual time, time stands still until
+    the action is compiled: it happens some milliseconds after the moment at which it came, which
+    its record has (entered_ns), and a replay is the same to the last byte.
 
     `--json` with no ACTION, or with a FILE.json, takes lines of JSON instead: each an object, or a
     list of them, that changes links by the names or addresses at their ends. Each line is one

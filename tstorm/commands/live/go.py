@@ -1,9 +1,12 @@
-"""`tstorm go RUN`: planned events go on."""
+"""`tstorm go RUN`: time goes on, or planned events do."""
 
 from __future__ import annotations
 
+import json
+
 import click
 
+from tstorm import output
 from tstorm.commands.live.do import JSON, carry_out
 from tstorm.options.shared import run_argument
 
@@ -14,12 +17,19 @@ from tstorm.options.shared import run_argument
 def command(run: str, *, as_json: bool) -> None:
     """Let what is planned in RUN go on, which `tstorm hold` holds.
 
-    All of it is later by as long as it was held.
+    All of it is later by as long as it was held. Where `tstorm hold --time` holds time itself, that
+    goes on, and nothing is later; what is planned and held as well takes another `tstorm go`.
 
     \b
     Example:
       tstorm go runs/a
     """
-    from tstorm.live.steer import go
+    from tstorm.command_support import errors_shown
+    from tstorm.live import steer
 
-    carry_out(lambda: go(run), "go", "", as_json=as_json)
+    with errors_shown():
+        went = steer.let_time_go(run)
+    if not went:
+        carry_out(lambda: steer.go(run), "go", "", as_json=as_json)
+    else:
+        output.line(json.dumps({"ok": {"time_held_ns": None}}) if as_json else "time goes on")

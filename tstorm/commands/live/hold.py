@@ -1,17 +1,26 @@
-"""`tstorm hold RUN`: planned events wait."""
+"""`tstorm hold RUN`: planned events wait, or time does."""
 
 from __future__ import annotations
 
+import json
+
 import click
 
+from tstorm import output, units
 from tstorm.commands.live.do import JSON, carry_out
 from tstorm.options.shared import run_argument
 
 
 @click.command()
 @run_argument(required=True)
+@click.option(
+    "--time",
+    "of_time",
+    is_flag=True,
+    help="In virtual time: everything stands still, programs and packets too.",
+)
 @JSON
-def command(run: str, *, as_json: bool) -> None:
+def command(run: str, *, of_time: bool, as_json: bool) -> None:
     """Hold what is planned in RUN, a running experiment, until `tstorm go`.
 
     Events of the plan wait from then on, the end of the run too; programs and packets do not. What
@@ -19,10 +28,24 @@ def command(run: str, *, as_json: bool) -> None:
     where planned events are close. A run whose expectations name times, or whose links follow
     traces, is not held.
 
-    \b
-    Example:
-      tstorm hold runs/a
-    """
-    from tstorm.live.steer import hold
+    With --time, in virtual time, no program and no packet goes on either, and nothing in the run
+    notices: it ends as it would have ended without. Meanwhile `tstorm do` changes it, at that
+    moment.
 
-    carry_out(lambda: hold(run), "hold", "", as_json=as_json)
+    \b
+    Examples:
+      tstorm hold runs/a
+      tstorm hold runs/v --time
+    """
+    from tstorm.command_support import errors_shown
+    from tstorm.live import steer
+
+    if not of_time:
+        carry_out(lambda: steer.hold(run), "hold", "", as_json=as_json)
+        return
+    with errors_shown():
+        held_ns = steer.hold_time(run)
+    if as_json:
+        output.line(json.dumps({"ok": {"time_held_ns": held_ns}}))
+    else:
+        output.line(f"time is held at {units.duration(held_ns)}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compiler.plan.types import Topology
+from runtime.agent.process.orders import AttachOrder, DetachOrder
 from runtime.backend.base import AttachedIncarnation
 from runtime.backend.hosts.agent_state import Port
 from runtime.backend.hosts.hosts import NetworkHandle
@@ -48,14 +49,8 @@ class LocalPortAllocator:
 
     async def furnished(self, _occupant: AttachedIncarnation, node: int, port: int) -> None:
         known = self._told.ports[port]
-        request = {
-            "do": "attach",
-            "node": node,
-            "port": port,
-            "netns": known.netns,
-            "if": known.interface,
-        }
-        await self._ask(self._ports.host(node).index, request)
+        order = AttachOrder(node, port, known.netns, known.interface)
+        await self._ask(self._ports.host(node).index, order)
         known.attached = True
 
     def give_back(self, port: int) -> None:
@@ -77,7 +72,8 @@ class LocalPortAllocator:
     async def _remove(self, port: int) -> None:
         known = self._told.ports[port]
         if known.attached:  # else that was refused, which its instance's join tells
-            await self._ask(self._ports.host(known.node).index, {"do": "detach", "port": port})
+            host = self._ports.host(known.node).index
+            await self._ask(host, DetachOrder(port))
         del self._told.ports[port]
         for instance, more in await self._ports.remove(port, known.node):
             self._refusals.add(instance, more)

@@ -298,8 +298,7 @@ static void a_pipe_never_waits_and_ends_with_its_reader(void) {
     CHECK_EQ(get32(at + 8), 1);
     CHECK_EQ(get32(at + 16), first + 1500000 + MS);
     CHECK(atomic_load(&atomic_load(&engine_link(sim->engine, 0)->offered)->lost) > 0);
-    CHECK_TEXT(sim_ask(sim, "capture p pipe=1 offered:0=x"),
-               "err conflict link 0 is captured already");
+    CHECK_TEXT(sim_ask(sim, "capture p pipe=1 offered:0=x"), "err conflict x is captured already");
     close(reader);
     sim_do(sim, "captures"); /* looks at pipes, too */
     sim_do(sim, "capture q offered:0=x 0=y");
@@ -309,14 +308,40 @@ static void a_pipe_never_waits_and_ends_with_its_reader(void) {
     remove_directory(directory, "p");
 }
 
+static void a_path_is_captured_by_its_ends(void) {
+    struct sim *sim = sim_new(POOL);
+    int directory = new_directory();
+    size_t at = 0;
+    sim_capture(sim, dup(directory), 1, true);
+    sim_paths(sim, "rate=0 delay=5000000 jitter=0 loss=0 queue=0 up=1");
+    sim_do(sim, "epoch %llu", T0);
+    sim_do(sim, "capture a offered:0>1=in 0>1=out");
+    make_packet(&frame, 0, 1, 1500);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 5 * MS);
+    CHECK_TEXT(sim_ask(sim, "captures"), "ok written=2 lost=0 unwritten=0 errno=0");
+    CHECK_TEXT(sim_ask(sim, "capture b 2>0=x"), "err unknown path 2>0 is not declared");
+    sim_end_captures(sim);
+    size_t bytes = read_file(directory, "a");
+    CHECK_EQ(blocks(bytes, 6, 0, &at), 2);
+    CHECK_EQ(get32(at + 8), 0);
+    CHECK_EQ(get32(at + 16), 0);
+    blocks(bytes, 6, 1, &at);
+    CHECK_EQ(get32(at + 8), 1);
+    CHECK_EQ(get32(at + 16), 5 * MS);
+    sim_free(sim);
+    remove_directory(directory, "a");
+}
+
 static void commands_are_strict(void) {
     static const char *const syntax[] = {"capture",      "capture a",        "capture a 0",
                                          "capture a 0=", "capture a pipe=1", "capture a 0=x =y"};
     struct sim *sim = sim_new(POOL);
     sim_pair(sim, PAIR);
     for (size_t i = 0; i < 5; i++) {
-        CHECK_TEXT(sim_ask(sim, "%s", syntax[i]),
-                   "err syntax usage: capture FILE [pipe=1] [probes=0|1] [offered:]LINK=NAME…");
+        CHECK_TEXT(
+            sim_ask(sim, "%s", syntax[i]),
+            "err syntax usage: capture FILE [pipe=1] [probes=0|1] [offered:]LINK|SRC>DST=NAME…");
     }
     CHECK_TEXT(sim_ask(sim, "%s", syntax[5]), "err range link '' is not a number below 1048575");
     CHECK_TEXT(sim_ask(sim, "capture ../a 0=x"),
@@ -324,6 +349,11 @@ static void commands_are_strict(void) {
     CHECK_TEXT(sim_ask(sim, "capture a/b 0=x"), "err range 'a/b' is not the plain name of a file");
     CHECK_TEXT(sim_ask(sim, "capture .a 0=x"), "err range '.a' is not the plain name of a file");
     CHECK_TEXT(sim_ask(sim, "capture a 9=x"), "err unknown link 9 is not declared");
+    CHECK_TEXT(sim_ask(sim, "capture a 0>65535=x"),
+               "err range path '0>65535' is not of two nodes below 65535");
+    CHECK_TEXT(sim_ask(sim, "capture a >1=x"),
+               "err range path '>1' is not of two nodes below 65535");
+    CHECK_TEXT(sim_ask(sim, "capture a 0>1=x"), "err unknown path 0>1 is not declared");
     CHECK_TEXT(sim_ask(sim, "capture a 0=x 0=y"),
                "err conflict two interfaces are of the same link");
     CHECK_TEXT(sim_ask(sim, "capture a 0=x"), "err conflict no captures");
@@ -332,7 +362,7 @@ static void commands_are_strict(void) {
     int directory = new_directory();
     sim_capture(sim, dup(directory), 1, true);
     sim_do(sim, "capture a 0=x");
-    CHECK_TEXT(sim_ask(sim, "capture b 0=x"), "err conflict link 0 is captured already");
+    CHECK_TEXT(sim_ask(sim, "capture b 0=y"), "err conflict y is captured already");
     sim_end_captures(sim);
     sim_free(sim);
     remove_directory(directory, "a");
@@ -346,5 +376,6 @@ void test_captures(void) {
     super_packets_are_cut_and_sums_completed();
     a_file_that_cannot_be_written_says_so();
     a_pipe_never_waits_and_ends_with_its_reader();
+    a_path_is_captured_by_its_ends();
     commands_are_strict();
 }

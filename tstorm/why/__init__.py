@@ -1,0 +1,1 @@
+"""`tstorm why`: when a failure of a recorded run was decided."""
