@@ -44,9 +44,11 @@ _ABOUT = """\
 import platform, sys
 print(platform.libc_ver()[0] or "musl", "%d.%d" % sys.version_info[:2])
 """
-# Only what it mounts itself goes with it: nothing stays mounted in the root.
+# A run makes the mounts of its root private, so that has to be a mount itself. All of them go with
+# the process: nothing stays mounted.
 _INSIDE = """\
 set -eu
+mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
 mount --rbind /sys "$1/sys"
 mount --rbind /dev "$1/dev"
