@@ -113,7 +113,7 @@ def is_user_mode_linux() -> bool:
 
 
 def is_preferred() -> bool:
-    """Whether this thread is in a real-time class. musl refuses to ask, as it refuses to enter one."""
+    """Whether this thread is in a real-time class. musl has no answer, and no way to enter one."""
     try:
         policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
     except OSError:
