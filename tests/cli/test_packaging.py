@@ -16,6 +16,7 @@ import pytest
 from compiler.plan.format import TOOL_VERSION
 from runtime.virtual.kernel import kernel_changes
 from tests.cli.process import ended
+from tstorm.image import elf
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ["pktd", "tcald", "tstorm-hold", "tstorm-ns", "tprobe"]
@@ -23,6 +24,11 @@ USERS = {"libtsroutes.so": "compiler/plan", "libtsshare.so": "runtime/agent"}
 LOADERS = {
     "libtsroutes.so": "compiler.plan.routes.tsroutes",
     "libtsshare.so": "runtime.agent.share.tsshare",
+}
+# What libraries may ask of the process that loads them: since ever in glibc and in musl.
+OF_EVERY_C_LIBRARY = {
+    *("__errno_location", "calloc", "free", "malloc", "memcmp", "memcpy", "memmove", "memset"),
+    *("qsort", "realloc"),
 }
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin", "lib"
@@ -60,8 +66,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_the_wheel_fits_any_python_3_on_this_platform(wheel: Path) -> None:
-    assert re.fullmatch(r"thunderstorm-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
+def test_the_wheel_fits_any_python_3_and_any_c_library(wheel: Path) -> None:
+    tags = r"manylinux_2_17_(\w+)\.manylinux2014_\1\.musllinux_1_1_\1"
+    assert re.fullmatch(rf"tstorm-[\d.]+-py3-none-{tags}\.whl", wheel.name)
     names = zipfile.ZipFile(wheel).namelist()
     assert {f"runtime/bin/{name}" for name in PROGRAMS} <= set(names)
     assert {f"{USERS[name]}/lib/{name}" for name in USERS} <= set(names)
@@ -99,27 +106,41 @@ def test_the_sdist_has_what_tests_and_docs_need(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_programs_come_from_the_installed_package(name: str, installed: Path) -> None:
-    code = f"from runtime.system.compiled_programs import find; print(find({name!r}))"
-    found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
-    assert Path(found.strip()) == installed / "runtime" / "bin" / name
+def test_a_program_needs_no_library_and_no_loader(name: str, installed: Path) -> None:
+    file = elf.read_file(installed / "runtime/bin" / name)
+    assert (file.loader, file.needed) == ("", ())
 
 
 @pytest.mark.parametrize("name", sorted(USERS))
-def test_the_libraries_come_from_the_installed_package(name: str, installed: Path) -> None:
-    module = LOADERS[name]
-    code = f"from {module} import library; print(library()._name)"
-    found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
-    assert Path(found.strip()) == installed / USERS[name] / "lib" / name
+def test_a_library_needs_what_every_c_library_has(name: str, installed: Path) -> None:
+    place = installed / USERS[name] / "lib" / name
+    assert elf.read_file(place).needed == ()
+    asked = run(["nm", "--dynamic", "--undefined-only", str(place)], installed).split()
+    assert set(asked) - {"U"} <= OF_EVERY_C_LIBRARY
 
 
-def test_what_the_kernel_is_built_with_comes_from_the_installed_package(installed: Path) -> None:
-    code = (
-        "from runtime.virtual.kernel import kernel_changes as changes;"
-        " print(changes.DATA, changes.digest())"
-    )
-    found = run([sys.executable, "-c", code], installed.parent, PYTHONPATH=str(installed))
-    assert found.split() == [str(installed / "runtime/virtual/kernel"), kernel_changes.digest()]
+WHERE = f"""\
+from importlib import import_module
+from runtime.system.compiled_programs import find
+from runtime.virtual.kernel import kernel_changes
+
+for name in {PROGRAMS}:
+    print(find(name))
+for name in {sorted(LOADERS.values())}:
+    print(import_module(name).library()._name)
+print(kernel_changes.DATA, kernel_changes.digest())
+"""
+
+
+def test_what_is_not_python_comes_from_the_installed_package(installed: Path) -> None:
+    found = run([sys.executable, "-c", WHERE], installed.parent, PYTHONPATH=str(installed))
+    libraries = sorted(LOADERS, key=lambda name: LOADERS[name])
+    assert found.split() == [
+        *(str(installed / "runtime/bin" / name) for name in PROGRAMS),
+        *(str(installed / USERS[name] / "lib" / name) for name in libraries),
+        str(installed / "runtime/virtual/kernel"),
+        kernel_changes.digest(),
+    ]
 
 
 def test_the_command_works_outside_the_source_tree(installed: Path, tmp_path: Path) -> None:
@@ -138,6 +159,11 @@ def test_one_version() -> None:
     assert project["version"] == TOOL_VERSION
     makefile = (ROOT / "tcal_c" / "Makefile").read_text(encoding="utf-8")
     assert f"\nVERSION := {TOOL_VERSION}\n" in makefile
+    extension = (ROOT / "docs/editors/vscode/package.json").read_text(encoding="utf-8")
+    assert json.loads(extension)["version"] == TOOL_VERSION
+    for page in ("Dockerfile", "docs/kubernetes.md"):
+        named = re.findall(r"thunderstorm/tstorm:([\d.]+)", (ROOT / page).read_text("utf-8"))
+        assert set(named) == {TOOL_VERSION}, page
 
 
 def test_every_c_file_is_in_the_list_of_sources_or_a_test() -> None:
@@ -170,7 +196,7 @@ def test_setup_compiles_a_library_as_make_does(name: str, made: list[str]) -> No
     compiled = [words for line in made if sources & set(words := line.split())]
     assert len(compiled) == len(sources)
     text = (ROOT / "setup.py").read_text(encoding="utf-8")
-    flags = re.search(r"^LIBRARY_FLAGS = (\[.*?\])$", text, re.MULTILINE)
+    flags = re.search(r"^LIBRARY_FLAGS = (\[.*?\])$", text, re.MULTILINE | re.DOTALL)
     assert flags
     assert set(ast.literal_eval(flags[1])) <= set(linked).union(
         set.intersection(*map(set, compiled))
