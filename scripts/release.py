@@ -4,7 +4,7 @@ Input: the last commit, and nothing else of this folder. Output, in dist/: the s
 that is built from it, with `--image` the container image of the command, and SHA256SUMS. The wheel
 is tried on this machine, and in each root file system of `--root`, which has Python and no
 compiler: it is installed into an environment of its own, its packages from wheels only, and runs an
-experiment.
+experiment, in a root file system as root and as an ordinary user.
 """
 
 from __future__ import annotations
@@ -37,22 +37,40 @@ python3 -m venv tried
 tried/bin/pip --disable-pip-version-check install --quiet --no-index --find-links wheels tstorm
 tried/bin/tstorm version
 tried/bin/tstorm doctor
+tried/bin/tstorm check quickstart.tdl
 tried/bin/tstorm compile quickstart.tdl
 tried/bin/tstorm run quickstart.plan --until 3s --out run
+"""
+_AS_ORDINARY_USER = """\
+mkdir theirs
+chown 1000:1000 theirs
+cat >ordinary.py <<'END'
+import os, sys
+os.setgroups([])
+os.setgid(1000)
+os.setuid(1000)
+os.environ["HOME"] = os.getcwd()
+os.execv(sys.argv[1], sys.argv[1:])
+END
+cd theirs
+python3 ../ordinary.py ../tried/bin/tstorm run ../quickstart.tdl --until 3s --out run
 """
 _ABOUT = """\
 import platform, sys
 print(platform.libc_ver()[0] or "musl", "%d.%d" % sys.version_info[:2])
 """
-# A run makes the mounts of its root private, so that has to be a mount itself. All of them go with
-# the process: nothing stays mounted.
+# Not by chroot alone, in which nobody may make a namespace of users. All mounts go with the
+# process: nothing stays mounted.
 _INSIDE = """\
 set -eu
 mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
 mount --rbind /sys "$1/sys"
 mount --rbind /dev "$1/dev"
-exec chroot "$1" /bin/sh -eu "$2/trial.sh" "$2"
+mkdir "$1$2/outside"
+cd "$1"
+pivot_root . ".$2/outside"
+exec chroot . /bin/sh -euc 'umount -l "$1/outside"; exec /bin/sh "$1/trial.sh" "$1"' trial "$2"
 """
 
 
@@ -116,12 +134,13 @@ def try_here(wheel: Path, scratch: Path) -> None:
 
 
 def try_in(root: Path, wheel: Path) -> None:
-    """In a root file system without a compiler, as root: chroot."""
+    """In a root file system without a compiler, as root and as an ordinary user."""
     folder = root / _WHERE.lstrip("/")
     folder.mkdir(parents=True)
     try:
         prepare(wheel, folder, ["chroot", root, "python3"])
-        (folder / "trial.sh").write_text(f"{_COMPILERS}\n{_TRIAL}", encoding="utf-8")
+        trial = f"{_COMPILERS}\n{_TRIAL}{_AS_ORDINARY_USER}"
+        (folder / "trial.sh").write_text(trial, encoding="utf-8")
         run("unshare", "--mount", "sh", "-c", _INSIDE, "inside", root, _WHERE)
     finally:
         shutil.rmtree(folder)
