@@ -67,6 +67,7 @@ mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
 mount --rbind /sys "$1/sys"
 mount --rbind /dev "$1/dev"
+: >>"$1/etc/hosts" # where a bare root has none, which a run puts its own over
 mkdir "$1$2/outside"
 cd "$1"
 pivot_root . ".$2/outside"
