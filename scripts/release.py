@@ -71,7 +71,9 @@ mount --rbind /dev "$1/dev"
 mkdir "$1$2/outside"
 cd "$1"
 pivot_root . ".$2/outside"
-exec chroot . /bin/sh -euc 'umount -l "$1/outside"; exec /bin/sh "$1/trial.sh" "$1"' trial "$2"
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME="$2" chroot . /bin/sh -euc '
+    umount -l "$1/outside"
+    exec /bin/sh "$1/trial.sh" "$1"' trial "$2"
 """
 
 
