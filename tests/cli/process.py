@@ -49,14 +49,24 @@ def ended(
 
 def tstorm(place: Path, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Runs it to its end, which must be with this code (None: any)."""
-    own = environment(place)
-    ran = warm.run(place, arguments, own, DEADLINE_SECONDS)
-    if ran is None:
-        done = ended(command(*arguments), cwd=place, env=own, timeout=DEADLINE_SECONDS)
-    else:
-        done = subprocess.CompletedProcess(command(*arguments), *ran)
+    done = called(*arguments, cwd=place, env=environment(place))
     assert code in (None, done.returncode), done.stdout + done.stderr
     return done
+
+
+def called(
+    *arguments: str | Path,
+    cwd: Path,
+    env: Mapping[str, str] = os.environ,
+    timeout: float = DEADLINE_SECONDS,
+) -> subprocess.CompletedProcess[str]:
+    """The command at its end, whatever that was. It comes from a process that has imported it
+    (warm.py) where that makes no difference."""
+    words, own = [str(word) for word in arguments], {**env, "PYTHONPATH": str(ROOT)}
+    ran = warm.run(cwd, words, own, timeout)
+    if ran is None:
+        return ended(command(*words), cwd=cwd, env=own, timeout=timeout)
+    return subprocess.CompletedProcess(command(*words), *ran)
 
 
 @contextmanager
