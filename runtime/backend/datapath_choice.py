@@ -9,6 +9,7 @@ from compiler.plan.reader import Plan
 from compiler.plan.rules import capabilities
 from compiler.plan.rules.datapath_fit import Misfit, misfit
 from compiler.plan.rules.property_limits import HOP_EXACT
+from runtime.backend import instance_clocks
 from runtime.backend.local import cards, environment, outside
 from runtime.backend.local.cards import CardError
 from runtime.datapath import kernelprobe
@@ -55,6 +56,7 @@ def check(plan: Plan, options: RunOptions) -> None:
         name = plan.topology.traces[0].name
         message = f"links follow traces ({name}), which take the time that they take"
         raise RunError(message, "leave --pace out")
+    instance_clocks.check(plan, options)
     kernel = options.datapath == "kernel"
     end = {} if options.until_ns is None else {"end_ns": options.until_ns}
     datapath = "kernel" if kernel else "user" if options.hosts else HOP_EXACT
