@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from compiler.plan.rules.datapath_fit import Misfit
 
@@ -56,8 +56,13 @@ def unfit(message: str, remedy: str, misfit: Misfit | None) -> RunError:
     return UnfitError(misfit, message, remedy) if misfit else RunError(message, remedy)
 
 
-def no_instance(name: str, known: Sequence[str]) -> RunError:
-    """The run has no instance of this name: it may be the one of a service."""
+def no_instance(name: str, known: Sequence[str], machines: Iterable[str] = ()) -> RunError:
+    """The run has no instance of this name: it may be the one of a service, or of a node with
+    several of the `machines`."""
+    of_node = [one for one in machines if one.rpartition(".")[0] == name]
+    if of_node:
+        hint = f"name one of its machines, such as {of_node[0]}, or a part"
+        return RunError(f"{name!r} is a node, not a machine or an instance", hint)
     own = [one for one in known if one.rpartition(".")[0] == name]
     if own:
         hint = f"name one of its instances, such as {own[0]}" if own[1:] else f"write {own[0]}"

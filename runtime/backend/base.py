@@ -185,6 +185,14 @@ class RunNetwork(Protocol):
     async def stage(self, change: Change) -> Held:
         """Asks for a later step at its time; `OnEffect` tells. Returns who is held."""
 
+    async def offer(self, plan: Plan, base: str, left: Path) -> str:
+        """Whether everybody who follows the plan with the digest `base` by itself can go over to
+        this one, which lies in `left`, beside that: why it is too late for it, '' if it is not.
+        `follow` or `withdraw` comes next. RunError if one of them refuses."""
+
+    async def withdraw(self) -> None:
+        """All stays as it is."""
+
     def follow(self, plan: Plan) -> None:
         """Later steps are those of this plan, whose topology is the same. RunError."""
 

@@ -6,14 +6,12 @@ import os
 from pathlib import Path
 
 from compiler.plan.reader import Plan
-from compiler.plan.rules import capabilities
-from compiler.plan.rules.datapath_fit import Misfit, misfit
-from compiler.plan.rules.property_limits import HOP_EXACT
-from runtime.backend import instance_clocks
+from compiler.plan.rules.datapath_fit import Misfit
+from runtime.backend import instance_clocks, plan_fit
 from runtime.backend.local import cards, environment, outside
 from runtime.backend.local.cards import CardError
 from runtime.datapath import kernelprobe
-from runtime.errors import MachineError, RunError, UnfitError, unfit
+from runtime.errors import MachineError, RunError, UnfitError
 from runtime.options import VIRTUAL, RunOptions
 from runtime.system import compiled_programs, namespaces
 
@@ -49,29 +47,14 @@ def check(plan: Plan, options: RunOptions) -> None:
         raise RunError(
             f"a run cannot have {options.hosts} local hosts", f"give --hosts 1 to {MAX_LOCAL_HOSTS}"
         )
-    refused = capabilities.refusal(plan, options.backend)
-    if refused:
-        raise unfit(refused, "leave it out", capabilities.to_blame(plan, options.backend))
     if plan.topology.traces and options.pace != 1:
         name = plan.topology.traces[0].name
         message = f"links follow traces ({name}), which take the time that they take"
         raise RunError(message, "leave --pace out")
+    plan_fit.check(plan, options)
     instance_clocks.check(plan, options)
-    kernel = options.datapath == "kernel"
-    end = {} if options.until_ns is None else {"end_ns": options.until_ns}
-    datapath = "kernel" if kernel else "user" if options.hosts else HOP_EXACT
-    found = misfit(plan, datapath, options.start_at_ns, **end)
-    if found is None:
-        _check_gateways(plan, options)
-        _check_externals(plan, options)
-        return
-    seconds = found.at_ns / 1e9
-    whose = "the kernel" if kernel else "any datapath" if found.limit else "--hosts"
-    message = f"{found} with {whose}, at {seconds:g} s"
-    remedy = "lower it" if found.limit else "leave --hosts and --datapath out"
-    if found.what.startswith("the jitter of the path"):
-        remedy = f"lower the jitter of {found.link}, or use --datapath user"
-    raise UnfitError(found, message, remedy)
+    _check_gateways(plan, options)
+    _check_externals(plan, options)
 
 
 def _check_gateways(plan: Plan, options: RunOptions) -> None:

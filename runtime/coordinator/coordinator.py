@@ -168,6 +168,10 @@ class Coordinator:
             "options": experiment.options.to_record(),
         }
 
+    def follow(self, experiment: AgreedExperiment) -> None:
+        """Agents that come back are prepared for this one."""
+        self._experiment = experiment
+
     async def measure(self) -> list[Offset]:
         """The clocks of all agents, now, by host. Raises AgentError above the budget."""
         return list((await self._everyone(self._measure)).values())

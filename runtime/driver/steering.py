@@ -40,6 +40,7 @@ from runtime.schedule import VIRTUAL_LEAD_NS, PlanClock, Schedule
 
 GRID_NS = 1_000_000  # moments of actions are whole ms of plan time
 MARGIN_NS = 50_000_000  # from when the network is asked for a step to its moment
+_HOSTS_MARGIN_NS = 250_000_000  # the same where agents find out what it takes
 _VIRTUAL_MARGIN_NS = 1_000_000  # the same where that takes no time
 LATE_NS = 10_000_000  # what a `when` does may be asked for so late
 _ENTRY_NS = 5_000_000  # more than the driver takes to read a plan in virtual time
@@ -62,9 +63,9 @@ T = TypeVar("T")
 def why_not(options: RunOptions) -> str:
     """Why a run with these options cannot be steered; '' if it can."""
     if options.backend == K8S:
-        return "it goes on in a cluster, whose hosts take no longer plan while they run"
-    if options.hosts:
-        return "it has --hosts, and their agents take no longer plan while they run"
+        return "it goes on in a cluster, whose nodes are not given a longer plan while it runs"
+    if options.hosts and options.time == VIRTUAL:
+        return "it has --hosts in virtual time, whose agents are not given a longer plan there"
     return ""
 
 
@@ -73,8 +74,8 @@ def check(options: RunOptions) -> None:
     if why := why_not(options):
         raise RunError(
             f"this run cannot be steered: {why}",
-            "write the statement into the experiment (`at 30s …`) and run that, or run it without"
-            " --hosts on this machine",
+            "write the statement into the experiment (`at 30s …`) and run that, or run it on this"
+            " machine, without --hosts or in real time",
         )
 
 
@@ -144,6 +145,7 @@ class Steering:
         asked for by then. `reserve`: it was overtaken, and nothing grows meanwhile. RunError."""
         self._running()
         lead_ns = min(max(int(request["lead_ns"]), LEAST_LEAD_NS), MOST_LEAD_NS)
+        lead_ns += max(self._margin_ns() - MARGIN_NS, 0)  # agents need it beside who compiles
         if request.get("reserve"):
             self._reserved_ns = self._runner.elapsed() + lead_ns
         await self.flush()
@@ -206,6 +208,8 @@ class Steering:
     async def _grow(self, request: Mapping[str, Any], left: Path | None) -> dict[str, object]:
         number, at_ns = int(request["number"]), int(request["at_ns"])
         network, runner, asked_ns = self._running(), self._runner, self._runner.elapsed()
+        if self._options.hosts:
+            return {"whole": "agents take whole plans"}
         if number != self._next():
             return {"whole": "another action came first"}
         try:
@@ -301,8 +305,7 @@ class Steering:
     async def _do(
         self, name: str, base: str, text: str, at_ns: int, more: Mapping[str, object]
     ) -> dict[str, object]:
-        self._running()
-        number = self._next()
+        network, number = self._running(), self._next()
         if base != self._runner.plan.digest:
             return {"again": "another action came first"}
         path, asked_ns = self._directory / name, self._runner.elapsed()
@@ -318,13 +321,17 @@ class Steering:
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
             raise RunError(message, "nothing was changed")
-        async with self._disk:
-            await self._beside(self._put_in_place, path)
-            margin_ns = _VIRTUAL_MARGIN_NS if self._options.time == VIRTUAL else MARGIN_NS
-            if why := self._adopt(plan, schedule, margin_ns):  # from here on, or not at all
-                await self._beside(self._take_back, path)
-                self._running()
-                return {"again": why}
+        try:
+            why = await network.offer(plan, base, path)
+            if not why:
+                why = await self._placed_and_adopted(path, plan, schedule)
+        except BaseException:
+            await network.withdraw()
+            raise
+        if why:
+            await network.withdraw()
+            self._running()
+            return {"again": why}
         self._number, self._is_first, self._reserved_ns = number + 1, False, 0
         at_ns = min((event.at_ns for event in own), default=at_ns)
         told = {"action": number, "text": text, "events": len(own), "planned_ns": at_ns}
@@ -332,6 +339,14 @@ class Steering:
         self._log({**record, **more, "applied_ns": self._runner.elapsed()})
         targets = [{"at_ns": e.at_ns, "kind": e.kind, "target": e.target} for e in own[:100]]
         return {"ok": {**told, "first": targets}}
+
+    async def _placed_and_adopted(self, path: Path, plan: Plan, schedule: Schedule) -> str:
+        """From here on, or not at all: why not. RunError."""
+        async with self._disk:
+            await self._beside(self._put_in_place, path)
+            if why := self._adopt(plan, schedule, self._margin_ns()):
+                await self._beside(self._take_back, path)
+            return why
 
     async def fire(self, offer: Mapping[str, Any], files: Mapping[str, bytes]) -> Fired:
         """Goes over to the longer plan that a `when` has led to (runtime/driver/reactions.py). It
@@ -401,6 +416,11 @@ class Steering:
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             return f"{last_ns / 1e9:g} s is after the run's end (--until)"
         return ""
+
+    def _margin_ns(self) -> int:
+        if self._options.time == VIRTUAL:
+            return _VIRTUAL_MARGIN_NS
+        return _HOSTS_MARGIN_NS if self._options.hosts else MARGIN_NS
 
     def _adopt(self, plan: Plan, schedule: Schedule, margin_ns: int) -> str:
         """Why not, '' if it was done."""

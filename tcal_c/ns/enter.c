@@ -3,7 +3,8 @@
  * Input: a pidfd of the instance's PID 1 (handed over by the driver, so no process number can be
  * mistaken). Output: the program's exit status. The program dies with us and with the instance.
  * With --terminal stdin becomes the terminal of a session of the program's own: a shell must find
- * the leader of its session among the instance's processes.
+ * the leader of its session among the instance's processes. With --apart it is PID 1 of a machine,
+ * which has no network of its own: the program gets one in which there is nothing.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -22,6 +23,7 @@ struct entry {
     long pidfd;
     bool userns;
     bool terminal;
+    bool apart;
     const char *directory;
     struct identity who;
     char **program;
@@ -36,10 +38,13 @@ static void pass_on(int number) {
 }
 
 static bool parse(struct entry *entry, int argc, char **argv) {
-    static const struct option options[] = {
-        {"pidfd", required_argument, NULL, 'p'}, {"userns", no_argument, NULL, 'u'},
-        {"terminal", no_argument, NULL, 't'},    {"directory", required_argument, NULL, 'd'},
-        {"user", required_argument, NULL, 'i'},  {0}};
+    static const struct option options[] = {{"pidfd", required_argument, NULL, 'p'},
+                                            {"userns", no_argument, NULL, 'u'},
+                                            {"terminal", no_argument, NULL, 't'},
+                                            {"directory", required_argument, NULL, 'd'},
+                                            {"user", required_argument, NULL, 'i'},
+                                            {"apart", no_argument, NULL, 'a'},
+                                            {0}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
         if (option == 'p' && parse_number(optarg, &entry->pidfd) == 0) {
@@ -49,6 +54,8 @@ static bool parse(struct entry *entry, int argc, char **argv) {
             entry->userns = true;
         } else if (option == 't') {
             entry->terminal = true;
+        } else if (option == 'a') {
+            entry->apart = true;
         } else if (option == 'd') {
             entry->directory = optarg;
         } else if (option == 'i' && identity_parse(&entry->who, optarg) == 0) {
@@ -63,13 +70,18 @@ static bool parse(struct entry *entry, int argc, char **argv) {
 
 /* setns(2) on a pidfd (Linux 5.8) enters all of them or none. */
 static bool join_namespaces(const struct entry *entry) {
-    int kinds = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID;
+    const int own = CLONE_NEWNET | CLONE_NEWIPC;
+    int kinds = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWPID | (entry->apart ? 0 : own);
     if (setns((int)entry->pidfd, entry->userns ? kinds | CLONE_NEWUSER : kinds) < 0) {
         say("cannot enter the instance's namespaces");
         return false;
     }
     if (entry->userns && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)) {
         say("cannot become root of the instance");
+        return false;
+    }
+    if (entry->apart && unshare(own) < 0) {
+        say("cannot create a network and an IPC namespace");
         return false;
     }
     return true;

@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -55,15 +55,21 @@ def events(place: Path, kind: str = "") -> list[dict[str, Any]]:
 def going_on(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
     """A run in `tmp_path`/run, with what is planned as the parameter says."""
     (tmp_path / "exp.tdl").write_text(TDL.replace("END", request.param), encoding="utf-8")
-    with begun(tmp_path, "run", "exp.tdl", "--out", "run") as process:
+    with going_on_with(tmp_path) as process:
+        yield process
+
+
+@contextmanager
+def going_on_with(place: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    with begun(place, "run", "exp.tdl", "--out", "run", *options) as process:
 
         def up() -> bool:
             assert process.poll() is None, process.communicate()
-            return reached(tmp_path, 500 * MS)
+            return reached(place, 500 * MS)
 
         wait_until(up, "the run goes on")
         yield process
-    tstorm(tmp_path, "destroy", "--all")
+    tstorm(place, "destroy", "--all")
 
 
 def round_trips(place: Path) -> list[tuple[int, float]]:
@@ -299,3 +305,35 @@ def test_links_are_changed_by_address_and_by_their_file(tmp_path: Path) -> None:
     first, second = (json.loads(line)["ok"]["first"] for line in told.splitlines())
     assert [one["target"] for one in first] == ["server.0->client_1.0"]  # it had 7 ms
     assert [one["target"] for one in second] == ["server.0->client_1.0"]
+
+
+def test_all_hosts_do_what_is_done_by_hand_or_none(tmp_path: Path) -> None:
+    text = TDL.replace("END", "at 300s server.0--s1 set loss=1%")
+    (tmp_path / "exp.tdl").write_text(text, encoding="utf-8")
+    with going_on_with(tmp_path, "--hosts", "2") as process:
+        refused = tstorm(tmp_path, "do", "run", "s1--s2 set duplicate=5%", code=None)
+        assert refused.returncode != 0
+        assert "is not possible" in refused.stderr
+        tstorm(tmp_path, "do", "run", "s1--s2 set latency=60ms", "server.1 crash")
+        tstorm(tmp_path, "do", "run", "server.0--s1 set latency=3ms")
+        tstorm(tmp_path, "do", "run", "at +1500ms quit")
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+        assert process.returncode == 0, (out, err)
+
+    manual = [one for one in events(tmp_path) if one.get("origin") == "manual" and "seq" in one]
+    assert Counter((one["action"], one["kind"]) for one in manual) == {
+        (1, "set"): 2,
+        (1, "crash"): 1,
+        (2, "set"): 2,
+        (3, "quit"): 1,
+    }
+    changed = max(one["applied_ns"] for one in manual if one["action"] == 2)
+    after = [ms for at_ns, ms in round_trips(tmp_path) if at_ns > changed + 200 * MS]
+    assert after
+    assert min(after) >= 2 * (1 + 60 + 3) - EXACT_MS
+    tstorm(tmp_path, "record", "run", "-o", "again.tdl")
+    diff = tstorm(tmp_path, "diff", "run/plan", "again.tdl")
+    assert "the same experiment" in diff.stderr + diff.stdout
+    plan = read_plan(tmp_path / "run/plan")
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["plan_digest"] == plan.digest

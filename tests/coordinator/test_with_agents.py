@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from compiler.extension import extend
+from compiler.pipeline import write
+from compiler.plan.reader import read_plan
 from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.agent_link import AgentError, Host
 from runtime.coordinator.says import StepApplied
@@ -153,6 +156,42 @@ def test_an_agent_that_hangs_is_lost_and_one_that_goes_on_is_taken_up_again(
         assert (await stage.coordinator.stop()).missing == {}
 
     act_in_time(tmp_path, TEXT, 2, play)
+
+
+def test_agents_go_over_to_a_longer_plan_together_while_they_run(tmp_path: Path) -> None:
+    text = TEXT.replace("at 4000ms s1--s2 set latency=1\n", "")
+
+    async def play(stage: Stage) -> None:
+        place, before = stage.directory, stage.plan.digest
+        await begin(stage)
+        await until(lambda: all(1 in applied(stage, n) for n in (0, 1)), "the second step")
+        made = extend(stage.plan, 1, "s1--s2 set latency=30ms\nat +700ms a.0 crash", 2_300 * MS)
+        write(made, place / "longer.plan")
+        stage.plan = read_plan(place / "longer.plan")
+        told = {"do": "extend", "base": before, "digest": stage.plan.digest, "left": "longer.plan"}
+
+        with pytest.raises(AgentError, match="has the digest"):
+            await stage.coordinator.broadcast({**told, "digest": "0" * 64})
+        with pytest.raises(AgentError, match="not made ready"):
+            await stage.coordinator.broadcast({"do": "adopt", "digest": stage.plan.digest})
+        answers = await stage.coordinator.broadcast(told)
+        assert all(answer["left_ns"] > 0 for answer in answers.values())
+        await stage.coordinator.broadcast({"do": "forget"})
+        answers = await stage.coordinator.broadcast(told)
+        assert all(answer["left_ns"] > 0 for answer in answers.values())
+        for _ in range(2):  # one of them might not have been heard
+            await stage.coordinator.broadcast({"do": "adopt", "digest": stage.plan.digest})
+        await all_applied(stage)
+        assert not stage.late_steps()
+        paths = [datapath.told.open_paths() for datapath in stage.datapaths]
+        # From the b of another host, over s1--s2; a.0 is gone.
+        delays = {path["delay"] for found in paths for path in found.values()}
+        assert (2 + 30 + 3) * MS in delays
+        assert (2 + 9 + 3) * MS not in delays
+        assert not any(0 in pair for found in paths for pair in found)
+        assert (await stage.coordinator.stop()).missing == {}
+
+    act_in_time(tmp_path, text, 2, play)
 
 
 def test_agents_whose_coordinator_is_gone_cut_everything_and_end(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from compiler.plan.reader import Plan
@@ -156,6 +157,8 @@ class FakeNetwork:
         self.fault: RunError | None = None
         self.pids: list[int] = []
         self.used: list[tuple[tuple[int, ...], bool]] = []
+        self.offers: list[str] = []  # what became of longer plans
+        self.refusal = ""  # of the next one
         self.ports: PortAllocator = FakePorts()  # type: ignore[assignment]
 
     async def start(self) -> None:
@@ -182,8 +185,19 @@ class FakeNetwork:
         self._effect(change.number, change.step.due_ns)
         return {node: frozenset() for node in change.leaving}
 
+    async def offer(self, plan: Plan, base: str, left: Path) -> str:
+        del plan, base, left
+        self.offers.append("offer")
+        if self.refusal:
+            raise RunError(self.refusal)
+        return ""
+
+    async def withdraw(self) -> None:
+        self.offers.append("withdraw")
+
     def follow(self, plan: Plan) -> None:
         """It takes every step as it comes."""
+        self.offers.append("follow")
 
     async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
         del is_link, probes, part

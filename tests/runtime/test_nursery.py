@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from runtime.backend.local import nursery
+from runtime.backend.local import enter_instance, nursery
 from runtime.backend.local.nursery import Program
 from runtime.errors import RunError
 from runtime.system import compiled_programs
+from runtime.system.process_scope import namespace
 
 DEADLINE_SECONDS = 20.0
 
@@ -80,5 +81,73 @@ def test_who_is_to_end_counts_as_dead_at_once(
         assert not holder.alive()
         signal.pidfd_send_signal(holder.pidfd, signal.SIGCONT)
         await asyncio.wait_for(holder.gone, DEADLINE_SECONDS)
+
+    carried_out(conversation, tmp_path)
+
+
+async def _came(*holders: nursery.Holder) -> None:
+    """They are there, and the machine's first process has taken note of it."""
+    for one in holders:
+        (await asyncio.wait_for(one.ready, DEADLINE_SECONDS)).close()
+        one.arrive()
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while len({os.getpgid(one.pid) for one in holders}) > 1:
+            await asyncio.sleep(0.001)
+
+
+def test_parts_of_a_machine_die_of_one_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is prepared for their next life lives; so do the others if only one is killed."""
+    groups: list[int] = []
+    killpg = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda *one: (groups.append(one[0]), killpg(*one)))
+
+    async def conversation(maker: nursery.Nursery) -> None:
+        machine = maker.machine("m", "m")
+        assert not machine.is_up
+        parts = [machine.spawn(f"m.{name}.0", f"m-{name}-0") for name in "abc"]
+        await _came(*parts)
+        again = [machine.spawn(f"m.{name}.0", f"m-{name}-0") for name in "ab"]
+        wanted = os.getpgid(parts[0].pid)
+        parts[2].kill()
+        await asyncio.wait_for(parts[2].gone, DEADLINE_SECONDS)
+        assert machine.is_up
+        assert parts[0].alive()
+        assert groups == []
+        for one in parts[:2]:
+            one.kill()
+        for one in parts[:2]:
+            await asyncio.wait_for(one.gone, DEADLINE_SECONDS)
+        assert groups == [wanted]
+        assert not machine.is_up
+        await _came(*again)
+        assert all(one.alive() for one in again)
+        assert os.getpgid(again[0].pid) != wanted
+
+    carried_out(conversation, tmp_path)
+
+
+def test_a_command_in_a_machine_sees_all_parts_and_no_network(tmp_path: Path) -> None:
+    place = {"user_namespace": namespace("user"), "user": "", "directory": "/", "machine": "m"}
+    program = Program(("/bin/sleep", "60"), {}, tmp_path, tmp_path / "log")
+    argv = ("/bin/sh", "-c", "hostname; cat /proc/[0-9]*/comm; cat /proc/net/dev")
+
+    async def conversation(maker: nursery.Nursery) -> None:
+        machine = maker.machine("m", "m-host")
+        parts = [machine.spawn(f"m.a.{at}", f"m-a-{at}") for at in range(2)]
+        await _came(*parts)
+        for one in parts:
+            await asyncio.wait_for(one.order_start(program), DEADLINE_SECONDS)
+        keeper = str(compiled_programs.find("tstorm-ns"))
+        done = await asyncio.create_subprocess_exec(
+            *enter_instance.command(keeper, place, machine.pidfd, argv),
+            pass_fds=[machine.pidfd],
+            stdout=asyncio.subprocess.PIPE,
+        )
+        name, *said = (await done.communicate())[0].decode().splitlines()
+        assert (done.returncode, name) == (0, "m-host")
+        assert said.count("sleep") == len(parts)
+        assert [line.split(":")[0].strip() for line in said if ":" in line] == ["lo"]
 
     carried_out(conversation, tmp_path)

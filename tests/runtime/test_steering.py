@@ -331,12 +331,48 @@ def test_a_plan_of_something_else_is_refused(tmp_path: Path) -> None:
     asyncio.run(whole())
 
 
-@pytest.mark.parametrize("options", [{"hosts": 2}, {"backend": "k8s"}])
+@pytest.mark.parametrize("options", [{"hosts": 2, "time": "virtual"}, {"backend": "k8s"}])
 def test_other_runs_are_not_steered(tmp_path: Path, options: dict[str, Any]) -> None:
     async def whole() -> None:
         scene = Scene(tmp_path, **options)
         with pytest.raises(RunError, match="cannot be steered"):
             await scene.steering.moment({"lead_ns": 100 * MS})
+
+    asyncio.run(whole())
+
+
+def test_what_a_host_refuses_is_taken_back_whole(tmp_path: Path) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path, hosts=2)
+
+        async def steer() -> None:
+            scene.network.refusal = "host1 has no room"
+            with pytest.raises(RunError, match="no room"):
+                await scene.do("a.1 crash")
+            assert (scene.network.offers, scene.followed) == (["offer", "withdraw"], [])
+            assert read_plan(tmp_path / "plan").digest == scene.runner.plan.digest
+            scene.network.refusal = ""
+            told = await scene.do("a.1 crash")
+            assert told["ok"]["action"] == 1
+            assert scene.network.offers[-2:] == ["offer", "follow"]
+            grown = await scene.steering.grow(
+                {"number": 2, "at_ns": 5_000 * MS, "said": "", "events": [], "action": ""}
+            )
+            assert "whole" in grown
+
+            async def slow(*_: object) -> str:
+                scene.runner.is_ending = True  # while hosts are asked
+                return ""
+
+            scene.network.offer = slow  # type: ignore[method-assign]
+            with pytest.raises(RunError, match="the run is ending"):
+                await scene.do("a.0 crash")
+            assert scene.network.offers[-1] == "withdraw"
+            scene.runner.is_ending = False
+
+        await scene.play(steer)
+        assert [one["target"] for one in scene.of("crash")] == ["a.1"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "planned"]
 
     asyncio.run(whole())
 

@@ -14,6 +14,7 @@ from tests.runs.layout import executables
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
+PARTS = 3
 CLOCK_NS = 946_684_800 * 10**9  # what clocks say at the beginning of a run
 TEXT = """\
 node sat replicas=2 cpu=1 mem=64MiB {
@@ -97,6 +98,14 @@ def test_a_crash_ends_all_parts_at_once(run: Path) -> None:
     answered = heard(run, "sat.1.gnab.0", "sat.1.iphy.1")
     assert answered >= {*range(1, 30), *range(41, 49)}
     assert answered.isdisjoint(range(30, 40))
+
+
+def test_a_command_in_a_machine_sees_the_processes_of_all_parts(run: Path) -> None:
+    argv = ["sat.1", "--", "sh", "-c", "echo $TSTORM_MACHINE; cat /proc/[0-9]*/comm"]
+    name, *said = tstorm(run.parent, "at", "run", "4500ms", *argv).stdout.splitlines()
+    assert name == "sat.1"
+    assert said.count("beat.py") == PARTS
+    assert said.count("tstorm-ns") == PARTS + 1
 
 
 def test_the_network_was_as_planned(run: Path) -> None:

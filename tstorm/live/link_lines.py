@@ -38,9 +38,11 @@ class LinkLines:
         self._run = run
         record = registry.find(run)
         directory = Path(record.directory)
-        # In virtual time there is no hurry, and what a question costs the run is to be told.
-        self._is_virtual = steer.options_of(directory).time == VIRTUAL
-        self._quick = None if self._is_virtual else QuickLinks(record)
+        # In virtual time there is no hurry, and what a question costs the run is to be told; agents
+        # of hosts take whole plans.
+        options = steer.options_of(directory)
+        self._is_virtual = options.time == VIRTUAL
+        self._quick = None if self._is_virtual or options.hosts else QuickLinks(record)
         self._events = _Applied(directory / EVENTS)
 
     def answers(self, line: str) -> list[Answer]:

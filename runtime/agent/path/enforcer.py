@@ -58,6 +58,10 @@ class Enforcer:
     def due_ns(self, step: int) -> int:
         return self.t0_ns + self._steps[step].due_ns
 
+    def follow(self, needs: PathUpdates) -> None:
+        """Later steps are those of a longer plan; what is staged is in both."""
+        self._needs, self._steps = needs, needs.steps
+
     # -- the start ---------------------------------------------------------------------------------
 
     async def declare(self) -> int:

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from compiler.plan.reader import Plan
@@ -18,7 +19,7 @@ from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.path_updates import PathUpdates, StagedPaths
-from runtime.agent.path.prefetcher import Prefetcher, PreparedStep, Scenes
+from runtime.agent.path.prefetcher import Prefetcher, Scenes
 from runtime.agent.pod import podend
 from runtime.agent.pod.pod_echoes import Echoes
 from runtime.agent.pod.podend import PodEnding
@@ -42,6 +43,8 @@ from runtime.system.realtime.rt_throttle import RESTS
 RESUME_TICKS = 4
 GREET_NS = 100_000_000
 STAGE_AHEAD_NS = 600_000_000
+EXTEND_NS = 10_000_000_000  # from `extend` to `adopt`: then it is as if nobody had asked
+LATEST_STAGE_NS = 100_000_000  # before its moment a step is staged, whoever has asked
 LEASE_NS = (
     1_000_000_000  # with on_agent_loss=close: the datapath closes when nothing came for so long
 )
@@ -60,6 +63,18 @@ def apart_ns(order: PrepareOrder) -> int:
     if not options.on_this_machine or options.time != REAL:
         return 0
     return order.host * min(APART_NS, MOST_APART_NS // len(order.hosts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Extension:
+    """A longer plan that may take the present one's place; `needs` begins with the last step that
+    is staged, and no other one is until it is adopted or forgotten."""
+
+    plan: Plan
+    schedule: Schedule
+    needs: PathUpdates
+    first: int
+    expires: asyncio.TimerHandle
 
 
 class HostRun:
@@ -97,6 +112,9 @@ class HostRun:
         self._tasks: list[asyncio.Task[None]] = []
         self._echoing: asyncio.Task[None] | None = None
         self._early: list[Coroutine[Any, Any, None]] = []  # asked for before the start
+        self._staging = asyncio.Lock()  # who has it tells the datapath a step, or prevents that
+        self._extension: _Extension | None = None
+        self._ahead_tasks: list[asyncio.Task[None]] = []  # which a longer plan ends
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def _make(self, first: int) -> None:
@@ -157,7 +175,7 @@ class HostRun:
         self._make(0)
         paths = await self.enforcer.declare()
         self._begin_loop()
-        self._spawn(self.ahead.run())
+        self._ahead_tasks.append(self._spawn(self.ahead.run()))
         self._spawn(self._greet())
         return paths
 
@@ -189,7 +207,7 @@ class HostRun:
         self._go(t0_ns)
 
     def _go(self, first_ns: int) -> None:
-        self._spawn(self._stage_all())
+        self._ahead_tasks.append(self._spawn(self._stage_all()))
         self._spawn(self._share(first_ns))
         self._spawn(self.programs.watch())
 
@@ -201,14 +219,75 @@ class HostRun:
 
     async def _stage_all(self) -> None:
         for step in range(self._first + 1, len(self.schedule.steps)):
-            scene = await self._staged_in_time(step)
-            self.loop.expect(scene)
+            await self._clock.sleep_until(self.enforcer.due_ns(step) - STAGE_AHEAD_NS)
+            scene = await self.ahead.take(step)
+            async with self._staging:
+                await self.enforcer.stage(scene.stage)
+                self.loop.expect(scene)
 
-    async def _staged_in_time(self, step: int) -> PreparedStep:
-        await self._clock.sleep_until(self.enforcer.due_ns(step) - STAGE_AHEAD_NS)
-        scene = await self.ahead.take(step)
-        await self.enforcer.stage(scene.stage)
-        return scene
+    # -- a longer plan -----------------------------------------------------------------------------
+
+    async def extend(self, plan: Plan) -> int:
+        """Makes ready to go over to a longer plan; from now on no step is staged until that is
+        adopted or forgotten. Returns for how many ns at most; 0 if it comes too late: another step
+        was staged already, or the next one has to be."""
+        if not self.started or self._finished:
+            raise OrderError("the experiment does not go on")
+        self.forget()
+        await self._staging.acquire()
+        try:
+            first = self.enforcer.staged
+            schedule = Schedule(plan, self.order.options)
+            if schedule.steps[: first + 1] != self.schedule.steps[: first + 1]:
+                return 0
+            making = asyncio.to_thread(PathUpdates, plan, schedule, self.order.own, first)
+            try:  # finding routes may take a while, and the loop goes on
+                needs = await asyncio.wait_for(making, self._spare_ns() / 1e9)
+            except TimeoutError:
+                return 0
+            left_ns = self._spare_ns()
+            if left_ns > 0:
+                expires = asyncio.get_running_loop().call_later(left_ns / 1e9, self.forget)
+                self._extension = _Extension(plan, schedule, needs, first, expires)
+            return max(left_ns, 0)
+        finally:
+            if self._extension is None:
+                self._staging.release()
+
+    def _spare_ns(self) -> int:
+        """For how long nothing has to be staged."""
+        following = self.enforcer.staged + 1
+        if following >= len(self.schedule.steps):
+            return EXTEND_NS
+        due_ns = self.enforcer.due_ns(following)
+        return min(due_ns - LATEST_STAGE_NS - self._clock.now_ns(), EXTEND_NS)
+
+    def forget(self) -> None:
+        """Goes on with the plan that there is."""
+        if self._extension is not None:
+            self._extension.expires.cancel()
+            self._extension = None
+            self._staging.release()
+
+    def adopt(self, digest: str) -> Plan:
+        """Later steps are those of the longer plan, which is returned. OrderError."""
+        found = self._extension
+        if found is None or found.plan.digest != digest:
+            raise OrderError("this plan was not made ready, or too long ago")
+        for task in self._ahead_tasks:
+            task.cancel()
+        self._plan, self.schedule = found.plan, found.schedule
+        self._needs, self._first = found.needs, found.first
+        self._scenes = Scenes(self.order.placement, len(self.order.hosts))
+        self.enforcer.follow(found.needs)
+        slice_max_ns = self.ahead.slice_max_ns
+        self.ahead = Prefetcher(
+            found.needs.later(), self._scenes, self._clock, self.elapsed_ns, self._due_ns
+        )
+        self.ahead.slice_max_ns = slice_max_ns
+        self._ahead_tasks = [self._spawn(self.ahead.run()), self._spawn(self._stage_all())]
+        self.forget()
+        return found.plan
 
     # -- after a crash -----------------------------------------------------------------------------
 
@@ -242,7 +321,7 @@ class HostRun:
         for step in range(resume.applied, first + 1):
             self.programs.carry_out(self.schedule, step)
             self._say_applied(step, self._clock.now_ns(), late=True)
-        self._spawn(self.ahead.run())
+        self._ahead_tasks.append(self._spawn(self.ahead.run()))
         self._go(self._clock.now_ns())
 
     async def _find_limits(self) -> list[Change]:
@@ -356,6 +435,7 @@ class HostRun:
         self._finished = True
         with suppress(TimeoutError):
             await self.loop.stop()
+        self.forget()
         for task in self._tasks:
             task.cancel()
         if self._tasks:

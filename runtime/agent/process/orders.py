@@ -263,6 +263,21 @@ class EarlyOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtendOrder:
+    """The plan with the digest `base` is to become another one, which lies in the folder `left`
+    beside that one."""
+
+    base: Line
+    digest: Line
+    left: Line
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptOrder:
+    digest: Line
+
+
+@dataclass(frozen=True, slots=True)
 class MoveOrder:
     moved: tuple[MovedNode, ...]
 
@@ -282,6 +297,9 @@ ORDERS: Mapping[str, type] = {
     "lives": LivesOrder,
     "early": EarlyOrder,
     "move": MoveOrder,
+    "extend": ExtendOrder,
+    "adopt": AdoptOrder,
+    "forget": NoFields,
     "finish": NoFields,
     "status": NoFields,
     "stop": NoFields,

@@ -89,6 +89,9 @@ class Responder:
             "lives": self._lives,
             "early": self._do_early,
             "move": self._move,
+            "extend": self._extend,
+            "adopt": self._adopt,
+            "forget": self._forget,
             "finish": self._finish,
             "status": self._status,
             "stop": self._stop,
@@ -274,6 +277,33 @@ class Responder:
         orders.check_nodes(self._instances, moved)
         orders.check_addresses(moved.items(), self._networks)
         await conduct.enforcer.move(moved)
+        return {}
+
+    async def _extend(self, order: orders.ExtendOrder) -> Answer:
+        conduct = self._prepared()
+        if order.base != self._plan.digest:
+            raise OrderError(f"the plan here has the digest {self._plan.digest}, not {order.base}")
+        place = self._directory.parent / order.left
+        if place.parent != self._directory.parent or order.left == "..":
+            raise OrderError(f"{order.left!r:.80} is no folder beside the plan")
+        plan = await asyncio.to_thread(read_plan, place)
+        if plan.digest != order.digest:
+            raise OrderError(
+                f"the plan in {place} has the digest {plan.digest}, the longer one has"
+                f" {order.digest:.80}"
+            )
+        if plan.topology != self._plan.topology or plan.seed != self._plan.seed:
+            raise OrderError("the longer plan is one of another run")
+        return {"left_ns": await conduct.extend(plan)}
+
+    async def _adopt(self, order: orders.AdoptOrder) -> Answer:
+        """Doing it twice is as good as once: whoever has asked may not have heard the answer."""
+        if order.digest != self._plan.digest:
+            self._plan = self._prepared().adopt(order.digest)
+        return {}
+
+    async def _forget(self, _order: orders.NoFields) -> Answer:
+        self._prepared().forget()
         return {}
 
     async def _finish(self, _order: orders.NoFields) -> Answer:

@@ -10,20 +10,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
 from runtime.agent.process.orders import (
+    AdoptOrder,
     BindOrder,
     CaptureOrder,
     CutOrder,
     EchoesOrder,
+    ExtendOrder,
     InstanceOrder,
     PathPlace,
     request,
 )
+from runtime.backend import plan_fit
 from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
 from runtime.backend.capture_pipe import open_pipe
 from runtime.backend.hosts import host_captures
@@ -42,12 +48,14 @@ from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
 from runtime.probing.echo_prober import Heard
 from runtime.rundir.line_files import LineFile
-from runtime.schedule import READY_GRID_NS, START_GRID_NS, first_moment
+from runtime.schedule import READY_GRID_NS, START_GRID_NS, Schedule, first_moment
 from runtime.system.realtime import wallclock
 from runtime.system.realtime.scheduling import prefer
 
 LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
 NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end
+OFFER_SECONDS = 8.0  # for agents to read a longer plan: less than who asks for it waits
+ADOPT_NS = 200_000_000  # for all of them to hear that they are to go over to it
 BIND_SECONDS = 60.0  # for all agents to take note of everything that is there at the start
 Value = TypeVar("Value")
 
@@ -267,8 +275,44 @@ class AgentNetwork:
         self._told.effect(number)
         self._on_effect(number, effect)
 
-    def follow(self, _plan: Plan) -> None:
-        raise RunError("agents take no longer plan while they run")
+    async def offer(self, plan: Plan, base: str, left: Path) -> str:
+        """Each agent reads it and makes ready, or says why not; until `follow` or `withdraw` it
+        stages no further step. So all of them go over, or none. Until then nobody is started again,
+        who would not know which of the two plans is the run's."""
+        await asyncio.to_thread(plan_fit.check, plan, self._options)
+        if (host := self._restarts.wait_to_restart()) is not None:
+            raise RunError(
+                f"the agent of {self._names[host]} is not there", "nothing was changed: try again"
+            )
+        told = request(ExtendOrder(base, plan.digest, left.name))
+        asked_ns = time.monotonic_ns()
+        try:
+            answers = await self._coordinator.broadcast(told, OFFER_SECONDS)
+        except AgentError as error:
+            name = self._names[error.host]
+            raise RunError(
+                f"the agent of {name} does not take it: {error.message}", "nothing was changed"
+            ) from error
+        needed_ns = time.monotonic_ns() - asked_ns + ADOPT_NS
+        late = [host for host, one in answers.items() if int(one.get("left_ns", 0)) < needed_ns]
+        return f"too late: {self._names[late[0]]} has to go on with what is planned" if late else ""
+
+    async def withdraw(self) -> None:
+        self._restarts.restart()
+        with suppress(AgentError):  # one that does not hear it forgets by itself
+            await self._coordinator.broadcast(request("forget"), everyone=False)
+
+    def follow(self, plan: Plan) -> None:
+        """An agent that is lost before it hears of it begins again with this plan."""
+        self._plan, self._schedule = plan, Schedule(plan, self._options)
+        self._experiment = replace(self._experiment, digest=plan.digest)
+        self._coordinator.follow(self._experiment)
+        self._restarts.restart()
+        for host in range(len(self._names)):
+            self._beside_this(self._adopt(host, plan.digest))
+
+    async def _adopt(self, host: int, digest: str) -> None:
+        await self._insist(host, AdoptOrder(digest))
 
     async def capture(self, target: str, *, is_link: bool, probes: bool, part: int) -> CapturedPart:
         folder = self._hosts.pipes

@@ -47,6 +47,8 @@ class AgentRestarts:
         self._mending: dict[int, asyncio.Task[None]] = {}
         self._there = [asyncio.Event() for _ in hosts]
         self.ending = False  # nobody is brought back any more
+        self._restarting = asyncio.Event()  # cleared: nobody is started again for now
+        self._restarting.set()
         for event in self._there:
             event.set()
 
@@ -92,6 +94,15 @@ class AgentRestarts:
             if self._coordinator.lost.get(number):
                 self.lost(number, self._coordinator.lost[number])  # again, meanwhile
 
+    def wait_to_restart(self) -> int | None:
+        """From now on, until restart(), nobody is brought back. Returns who is not there, if
+        anybody is not."""
+        self._restarting.clear()
+        return min(self._mending, default=None)
+
+    def restart(self) -> None:
+        self._restarting.set()
+
     async def there(self, number: int) -> None:
         """Waits until an agent is there; for ever if it never is, since then the run ends."""
         await self._there[number].wait()
@@ -100,6 +111,7 @@ class AgentRestarts:
         host = self._hosts[number]
         agent = host.agent
         await asyncio.wait({agent.ended}, timeout=CUT_SECONDS)
+        await self._restarting.wait()
         if not agent.ended.done() and await self._take_up_again(number, agent):
             return
         agent.kill()

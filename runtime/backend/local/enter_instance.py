@@ -1,7 +1,7 @@
 """How a command gets into an instance, and ends: the same for `exec`, setup and readiness.
 
 `place` is what LocalBackend.enter answers of the instance: `directory`, `user_namespace`, and
-`user`, '' for who the run is.
+`user`, '' for who the run is; `machine` of a machine with parts, as a whole.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def command(
     found = [keeper, "enter", "--pidfd", str(pidfd)]
     found += ["--userns"] if place["user_namespace"] != namespace("user") else []
     found += ["--user", str(place["user"])] if place["user"] else []
+    found += ["--apart"] if "machine" in place else []
     return [*found, *more, "--directory", str(place["directory"]), "--", *argv]
 
 

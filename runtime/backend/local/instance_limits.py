@@ -15,6 +15,7 @@ from runtime.system import control_groups
 from runtime.system.inotify import WriteWatch
 
 PROCESSES = 2_000  # and threads, of an instance in virtual time
+_FIRST = "first"  # the group of a machine's first process; those of parts have a dot
 _WORDS = {"cpu": "cpu=", "mem": "mem=", "pids": "a bound on processes"}
 
 
@@ -36,10 +37,12 @@ class Limits:
         self._watch: WriteWatch | None = None
         self._events: BinaryIO | None = None  # the kernel tells of writes to files that are open
 
-    def enclose(self, machine: PlannedMachine) -> None:
-        """The parts of a machine that are put in it get no more than that states."""
+    def enclose(self, machine: PlannedMachine, pid: int) -> None:
+        """The parts of a machine that are put in it get no more than that states; its first process
+        is in it."""
         cpu_millis = 0 if self._virtual else machine.cpu_millis
         self._tell(self._groups.enclose(machine.name, cpu_millis, machine.mem_bytes))
+        self._groups.limit(_FIRST, pid, 0, 0, outer=machine.name)
 
     def put(self, pid: int, name: str, service: Service, machine: str = "") -> None:
         """A process, and all that it will start, gets no more than the service states; it is a part

@@ -25,7 +25,7 @@ from runtime.backend.instance import (
     ProgramEnd,
 )
 from runtime.backend.local import cards
-from runtime.backend.local.nursery import KILLED, Holder, Nursery, Program
+from runtime.backend.local.nursery import KILLED, Holder, MachineKeeper, Nursery, Program
 from runtime.backend.local.outside import Outside
 from runtime.errors import MachineError, RunError, unexpected
 from runtime.rundir.etchosts import hostname
@@ -69,13 +69,15 @@ class ProgramEnding:
 
 
 NO_FILES: Mapping[str, str] = {}
+NO_MACHINES: Mapping[str, MachineKeeper] = {}
 OnReady = Callable[[Holder, Node], None]  # RunError
 
 
 class Maker:
     """Makes incarnations and takes them away again. `on_ready`: to be done with each that has its
     namespaces and nothing else yet. `hosts`: by instance, the file that is its /etc/hosts.
-    `outside`: for those of the `services` that have ways there."""
+    `outside`: for those of the `services` that have ways there. `machines`: by instance, the one
+    that it is a part of."""
 
     def __init__(
         self,
@@ -85,8 +87,10 @@ class Maker:
         hosts: Mapping[str, str] = NO_FILES,
         outside: Outside | None = None,
         services: Sequence[Service] = (),
+        machines: Mapping[str, MachineKeeper] = NO_MACHINES,
     ) -> None:
         self._nursery = nursery
+        self._machines = machines
         self._ports = ports
         self._hosts = hosts
         self._outside, self._services = outside, services
@@ -102,7 +106,8 @@ class Maker:
         node = next(iter(endpoints.values()))
         async with self._limit:
             hosts = self._hosts.get(node.name, "")
-            holder = self._nursery.spawn(node.name, hostname(node.name), hosts)
+            keeper = self._machines.get(node.name, self._nursery)
+            holder = keeper.spawn(node.name, hostname(node.name), hosts)
             try:
                 ports = await self._furnish(holder, node, endpoints)
                 if self._outside is not None and self._services[node.service].gateway:
@@ -299,6 +304,7 @@ class LocalInstance(Instance):
             old.holder.kill()
             await old.holder.gone
         self.current = incarnation
+        incarnation.holder.arrive()
         if self._stacks is not None:
             incarnation.stack = self._stacks.arrived(self.name, incarnation.holder.pid)
         self._arrived()

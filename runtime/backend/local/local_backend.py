@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.parts.led_links import askers
-from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, interfaces
+from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, Topology, interfaces
 from runtime.backend.base import LINKS_SOCKET, Entrance, Notice, RunContext, RunNetwork
 from runtime.backend.instance import ProgramEnd
 from runtime.backend.local import cpu_accounting, environment, nursery, ownership
@@ -31,14 +31,14 @@ from runtime.backend.local.instance_commands import InstanceCommands
 from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import LocalInstance, Maker, OnReady
 from runtime.backend.local.log_watch import LogWatch
-from runtime.backend.local.nursery import Holder, Program
+from runtime.backend.local.nursery import Holder, MachineKeeper, Program
 from runtime.backend.local.outside import Outside
 from runtime.backend.onehost import hop_network as onehost
 from runtime.backend.runwords import replaced
 from runtime.errors import RunError, no_instance, unwritten
 from runtime.options import VIRTUAL
 from runtime.probing.prober import Prober
-from runtime.rundir.etchosts import OwnHosts, addressed
+from runtime.rundir.etchosts import OwnHosts, addressed, hostname
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import INSTANCES, LOG_TIMES, LOGS, MEMORY, STACKS
@@ -102,6 +102,7 @@ class LocalBackend:
         self.instances: dict[str, LocalInstance] = {}
         self._limits: Limits | None = None
         self._surroundings: dict[str, Surroundings] = {}
+        self._machines: dict[str, MachineKeeper] = {}
 
     async def start(self) -> RunNetwork:
         given, context = self._given, self._context
@@ -114,6 +115,7 @@ class LocalBackend:
         # This process's own namespace is as new as those of instances.
         network.facts["instance_network"] = machine_facts.network_settings()
         hosts_files = self._own_hosts(wanted)
+        machines = self._make_machines(self._nursery)
         self._maker = Maker(
             self._nursery,
             network.ports,
@@ -121,6 +123,7 @@ class LocalBackend:
             hosts=hosts_files.paths,
             outside=self._ways_out(),
             services=context.plan.topology.services,
+            machines=machines,
         )
         self._add_instances(self._maker, frozenset(wanted))
         await self._make_incarnations()
@@ -137,13 +140,11 @@ class LocalBackend:
         if virtual or machines or any(one.cpu_millis or one.mem_bytes for one in services):
             limits = Limits(self._context.run_id, self._context.warn, virtual=virtual)
             for machine in machines:
-                limits.enclose(machine)
+                limits.enclose(machine, self._machines[machine.name].pid)
         if limits is None and not options.cpu_ppb:
             return None
         self._limits = limits
-        machine_of = {
-            topology.nodes[node].name: one.name for one in machines for node in one.members
-        }
+        machine_of = _machine_of(topology)
 
         def ready(holder: Holder, node: Node) -> None:
             service = services[node.service]
@@ -153,6 +154,13 @@ class LocalBackend:
                 cpu_accounting.charge(holder.pid, service.cpu_millis, node.name)
 
         return ready
+
+    def _make_machines(self, maker: nursery.Nursery) -> dict[str, MachineKeeper]:
+        """By instance, the machine that it is a part of."""
+        topology = self._context.plan.topology
+        for one in topology.machines:
+            self._machines[one.name] = maker.machine(one.name, hostname(one.name))
+        return {part: self._machines[name] for part, name in _machine_of(topology).items()}
 
     def _ways_out(self) -> Outside | None:
         """Says what they are not."""
@@ -369,14 +377,29 @@ class LocalBackend:
             self._context.on_killed(instance, "its first process (PID 1) is dead")
 
     async def enter(self, instance: str) -> Entrance:
+        if instance in self._machines:
+            return self._enter_machine(self._machines[instance])
         found = self.instances.get(instance)
         if found is None:
-            raise no_instance(instance, sorted(self.instances))
+            raise no_instance(instance, sorted(self.instances), self._machines)
         if found.current is None:
             raise RunError(f"instance {instance} is down now")
         if found.killed:
             raise RunError(f"instance {instance} was killed from outside the run")
         return self._place(found), found.current.holder.pidfd
+
+    def _enter_machine(self, machine: MachineKeeper) -> Entrance:
+        """Among the processes of all parts; the command has the run's files and user."""
+        if not machine.is_up:
+            raise RunError(f"machine {machine.name} is down now: none of its parts is there")
+        place = {
+            "environment": {**self._given.environment, "TSTORM_MACHINE": machine.name},
+            "directory": "/",
+            "user": "",
+            "user_namespace": namespace("user"),
+            "machine": machine.name,
+        }
+        return place, machine.pidfd
 
     def _place(self, instance: LocalInstance) -> dict[str, object]:
         """How a command gets into an instance (runtime.backend.local.enter_instance)."""
@@ -403,6 +426,12 @@ class LocalBackend:
         for owned in (self._maker, self._nursery, self._limits, self._log_watch):
             if owned is not None:
                 owned.close()
+
+
+def _machine_of(topology: Topology) -> dict[str, str]:
+    """By instance, the name of the machine that it is a part of."""
+    machines, nodes = topology.machines, topology.nodes
+    return {nodes[node].name: one.name for one in machines for node in one.members}
 
 
 def _lack_of_numbers(log: Path) -> str:

@@ -13,7 +13,7 @@ import select
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,12 +70,16 @@ class Holder:
 
     ready    done with the netlink socket of its network namespace
     gone     done when it and every process in its PID namespace is dead
+    machine  of which it is a part
     """
 
-    def __init__(self, name: str, pid: int, pidfd: int, control: socket.socket) -> None:
+    def __init__(
+        self, name: str, pidfd: int, control: socket.socket, machine: MachineKeeper | None = None
+    ) -> None:
         self.name = name
-        self.pid = pid
+        self.pid = _number(pidfd)
         self.pidfd = pidfd
+        self.machine = machine
         self._control = control
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[socket.socket] = self._loop.create_future()
@@ -219,20 +223,144 @@ class Holder:
         poll.register(self.pidfd, select.POLLIN)
         return not poll.poll(0)
 
+    def arrive(self) -> None:
+        """It is there from now on, and not only prepared."""
+        if self.machine is not None and not self.gone.done():
+            self.machine.present(self)
+
     def kill(self) -> None:
-        """SIGKILL to every process of the instance."""
+        """SIGKILL to every process of the instance; together with the others of its machine, if
+        these are killed at the same moment."""
+        if self.gone.done():
+            return
+        self._ending = True
+        if self.machine is None or not self.machine.killed(self):
+            self.kill_alone()
+
+    def kill_alone(self) -> None:
         if not self.gone.done():
-            self._ending = True
             with suppress(ProcessLookupError):  # dead, and the loop has not told us yet
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
 
-class Nursery:
+def _number(pidfd: int) -> int:
+    """Of a process, as this one counts: who has made it may be in another PID namespace."""
+    text = Path(f"/proc/self/fdinfo/{pidfd}").read_text()
+    return int(text.partition("\nPid:")[2].split()[0])
+
+
+class _Keeper:
+    """A process that makes others on request, each with namespaces of its own."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+
+    def _made(self, request: str, what: str, theirs: socket.socket) -> tuple[int, int]:
+        """The number of a new process in the keeper's PID namespace, and a pidfd. RunError."""
+        try:
+            socket.send_fds(self._control, [os.fsencode(request)], [theirs.fileno()])
+            answer, descriptors, _, _ = socket.recv_fds(self._control, 1024, 1)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise RunError(f"cannot make {what}: the nursery is gone: {reason}") from error
+        word, _, text = answer.decode(errors="replace").partition(" ")
+        if word != "ok" or not descriptors:
+            raise _refusal(what, text or "the nursery is gone")
+        return int(text), descriptors[0]
+
+    def _spawn(
+        self, name: str, hostname: str, hosts: str, machine: MachineKeeper | None
+    ) -> tuple[Holder, int]:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
+        try:
+            with theirs:
+                request = f"spawn {hostname} {hosts}".rstrip()
+                number, pidfd = self._made(request, f"instance {name}", theirs)
+        except RunError:
+            ours.close()
+            raise
+        return Holder(name, pidfd, ours, machine), number
+
+
+def _refusal(what: str, reason: str) -> MachineError:
+    return MachineError(f"cannot make {what}: {reason}", process_limits.remedy_for(reason))
+
+
+class MachineKeeper(_Keeper):
+    """PID 1 of a machine with parts, which lives as long as the run. Its parts are killed together
+    if all that are there are to be killed at one moment, as by its crash: none of them lives to see
+    another one dead."""
+
+    def __init__(self, name: str, pidfd: int, control: socket.socket) -> None:
+        super().__init__(control)
+        self.name = name
+        self.pid = _number(pidfd)
+        self.pidfd = pidfd
+        self._numbers: dict[Holder, int] = {}  # in its PID namespace, of parts not present yet
+        self._present: set[Holder] = set()
+        self._to_kill: set[Holder] = set()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether any of its parts is there."""
+        return bool(self._present)
+
+    def spawn(self, name: str, hostname: str, hosts: str = "") -> Holder:
+        """As that of the nursery."""
+        holder, self._numbers[holder] = self._spawn(name, hostname, hosts, self)
+        holder.gone.add_done_callback(lambda _gone: self._forget(holder))
+        return holder
+
+    def _forget(self, holder: Holder) -> None:
+        self._numbers.pop(holder, None)
+        self._present.discard(holder)
+
+    def present(self, holder: Holder) -> None:
+        with suppress(OSError):  # it is dead, and so is the part
+            self._control.send(b"present %d" % self._numbers.pop(holder))
+            self._present.add(holder)
+
+    def killed(self, holder: Holder) -> bool:
+        """Whether the part will be killed, when all that are to be killed now are known."""
+        if holder not in self._present:
+            return False
+        if not self._to_kill:
+            asyncio.get_running_loop().call_soon(self._kill)
+        self._to_kill.add(holder)
+        return True
+
+    def _kill(self) -> None:
+        holders, self._to_kill = self._to_kill, set()
+        if holders >= self._present:
+            group = _group_of(holders)
+            if group:
+                with suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
+        for holder in holders:
+            holder.kill_alone()
+
+    def close(self) -> None:
+        self._control.close()
+        os.close(self.pidfd)
+
+
+def _group_of(holders: Iterable[Holder]) -> int:
+    """The process group that all of these are in, 0 if they are in several."""
+    try:
+        groups = {os.getpgid(one.pid) for one in holders}
+    except ProcessLookupError:  # one has died by itself
+        return 0
+    return groups.pop() if len(groups) == 1 else 0
+
+
+class Nursery(_Keeper):
     """The process that makes instances. `closed` is done if it dies."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        super().__init__(control)
         self._process = process
-        self._control = control
+        self._machines: dict[str, MachineKeeper] = {}
         loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = loop.create_future()
         self._watch = os.pidfd_open(process.pid)
@@ -246,28 +374,33 @@ class Nursery:
     def spawn(self, name: str, hostname: str, hosts: str = "") -> Holder:
         """Makes a holder; it becomes `ready` by itself. Takes well under a millisecond. `hosts`: a
         file that is to be its /etc/hosts."""
+        holder, _ = self._spawn(name, hostname, hosts, None)
+        return holder
+
+    def machine(self, name: str, hostname: str) -> MachineKeeper:
+        """Makes a machine, whose parts see each other's processes only from without. RunError."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
+        ours.settimeout(ANSWER_SECONDS)
+        what = f"machine {name}"
         try:
             with theirs:
-                request = os.fsencode(f"spawn {hostname} {hosts}".rstrip())
-                socket.send_fds(self._control, [request], [theirs.fileno()])
-            answer, descriptors, _, _ = socket.recv_fds(self._control, 1024, 1)
+                _, pidfd = self._made(f"machine {hostname}", what, theirs)
+            word, _, text = ours.recv(1024).decode(errors="replace").partition(" ")
         except OSError as error:
             ours.close()
-            reason = error.strerror or str(error)
-            raise RunError(f"cannot make instance {name}: the nursery is gone: {reason}") from error
-        word, _, text = answer.decode(errors="replace").partition(" ")
-        if word != "ok" or not descriptors:
+            raise _refusal(what, error.strerror or str(error)) from error
+        except RunError:
             ours.close()
-            reason = text or "the nursery is gone"
-            raise MachineError(
-                f"cannot make instance {name}: {reason}", process_limits.remedy_for(reason)
-            )
-        return Holder(name, int(text), descriptors[0], ours)
+            raise
+        made = self._machines[name] = MachineKeeper(name, pidfd, ours)
+        if word != "ready":
+            raise _refusal(what, text or "its first process has ended")
+        return made
 
     def close(self) -> None:
         """Ends it, and with it every instance that is left."""
+        for machine in self._machines.values():
+            machine.close()
         self._control.close()
         try:
             self._process.wait(2.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from compiler.plan.parts.led_links import led_links
@@ -165,6 +166,14 @@ class HopNetwork:
             due_ns = self._t0_ns + step.due_ns
             timers.call_at(due_ns, lambda: self._on_effect(change.number, None))
         return {node: frozenset(numbers) for node, numbers in held.items()}
+
+    async def offer(self, plan: Plan, base: str, left: Path) -> str:
+        """The engine knows no plan."""
+        del plan, base, left
+        return ""
+
+    async def withdraw(self) -> None:
+        """Nothing has changed."""
 
     def follow(self, plan: Plan) -> None:
         self._plan = plan

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from compiler.extension import extend
 from compiler.pipeline import compile_source
 from runtime.agent.process.orders import EchoesOrder, EchoOrder, PodsOrder
 from runtime.backend.base import Change, Effect, RunContext
@@ -19,6 +20,7 @@ from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.coordinator.agent_link import Host, LostError
 from runtime.coordinator.placement import NO_HOST, Placement
 from runtime.coordinator.says import AgentReport, InstanceReport
+from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.doubles.agent import DEADLINE_SECONDS, FakeAgent, refuse
@@ -253,6 +255,75 @@ def test_what_agents_do_to_their_own_instances_is_handed_on() -> None:
         words = "the agent of node-0 speaks for node 2, which is not its"
         assert str(await run.network.why()) == words
         assert len(run.hosts.lives) == 1
+        await run.network.end()
+
+    play(scene)
+
+
+def test_all_agents_go_over_to_a_longer_plan_or_none_does() -> None:
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        await run.applied(0, at_ns=(100, 300))
+        before = run.plan.digest
+        longer = extend(run.plan, 1, "a--s set latency=9ms", 2_000_000_000).plan
+        left = Path("run/.do.7-0.tmp")
+        told = {"do": "extend", "base": before, "digest": longer.digest, "left": left.name}
+
+        run.agents[0].behave["extend"] = lambda _request: {"left_ns": 10_000_000_000}
+        run.agents[1].behave["extend"] = refuse
+        with pytest.raises(RunError, match=r"agent of node-1 does not take it: .*no room"):
+            await run.network.offer(longer, before, left)
+        await run.network.withdraw()
+        assert [agent.asked("extend") for agent in run.agents] == [[told]] * 2
+        assert [len(agent.asked("forget")) for agent in run.agents] == [1, 1]
+
+        run.agents[1].behave["extend"] = lambda _request: {"left_ns": 0}
+        assert "node-1" in await run.network.offer(longer, before, left)
+        await run.network.withdraw()
+        assert [agent.asked("adopt") for agent in run.agents] == [[], []]
+        twice = extend(run.plan, 1, "a--s set duplicate=1%", 2_000_000_000).plan
+        with pytest.raises(RunError, match=r"the duplicate of link .* not possible with --h"):
+            await run.network.offer(twice, before, left)
+        await run.network.withdraw()
+        assert [len(agent.asked("extend")) for agent in run.agents] == [2, 2]
+
+        run.agents[1].behave["extend"] = lambda _request: {"left_ns": 10_000_000_000}
+        assert await run.network.offer(longer, before, left) == ""
+        run.network.follow(longer)
+        adopt = [{"do": "adopt", "digest": longer.digest}]
+        await until(lambda: all(agent.asked("adopt") == adopt for agent in run.agents), "both")
+        await run.network.end()
+
+    play(scene)
+
+
+def test_an_agent_that_dies_while_the_plan_grows_begins_again_with_the_one_that_holds() -> None:
+    async def scene(run: Run) -> None:
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        await run.applied(0, at_ns=(1, 1))
+        for agent in run.agents:
+            agent.behave["extend"] = lambda _request: {"left_ns": 10_000_000_000}
+        before, left = run.plan.digest, Path("run/.do.7-0.tmp")
+        longer = extend(run.plan, 1, "a--s set latency=9ms", 2_000_000_000).plan
+        agent = run.agents[0]
+        assert await run.network.offer(longer, before, left) == ""
+        await agent.die()  # it has made ready, and nobody has gone over yet
+        await agent.listen()
+        await until(lambda: [one for one in run.events if one["kind"] == "agent_lost"], "the loss")
+        run.network.follow(longer)
+        await until(lambda: len(agent.asked("prepare")) == 2, "its return")
+        assert [one["digest"] for one in agent.asked("prepare")] == [before, longer.digest]
+        await until(lambda: all(one.asked("adopt") for one in run.agents), "both")
+
+        await agent.die()
+        with pytest.raises(RunError, match="agent of node-0"):
+            await run.network.offer(longer, longer.digest, left)
+        await run.network.withdraw()
+        await agent.listen()
+        await until(lambda: len(agent.asked("prepare")) == 3, "its second return")
+        assert not run.network.closed.done()
         await run.network.end()
 
     play(scene)

@@ -56,9 +56,9 @@ def command(
 
     The run's plan and its events have it, with `do@1`, `do@2`, ... for the line's file: the result
     is judged by what was in force. `tstorm record` writes it as a TDL file, `tstorm replay` does it
-    again. Runs over --hosts and in a cluster are refused. In virtual time, time stands still until
-    the action is compiled: it happens some milliseconds after the moment at which it came, which
-    its record has (entered_ns), and a replay is the same to the last byte.
+    again. Runs in a cluster, and over --hosts in virtual time, are refused. In virtual time, time
+    stands still until the action is compiled: it happens some milliseconds after the moment at
+    which it came, which its record has (entered_ns), and a replay is the same to the last byte.
 
     `--json` with no ACTION, or with a FILE.json, takes lines of JSON instead: each an object, or a
     list of them, that changes links by the names or addresses at their ends. Each line is one

@@ -18,9 +18,10 @@ from tstorm.options.shared import run_argument
 def command(run: str, instance: str, argv: tuple[str, ...], cluster: Where | None) -> None:
     """Run CMD inside INSTANCE (such as server.0) of the running experiment RUN.
 
-    RUN is a run's name or directory. CMD sees the instance's network, host name and processes; its
-    exit code becomes this command's (128 + N if it was killed by signal N, 125 if the instance
-    cannot be entered, 126 or 127 if CMD cannot be started).
+    RUN is a run's name or directory. CMD sees the instance's network, host name and processes; in a
+    machine with parts (sat.3) it sees the processes of all parts, and no network. Its exit code
+    becomes this command's (128 + N if it was killed by signal N, 125 if INSTANCE cannot be entered,
+    126 or 127 if CMD cannot be started).
 
     If RUN has virtual time, that goes on by itself: without a terminal CMD runs at the experiment's
     speed, and one that waits for you may find it over. While CMD has a terminal, virtual time goes

@@ -1,0 +1,31 @@
+"""Whether a run's datapath can do what a plan asks, before the run and while the plan grows."""
+
+from __future__ import annotations
+
+from compiler.plan.reader import Plan
+from compiler.plan.rules import capabilities
+from compiler.plan.rules.datapath_fit import misfit
+from compiler.plan.rules.property_limits import HOP_EXACT
+from runtime.errors import UnfitError, unfit
+from runtime.options import RunOptions
+
+
+def check(plan: Plan, options: RunOptions) -> None:
+    """Raises RunError for what this way of running does not carry out, UnfitError if the plan has
+    what the datapath would refuse in the middle of the run."""
+    refused = capabilities.refusal(plan, options.backend)
+    if refused:
+        raise unfit(refused, "leave it out", capabilities.to_blame(plan, options.backend))
+    kernel = options.datapath == "kernel"
+    end = {} if options.until_ns is None else {"end_ns": options.until_ns}
+    datapath = "kernel" if kernel else "user" if options.hosts else HOP_EXACT
+    found = misfit(plan, datapath, options.start_at_ns, **end)
+    if found is None:
+        return
+    seconds = found.at_ns / 1e9
+    whose = "the kernel" if kernel else "any datapath" if found.limit else "--hosts"
+    message = f"{found} with {whose}, at {seconds:g} s"
+    remedy = "lower it" if found.limit else "leave --hosts and --datapath out"
+    if found.what.startswith("the jitter of the path"):
+        remedy = f"lower the jitter of {found.link}, or use --datapath user"
+    raise UnfitError(found, message, remedy)
