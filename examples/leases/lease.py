@@ -1,6 +1,6 @@
-"""A lease that one client at a time has. `lease.py serve` gives it. `lease.py hold SERVER date` asks
-for it and works until the date that the server has named, by its own clock; with `length` for as
-long as the lease lasts, which no wrong clock changes."""
+"""A lease that one client at a time has. `lease.py serve` gives it; `lease.py hold SERVER date`
+asks for it and works until the date that the server has named, by its own clock; with `length` for
+as long as the lease lasts, which no wrong clock changes."""
 
 import os
 import socket

@@ -203,8 +203,8 @@ def statements(draw: st.DrawFn, names: Names) -> str:
         tail = word if when == now and draw(st.booleans()) else ""
         return f"{when} {what} {verb}{with_count(draw, what, names)}{tail}"
     if verb == "clock":
-        words = st.sampled_from(CLOCKS)
-        return f"{when} {draw(selector(names, 'service'))} set {draw(words)}"
+        clock = draw(st.sampled_from(CLOCKS))
+        return f"{when} {draw(selector(names, 'service'))} set {clock}"
     if verb == "churn":
         what = draw(st.sampled_from(["", *names.services]))
         replace = draw(st.sampled_from(["", " replace 50%", " replace 100%"]))
