@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from compiler.plan.reader import Plan, read_plan
-from tests.cli.process import tstorm
+from tests.cli.process import ROOT, tstorm
 from tests.virtual.guests import compiled
 
 pytestmark = pytest.mark.virtual
@@ -143,3 +143,9 @@ def test_other_instances_and_the_run_have_the_run_s_clock(run: Path) -> None:
 
 def test_a_replay_is_the_same(run: Path) -> None:
     tstorm(run.parent, "replay", "run", "--check", "--quiet", "--out", "again")
+
+
+def test_a_lease_that_ends_at_a_date_has_two_holders(tmp_path: Path) -> None:
+    leases = str(ROOT / "examples/leases/leases.tdl")
+    words = ("--time", "virtual", "--no-probes", "--quiet", "--out", "run")
+    assert "two holders" in tstorm(tmp_path, "run", leases, *words, code=5).stderr
