@@ -2,6 +2,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#ifdef __GLIBC__
+#include <nss.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -9,11 +12,20 @@
 
 #include "probe.h"
 
+/* In a static program glibc would load what else /etc/nsswitch.conf names (mdns, systemd's
+ * resolved) as shared libraries of whatever version this machine has, and may crash. */
+static void look_up_without_libraries(void) {
+#ifdef __GLIBC__
+    __nss_configure_lookup("hosts", "files dns");
+#endif
+}
+
 int host_resolve(const char *name, int family, uint16_t port, struct host *out) {
     struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM};
     struct addrinfo *found = NULL;
     char service[8];
     snprintf(service, sizeof service, "%u", port);
+    look_up_without_libraries();
     int rc = getaddrinfo(name, service, &hints, &found);
     if (rc != 0) {
         fprintf(stderr, "tprobe: looking up %s: %s\n", name, gai_strerror(rc));

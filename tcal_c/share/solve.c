@@ -31,8 +31,8 @@ static bool valid(const struct problem *problem) {
 }
 
 static uint64_t round_down(long double rate_bps) {
-    long double rounded = floorl(rate_bps + ROUNDING);
-    return rounded >= 0x1p64L ? TSSHARE_UNLIMITED : (uint64_t)rounded;
+    long double raised = rate_bps + ROUNDING;
+    return raised >= 0x1p64L ? TSSHARE_UNLIMITED : (uint64_t)raised;
 }
 
 static uint64_t allocation(const struct filling *fill, const struct problem *problem,
@@ -67,8 +67,9 @@ static uint64_t entitlement(const struct filling *fill, const struct problem *pr
         uint32_t link = problem->links[use];
         if (problem->capacities_bps[link]) {
             long double share = fill->height[link] / fill_rtt(problem, flow);
-            share = fmaxl(share, fill->left[link] + fill->rate[flow]);
-            least = fminl(least, fminl(share, (long double)problem->capacities_bps[link]));
+            share = larger(share, fill->left[link] + fill->rate[flow]);
+            share = smaller(share, (long double)problem->capacities_bps[link]);
+            least = smaller(least, share);
         }
     }
     return round_down(least);

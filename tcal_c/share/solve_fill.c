@@ -85,7 +85,7 @@ static int by_level(const void *a, const void *b) {
 }
 
 static long double link_level(const struct filling *fill, uint32_t link) {
-    return fill->left[link] / ldexpl((long double)fill->rising[link], -110);
+    return fill->left[link] / ((long double)fill->rising[link] * 0x1p-110L);
 }
 
 static void begin(struct filling *fill, const struct problem *problem) {
@@ -160,7 +160,7 @@ static void find_heights(struct filling *fill, const struct problem *problem) {
             continue;
         }
         for (uint32_t at = first; at < end; at++) {
-            fill->height[link] = fmaxl(fill->height[link], fill->level[fill->members[at]]);
+            fill->height[link] = larger(fill->height[link], fill->level[fill->members[at]]);
         }
     }
 }

@@ -45,6 +45,15 @@ struct filling {
     struct heap heap;
 };
 
+/* Not fmaxl() and fminl(): the library names no libm (Makefile). Nothing here is NaN. */
+static inline long double larger(long double a, long double b) {
+    return a > b ? a : b;
+}
+
+static inline long double smaller(long double a, long double b) {
+    return a < b ? a : b;
+}
+
 /* The round trip that counts, in ns. */
 long double fill_rtt(const struct problem *problem, uint32_t flow);
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import re
 import struct
 import subprocess
@@ -24,7 +25,7 @@ def loaded(place: Path) -> set[str]:
     return set(re.findall(r"(\S+) => /", done.stdout))
 
 
-@pytest.mark.parametrize("place", [PYTHON, BUILT / "pktd", BUILT / "libtsroutes.so"])
+@pytest.mark.parametrize("place", [PYTHON, Path(_ctypes.__file__)])
 def test_libraries_are_those_that_the_loader_loads(place: Path) -> None:
     file = elf.read(place.read_bytes())
     libraries = Libraries(Path("/"), file.architecture)
@@ -33,8 +34,9 @@ def test_libraries_are_those_that_the_loader_loads(place: Path) -> None:
     assert Path(libraries.loader).exists() or place.suffix == ".so"
 
 
-def test_a_static_program_needs_nothing() -> None:
-    file = elf.read((BUILT / "tstorm-hold").read_bytes())
+@pytest.mark.parametrize("name", ["pktd", "tstorm-hold", "libtsroutes.so"])
+def test_what_is_built_here_needs_nothing(name: str) -> None:
+    file = elf.read((BUILT / name).read_bytes())
     assert (file.loader, file.needed, file.search) == ("", (), ())
 
 
@@ -59,8 +61,8 @@ def test_a_file_of_another_architecture_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_named_with_its_user(tmp_path: Path) -> None:
-    data = (BUILT / "pktd").read_bytes().replace(b"libc.so.6\0", b"libX.so.6\0")
-    (tmp_path / "pktd").write_bytes(data)
+    data = PYTHON.read_bytes().replace(b"libc.so.6\0", b"libX.so.6\0")
+    (tmp_path / "python").write_bytes(data)
     architecture = elf.read(data).architecture
-    with pytest.raises(CommandError, match=r"libX.so.6, which .*/pktd needs, is missing"):
-        Libraries(Path("/"), architecture).add_needs([tmp_path / "pktd"])
+    with pytest.raises(CommandError, match=r"libX.so.6, which .*/python needs, is missing"):
+        Libraries(Path("/"), architecture).add_needs([tmp_path / "python"])

@@ -626,7 +626,7 @@ def test_packages_that_are_missing_are_named_with_the_remedy(
     monkeypatch.setitem(sys.modules, package, None)
     result = run(source)
     refused(result, 3, f"--backend k8s needs the Python package '{package}'", server, source)
-    assert "pip install 'thunderstorm[k8s]'" in said(result)
+    assert "pip install 'tstorm[k8s]'" in said(result)
 
 
 def test_what_means_little_on_a_cluster_is_said_before_the_start(

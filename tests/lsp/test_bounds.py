@@ -119,4 +119,4 @@ def test_it_says_how_to_install_what_is_missing(monkeypatch: pytest.MonkeyPatch)
     assert status(result) == 3
     assert "needs" in str(result.exception)
     assert "a_package_that_nobody_has" in str(result.exception)
-    assert "pip install 'thunderstorm[lsp]'" in str(result.exception)
+    assert "pip install 'tstorm[lsp]'" in str(result.exception)

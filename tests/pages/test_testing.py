@@ -47,7 +47,7 @@ def judging(commands: list[str]) -> list[str]:
 
 def test_both_examples_test_the_same() -> None:
     assert judging(github()) == judging(gitlab())
-    installed = 'pip install "thunderstorm[pytest] @ $THUNDERSTORM"'
+    installed = 'pip install "tstorm[pytest] @ $THUNDERSTORM"'
     assert installed in github()
     assert installed in gitlab()
 

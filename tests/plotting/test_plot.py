@@ -116,7 +116,7 @@ def test_a_missing_library_is_told_with_what_installs_it(
     monkeypatch.setattr(builtins, "__import__", without)
     result = tstorm("plot", source, *PAIR, "-o", str(tmp_path / "x.svg"))
     assert status(result) == 3
-    assert "pip install 'thunderstorm[plot]'" in str(result.exception)
+    assert "pip install 'tstorm[plot]'" in str(result.exception)
     assert not (tmp_path / "x.svg").exists()
 
 

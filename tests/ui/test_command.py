@@ -23,7 +23,7 @@ def test_it_says_how_to_install_what_is_missing(
     for words in (("ui",), ("run", str(tmp_path / "exp.tdl"), "--ui")):
         result = tstorm(*words)
         assert status(result) == 3
-        assert "pip install 'thunderstorm[ui]'" in str(result.exception)
+        assert "pip install 'tstorm[ui]'" in str(result.exception)
     assert not (tmp_path / "runs").exists()
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import click
 
 _PACKAGES = ("pygls", "lsprotocol")
-_EXTRA = "pip install 'thunderstorm[lsp]', or in a checkout: .venv/bin/pip install -e '.[lsp]'"
+_EXTRA = "pip install 'tstorm[lsp]', or in a checkout: .venv/bin/pip install -e '.[lsp]'"
 
 
 @click.command()
@@ -22,7 +22,7 @@ def command(*, stdio: bool) -> None:  # noqa: ARG001
     It reads files of the folder that is open in the editor, and no others; it runs no program, and
     writes nothing.
 
-    It needs packages that are installed with: pip install 'thunderstorm[lsp]'
+    It needs packages that are installed with: pip install 'tstorm[lsp]'
 
     \b
     Examples:

@@ -61,7 +61,7 @@ def command(
     it is there. The network is that at T, events at T included; links of a run have the colour
     of what they carried; as DOT, Mermaid or GraphML it has what is planned at T. With --epochs the
     folder F has such a file for the start and for each time at which the network changes. The same
-    input gives the same bytes. Pictures take matplotlib: pip install 'thunderstorm[plot]'.
+    input gives the same bytes. Pictures take matplotlib: pip install 'tstorm[plot]'.
     docs/reports.md has more.
 
     \b

@@ -27,7 +27,7 @@ PAUSE_SECONDS = 0.5  # before the second one, then twice as long
 MOST_PAUSE_SECONDS = 10.0  # whatever the server asks for
 _REPEATED = ("GET", "DELETE", "PATCH")  # the same a second time; creating is not
 _PACKAGES = ("kubernetes", "yaml", "websocket")  # in the order in which they are missed
-_EXTRA = "pip install 'thunderstorm[k8s]', or in a checkout: .venv/bin/pip install -e '.[k8s]'"
+_EXTRA = "pip install 'tstorm[k8s]', or in a checkout: .venv/bin/pip install -e '.[k8s]'"
 
 JsonObject = dict[str, Any]
 

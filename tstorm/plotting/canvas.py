@@ -21,7 +21,7 @@ AMBER, SKY, BLACK, GREY, PALE = "#E69F00", "#56B4E9", "#1f2328", "#6e7781", "#e3
 SERVICES = (BLUE, AMBER, GREEN, PURPLE, SKY, ORANGE, BLACK)
 SUFFIXES = (".svg", ".png")
 DPI = 160.0
-_EXTRA = "pip install 'thunderstorm[plot]', or in a checkout: .venv/bin/pip install -e '.[plot]'"
+_EXTRA = "pip install 'tstorm[plot]', or in a checkout: .venv/bin/pip install -e '.[plot]'"
 _STYLE = {
     "axes.edgecolor": GREY,
     "axes.grid": True,

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from runtime.errors import MachineError
 
 _PACKAGES = ("starlette", "uvicorn")
-_EXTRA = "pip install 'thunderstorm[ui]', or in a checkout: .venv/bin/pip install -e '.[ui]'"
+_EXTRA = "pip install 'tstorm[ui]', or in a checkout: .venv/bin/pip install -e '.[ui]'"
 
 
 def check_installed() -> None:

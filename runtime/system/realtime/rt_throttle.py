@@ -113,8 +113,11 @@ def is_user_mode_linux() -> bool:
 
 
 def is_preferred() -> bool:
-    """Whether this thread is in a real-time class."""
-    policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+    """Whether this thread is in a real-time class. musl has no answer, and no way to enter one."""
+    try:
+        policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+    except OSError:
+        return False
     return policy in (os.SCHED_RR, os.SCHED_FIFO)
 
 

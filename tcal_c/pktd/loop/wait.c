@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,7 +73,8 @@ void wait_remove(struct loop *loop, struct port *port) {
 static int wait_events(int epoll, struct ready *ready, uint64_t wait_ns) {
     struct epoll_event events[WAIT_EVENTS];
     struct timespec t = {(time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S)};
-    int count = epoll_pwait2(epoll, events, WAIT_EVENTS, &t, NULL);
+    /* Not every C library has epoll_pwait2(). */
+    int count = (int)syscall(SYS_epoll_pwait2, epoll, events, WAIT_EVENTS, &t, NULL, (size_t)0);
     if (count < 0 && errno == ENOSYS) {
         /* Before Linux 5.11: whole milliseconds, the rest of the time is spun away. */
         count = epoll_wait(epoll, events, WAIT_EVENTS, (int)(wait_ns / 1000000));

@@ -55,7 +55,7 @@ def command(
 
     A flow without an end lasts until the experiment's, one without a rate takes what it can get,
     and one of weight=N counts as N connections. The picture takes matplotlib: pip install
-    'thunderstorm[plot]'.
+    'tstorm[plot]'.
 
     \b
     Examples:

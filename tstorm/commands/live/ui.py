@@ -47,7 +47,7 @@ def command(
     has a secret: whoever has it can steer the run, nobody else gets anything. The page is that of
     report.html, and moves. Ctrl-C ends the server; the run goes on whatever becomes of it.
 
-    It needs packages that are installed with: pip install 'thunderstorm[ui]'
+    It needs packages that are installed with: pip install 'tstorm[ui]'
 
     \b
     Examples:
