@@ -18,8 +18,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from bench.errors import BenchError
-from bench.papers.context import VIRTUAL, Context
-from bench.papers.rows import ABSOLUTE, BELOW, RELATIVE, goal, row
+from bench.papers.context import Context
+from bench.papers.rows import ABSOLUTE, BELOW, RELATIVE, VIRTUAL, goal, row
 from bench.tables import Record
 from tests.runs.delivered import Delivered, Ends
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from bench import ROOT
 from bench.errors import BenchError
-from bench.papers.context import SCENES, VIRTUAL, Context
-from bench.papers.rows import ABSOLUTE, LEAST, TOLD, goal, row
+from bench.papers.context import SCENES, Context
+from bench.papers.rows import ABSOLUTE, LEAST, TOLD, VIRTUAL, goal, row
 from bench.tables import Record
 from compiler.pipeline import compile_source
 from compiler.sources import SourceFolder
