@@ -35,6 +35,7 @@ _MOST_BYTES = 1 << 18  # of a call
 class _Server:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.owner = os.getpid()
+        self.used_s = 0.0  # of processors, by what was forked and has ended
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._interpreters = _of_interpreter(environment)
         with theirs:
@@ -61,14 +62,19 @@ class _Server:
         pid = int(self._answer())
         self._socket.settimeout(timeout)
         try:
-            return int(self._answer())
+            return self._end()
         except TimeoutError:
             os.kill(pid, signal.SIGKILL)
             self._socket.settimeout(None)
-            self._answer()
+            self._end()
             raise
         finally:
             self._socket.settimeout(None)
+
+    def _end(self) -> int:
+        status, used_s = self._answer().split()
+        self.used_s += float(used_s)
+        return int(status)
 
     def _answer(self) -> bytes:
         said = self._socket.recv(64)
@@ -77,6 +83,11 @@ class _Server:
 
 
 _SERVER: _Server | None = None
+
+
+def used_s() -> float:
+    """Seconds of processors that forked commands took: they are no children of this process."""
+    return _SERVER.used_s if _SERVER is not None else 0.0
 
 
 def _of_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
@@ -126,8 +137,9 @@ def serve(connection: socket.socket) -> None:
         for stream in streams:
             os.close(stream)
         connection.send(str(pid).encode())
-        _, status = os.waitpid(pid, 0)
-        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+        _, status, used = os.wait4(pid, 0)
+        used_s = used.ru_utime + used.ru_stime
+        connection.send(f"{os.waitstatus_to_exitcode(status)} {used_s}".encode())
 
 
 def _become(call: bytes, streams: Sequence[int]) -> NoReturn:
