@@ -57,6 +57,7 @@ ALL: Mapping[str, Experiment] = {
     "paths-trip": Experiment(f"{INTERNET}, Fig. 5: round trips beside a flow", internet.figure_5),
     "paths-capacity": Experiment(f"{INTERNET}, Fig. 6: capacities", internet.figure_6),
     "paths-flows": Experiment(f"{INTERNET}, Fig. 8: several flows", internet.figure_8),
+    "paths-flows-whole": Experiment(f"{INTERNET}, Fig. 8: whole queues", internet.figure_8_whole),
     "paths-shared": Experiment(f"{INTERNET}, Fig. 9: shared bottlenecks", internet.figure_9),
     "fattree": Experiment("Virtual time, Figs 7 to 11: a fat tree", fattree.measure),
     "machines": Experiment(f"{NESTED}, Tables 3.1, 3.8: machines with parts", machines.measure),

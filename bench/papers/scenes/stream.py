@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+from pathlib import Path
 
 PORT = 5000
 JOINED_S = 1  # by then everybody listens
@@ -33,12 +34,18 @@ def main() -> None:
 
 def serve(received: list[int], window: int) -> None:
     listener = socket.create_server(("", PORT), backlog=64)
-    if window:  # a buffer that is set does not grow
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * window)
+    if window:
+        if 4 * window <= most_buffer():  # one that is set does not grow; else it has to
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * window)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, window)
     while True:
         end, _ = listener.accept()
         threading.Thread(target=take, args=(end, received, window), daemon=True).start()
+
+
+def most_buffer() -> int:
+    """What may be asked for, which the kernel doubles."""
+    return 2 * int(Path("/proc/sys/net/core/rmem_max").read_text())
 
 
 def take(end: socket.socket, received: list[int], window: int) -> None:
