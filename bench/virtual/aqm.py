@@ -57,7 +57,8 @@ def span(mbps: int) -> Span:
     return Span(10, 20) if mbps < LONG_MBPS else Span(5, 10)
 
 
-KINDS = ("codel", "fq_codel", "pie")
+PLAIN = "pfifo"  # drops its tail: what both scenes differ in by themselves, whatever the queue
+KINDS = ("codel", "fq_codel", "pie", PLAIN)
 NAMES = [
     f"{kind}-{mbps}-{n}-{control}"
     for control in ("cubic", "bbr")
@@ -67,7 +68,8 @@ NAMES = [
 ]
 # Parameters that each is given. The kernel counts this one in ticks of 10 ms, and its timers take
 # one more than they are set to.
-GIVEN = {"pie": ({"tupdate": "20ms"}, {"tupdate": "10ms"})}
+GIVEN = {"pie": ({"tupdate": "20ms"}, {"tupdate": "10ms"}), PLAIN: ({}, {"limit": "1000"})}
+_PLAIN_QUEUE = "queue=1000pkt"
 
 OURS = """\
 network ipv4
@@ -75,7 +77,7 @@ service sender exec="./aqm_ends.py send receiver.0 {flows} {seconds} {control}"
 service receiver exec="./aqm_ends.py receive {seconds}"
 bridge s
 link sender--s latency={delay}ms
-link s--receiver rate={rate} aqm={kind}
+link s--receiver rate={rate} {queue}
 at 0s receiver join
 at 1s sender join
 at {end}s quit
@@ -168,7 +170,7 @@ def _ours(kind: str, mbps: int, flows: int, control: str, seed: int) -> Record:
                 control=control,
                 delay=ONE_WAY_MS,
                 rate=f"{mbps}Mb",
-                kind=";".join([kind, *map(":".join, _given(kind, 0))]),
+                queue=_queue(kind),
                 end=seconds + 3,
             ),
             seed,
@@ -179,6 +181,12 @@ def _ours(kind: str, mbps: int, flows: int, control: str, seed: int) -> Record:
         )  # fmt: skip
         links = json.loads((run / "summary.json").read_text())["links"]
         return {**found, "dropped": sum(row["drop_queue"] for row in links)}
+
+
+def _queue(kind: str) -> str:
+    if kind == PLAIN:
+        return _PLAIN_QUEUE
+    return "aqm=" + ";".join([kind, *map(":".join, _given(kind, 0))])
 
 
 def _kernel(kind: str, mbps: int, flows: int, control: str, seed: int) -> Record:
