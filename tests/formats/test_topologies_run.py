@@ -1,14 +1,17 @@
-"""Topologies of other tools are run: that of Mininet in the documentation, and those of Kollaps."""
+"""Files of other tools are run: those of Mininet and Compose in the documentation, and Kollaps'."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.process import ROOT
 from tests.formats.test_mininet import documented
 
 pytestmark = pytest.mark.virtual
@@ -36,3 +39,20 @@ def test_experiments_of_kollaps_run_as_they_are(tmp_path: Path, name: str) -> No
     argv = [sys.executable, "-m", "tstorm", "run", str(file), *words, "--require", "valid"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_stack_of_compose_is_cut_and_healed(tmp_path: Path) -> None:
+    page = (ROOT / "docs/from-compose.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    names = ("docker-compose.yml", "app.py", "storm.tdl")
+    for name, text in zip(names, blocks, strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "app.py").chmod(0o755)
+    [words] = re.findall(r"^    tstorm (run .* --time virtual)$", page, re.MULTILINE)
+    argv = [sys.executable, "-m", "tstorm", *words.split(), "--out", "run", "--require", "valid"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "expectations: 3 passed" in done.stderr
+    lines = (tmp_path / "run/logs/load.0.log").read_text().splitlines()
+    said = [words for words, _ in itertools.groupby(line.partition(" :")[0] for line in lines)]
+    assert said == ["order", "no database", "order"]
