@@ -1,4 +1,5 @@
-"""The compiler: 100,000 events out of 10,000 statements, and Listing 1 with start-up."""
+"""The compiler: 100,000 events out of 10,000 statements, Listing 1 with start-up, and what the
+firings of a `when` take of a processor, one after the other in one plan."""
 
 from __future__ import annotations
 
@@ -14,6 +15,18 @@ from bench import ROOT
 from bench.errors import BenchError
 from bench.tables import Record, Table
 
+_REACTING = """\
+service db replicas=3 img=x
+service client img=x
+bridges s1 s2
+link db--s1 latency=1ms
+link client--s2 latency=1ms
+link s1--s2 latency=10ms
+when log db.* "became leader" every at most 500 { it disconnect for 500ms }
+at 3000s quit
+"""
+_TOGETHER = 15  # firings of which the mean is told
+
 _Result = TypeVar("_Result")
 
 TABLES = (Table({"Compiler": "{what}", "time": "{seconds:.3f} s"}),)
@@ -22,6 +35,7 @@ TABLES = (Table({"Compiler": "{what}", "time": "{seconds:.3f} s"}),)
 def measure(quick: bool) -> list[Record]:
     """Rows of {what, seconds}."""
     rows = _timeline(1_000 if quick else 10_000)
+    rows += _firings(1 if quick else 4)
     rows.append({"what": "tstorm compile examples/listing1.tdl", "seconds": _listing(quick)})
     return rows
 
@@ -50,6 +64,32 @@ def _timeline(statements: int) -> list[Record]:
         {"what": f"check and expand {made}", "seconds": expanding},
         {"what": f"compile {made}, with all snapshots", "seconds": whole},
     ]
+
+
+def _firings(parts: int) -> list[Record]:
+    """The reactions' process compiles one, and the driver reads what comes of it."""
+    from compiler import firing
+    from compiler.pipeline import compile_source
+    from compiler.plan.parts.action_texts import Firing
+    from compiler.plan.reader import decode
+    from runtime.options import RunOptions
+    from runtime.schedule import Schedule
+
+    plan = there = compile_source(_REACTING).plan
+    when, rows = firing.statements(plan)[0], []
+    for part in range(parts):
+        spent = 0
+        for time_of in range(part * _TOGETHER + 1, (part + 1) * _TOGETHER + 1):
+            began = time.process_time_ns()
+            which, at_ns = Firing(1, time_of), time_of * 10**9
+            found, _ = firing.fire(plan, when, "db.0", which, time_of, at_ns)
+            there = decode(found.files, before=there)
+            Schedule(there, RunOptions())
+            spent += time.process_time_ns() - began
+            plan = found.plan
+        what = f"firings {part * _TOGETHER + 1} to {time_of} of a when, each"
+        rows.append({"what": what, "seconds": round(spent / _TOGETHER / 1e9, 4)})
+    return rows
 
 
 def _timed(work: Callable[[], _Result]) -> tuple[_Result, float]:

@@ -267,6 +267,8 @@ def _included(
         )
     except TdlError as error:
         raise TdlError(_news(error.diagnostics, name)) from None
+    if found.topology == plan.topology:
+        found = replace(found, before=plan)
     _check_same(plan, found, name, now_ns)
     return found
 

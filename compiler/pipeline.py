@@ -61,9 +61,12 @@ class Compilation:
     reactions: tuple[PlannedReaction, ...] = ()
     # Bridges that no packet passes, and at which nobody is; not looked for without doubts.
     empty: tuple[str, ...] = ()
+    before: Plan | None = None  # with the same topology, of which this is a longer one
 
     @cached_property
     def plan(self) -> Plan:
+        if self.before is not None:
+            return decode(self.files, before=self.before)
         return decode(self.files, topology=self.topology)
 
     @cached_property

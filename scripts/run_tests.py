@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.errors import RunError
+from runtime.system import caching
 from runtime.virtual.kernel import kernel_cache
 from scripts.phases import LAST, ROOT, Lane, Outcome, Record, beside, emptied, make_way
 
@@ -113,9 +114,11 @@ def c_tests(lane: Lane) -> None:
 
 
 def checks(lane: Lane) -> None:
-    """Types take most of it, on one processor. Reading all files of tests compiles them for all who
-    do it after that."""
-    lane.step("checks", ["scripts/check", str(BIN)])
+    """Types take most of it, on one processor, where they were not checked before: what is known of
+    files is kept by their digests. Reading all files of tests compiles them for all who do it after
+    that."""
+    types = f"MYPY_CACHE_DIR={caching.folder('mypy', 'types of files')}"
+    lane.step("checks", ["env", types, "scripts/check", str(BIN)])
     lane.suite("files of tests", ["--collect-only", "-k", "none_of_them"])
 
 

@@ -50,6 +50,10 @@ _MOST: dict[type, tuple[int, str]] = {
 }
 
 
+_MOST_KEPT = 1024
+_KEPT: dict[tuple[Token, ...], tuple[ast.Statement, ...]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Partial:
     """What could be read of a file that may have errors.
@@ -176,8 +180,24 @@ class StatementReader:
             found = self._in_block(line)
         elif line.tokens:
             self._begin(line)
-            found = () if line.broken else _statement(line, self._actions, self._table)
+            found = () if line.broken else self._statement(line)
         self.ended = not all(map(self._room.take, found)) or self._sink.full
+        return found
+
+    def _statement(self, line: LogicalLine) -> tuple[ast.Statement, ...]:
+        """One of an included text in which nothing was found is kept: whoever compiles a run's text
+        again and again has all actions before in it."""
+        if not line.tokens[0].file or self._actions.reads_as:
+            return _statement(line, self._actions, self._table)
+        key = tuple(line.tokens)
+        found = _KEPT.get(key)
+        if found is None:
+            before = len(self._sink.found)
+            found = _statement(line, self._actions, self._table)
+            if found and len(self._sink.found) == before and not self._actions.reads_as:
+                if len(_KEPT) >= _MOST_KEPT:
+                    _KEPT.clear()
+                _KEPT[key] = found
         return found
 
     def _link(self, said: PlainLink) -> tuple[ast.Statement, ...]:

@@ -19,7 +19,6 @@ from tdl.tokens.lexer import Token
 from tdl.tokens.terminals import EXAMPLES, WORDS_FOR
 from tdl.tokens.words import (
     ACTIONS,
-    CONDITIONS,
     FLAGS,
     LINK_ALIASES,
     LINK_PROPERTIES,
@@ -43,12 +42,6 @@ _ALL_PROPERTIES = tuple(
 _UNITS = ("ns", "us", "ms", "s", "m", "h", "d", "b", "Kb", "Mb", "Gb", "KB", "MB", "KiB", "MiB")
 
 
-_WHEN_FORMS = {
-    "LOG": 'when log db.* "became leader" every at most 3 {',
-    "EXIT": "when exit db with 1 {",
-    "READY": "when ready db {",
-    "FILE": 'when file db "data/leader" {',
-}
 FIGURE_FORMS = 'write figure lost = log client "lost ([0-9]+)", or = json client "FILE" "KEY"'
 
 
@@ -85,10 +78,8 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
     if tokens[0].type == "FIGURE" and index:
         return place.error("TS0410", f"unexpected {_shown(place.token)}", FIGURE_FORMS)
     if tokens[0].type == "WHEN" and index:
-        kinds = f"when has: {', '.join(CONDITIONS)}"
-        hint = kinds if index == 1 else f"write {_WHEN_FORMS.get(tokens[1].type, kinds)}"
         what = "this ends too early" if place.token is None else f"unexpected {_shown(place.token)}"
-        return place.error("TS0330", what, hint)
+        return place.error("TS0330", what, unexpected.in_when(tokens, index, expected))
     if tokens[0].type == "NODE" and index and place.token is None:
         hint = "write `node NAME {`, lines with its parts, and `}`; a single program is a service"
         return place.error("TS0010", "a node needs a block", hint)

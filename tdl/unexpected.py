@@ -1,4 +1,5 @@
-"""Says what is wrong with an `expect` statement where the grammar stops, and what to write.
+"""Says what is wrong with an `expect` statement, or a `when`, where the grammar stops, and what to
+write.
 
 Each kind has one form, which the hints show.
 """
@@ -6,13 +7,14 @@ Each kind has one form, which the hints show.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from tdl.ast import Span
 from tdl.building.builder import cover, shown
 from tdl.diagnostics import Diagnostic, Severity
-from tdl.suggest import nearest
+from tdl.suggest import did_you_mean, nearest
 from tdl.tokens.lexer import Token
-from tdl.tokens.words import EXPECTED, OTHER_EXPECTATIONS, RESERVED
+from tdl.tokens.words import CONDITIONS, EXPECTED, OTHER_EXPECTATIONS, RESERVED
 from tdl.values import time_unit
 
 _FORMS = {
@@ -63,6 +65,44 @@ def _kind(word: Token, token: Token | None) -> Diagnostic:
     better = OTHER_EXPECTATIONS.get(token.text) or nearest(token.text, EXPECTED)
     hint = f"did you mean '{better}'?" if better else "expect has: " + ", ".join(EXPECTED)
     return _error("TS0401", token.span, f"nothing can be expected of {shown(token)}", hint)
+
+
+_WHEN_FORMS = {
+    "LOG": 'when log db.* "became leader" every at most 3 {',
+    "EXIT": "when exit db with 1 {",
+    "READY": "when ready db {",
+    "FILE": 'when file db "data/leader" {',
+}
+_OFTEN = {"ONCE": "once", "EACH": "every", "AT": "at", "MOST": "most", "WITH": "with"}
+
+
+def in_when(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> str:
+    """What to write in the first line of a `when` that stopped making sense at `index`, not 0."""
+    kinds = f"when has: {', '.join(CONDITIONS)}"
+    form = _WHEN_FORMS.get(tokens[1].type, "") if index > 1 else ""
+    if index >= len(tokens):
+        return f"write {form}" if form else kinds
+    token = tokens[index]
+    if index == 1:
+        return did_you_mean(token.text, CONDITIONS) or kinds
+    if "STRING" in expected and token.type in ("NAME", "VALUE", "INSTANCE"):
+        return f'a text stands in quotes: "{_bare(tokens[index:])}"'
+    if token.type in ("ONCE", "EACH") and any(one.text == "after" for one in tokens[2:index]):
+        return f"write {token.text} before after TIME, and at most N behind it"
+    before = tokens[index - 1].type
+    if token.type == "MOST" or before == "MOST" or (token.type == "VALUE" and before == "AT"):
+        return "write at most 3"
+    if token.type == "VALUE" and "WITH" in expected:
+        return f"write with {token.text}: its exit status"
+    words = [word for terminal, word in _OFTEN.items() if terminal in expected]
+    meant = nearest(token.text, [*words, "after"] if "TAIL" in expected else words)
+    return f"did you mean '{meant}'?" if meant else f"write {form}"
+
+
+def _bare(tokens: Sequence[Token]) -> str:
+    """The words that seem to be a text."""
+    words = takewhile(lambda one: one.type in ("NAME", "VALUE", "INSTANCE"), tokens)
+    return " ".join(one.text for one in words)
 
 
 def _error(code: str, span: Span, message: str, hint: str) -> Diagnostic:

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,12 @@ settings.load_profile("ci" if "CI" in os.environ else "tstorm")
 # A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# `python3` of programs is a version manager's script where somebody has one: it takes ten times as
+# long as a Python, a second and more of virtual time's computing. So the Python of these tests is
+# the first.
+os.environ["PATH"] = f"{Path(sys.executable).resolve().parent}{os.pathsep}{os.environ['PATH']}"
 
 
 # Short, since paths of sockets are; open to those that tests make ordinary users, as /tmp is.

@@ -11,8 +11,10 @@ from bench.papers import (
     fattree,
     filters,
     flows,
+    inner,
     internet,
     machines,
+    moving,
     pings,
     rates,
     scalefree,
@@ -58,5 +60,7 @@ ALL: Mapping[str, Experiment] = {
     "paths-shared": Experiment(f"{INTERNET}, Fig. 9: shared bottlenecks", internet.figure_9),
     "fattree": Experiment("Virtual time, Figs 7 to 11: a fat tree", fattree.measure),
     "machines": Experiment(f"{NESTED}, Tables 3.1, 3.8: machines with parts", machines.measure),
+    "inner": Experiment(f"{NESTED}, Tables 3.2 to 3.7, Fig. 3.16: flows", inner.measure),
+    "moving": Experiment(f"{NESTED}: machines that move and route", moving.measure),
     "filters": Experiment("Destinations: 1 to 64 k", filters.measure),
 }

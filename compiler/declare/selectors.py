@@ -11,7 +11,7 @@ nodes (one direction of it for `a->b`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice
 
@@ -39,6 +39,7 @@ class Selection:
     neck: str = ""  # the bottleneck that is named; the links are those of its paths
     named: bool = False  # one element by its own name, as against a tag or everything
     single: bool = False  # named, and can only be one target
+    machines: tuple[Selection, ...] = ()  # of machines as a whole: what each of them has
     _parts: dict[tuple[str, ...], Selection] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -69,6 +70,7 @@ class Selection:
                 self.neck,
                 self.named,
                 self.single,
+                tuple(one.only(kinds) for one in self.machines),
             )
         return self._parts[kinds]
 
@@ -230,9 +232,13 @@ class Resolver:
             parts = [self.resolve(one) for one in selector.found]
             if not all(parts):
                 return None
-            what = repr(format_selector(selector))
-            what = f"machine {what}" if selector.whole else f"those of {what}"
-            self._known[selector] = _union(what, [one for one in parts if one], named=True)
+            what, known = repr(format_selector(selector)), [one for one in parts if one]
+            if selector.whole:
+                machines = tuple(_machines(selector.found, known))
+                found = replace(_union(f"parts of {what}", known, named=True), machines=machines)
+            else:
+                found = _union(f"those of {what}", known, named=True)
+            self._known[selector] = found
         return self._known[selector]
 
     # --- links ---------------------------------------------------------------------------------
@@ -423,6 +429,18 @@ def _by_word(tagged: Iterable[tuple[int, tuple[str, ...]]]) -> dict[str, list[in
         for word in words:
             found.setdefault(word, []).append(index)
     return found
+
+
+def _machines(
+    parts: Sequence[ast.Element | ast.LinkSelector], known: Sequence[Selection]
+) -> Iterator[Selection]:
+    """Of each machine what its parts cover, by the parts' full names (sat.3.app)."""
+    by_machine: dict[str, list[Selection]] = {}
+    for part, covered in zip(parts, known, strict=True):
+        assert isinstance(part, ast.Element)
+        by_machine.setdefault(part.name.text.rpartition(".")[0], []).append(covered)
+    for name, found in by_machine.items():
+        yield _union(name, found, named=True)
 
 
 def _union(what: str, parts: Sequence[Selection], *, named: bool = False) -> Selection:

@@ -33,7 +33,7 @@ _STATES = {
 
 def too_few(walk: Walk, step: StatementStep, targets: Targets, legal: int, wanted: int) -> None:
     """TS0302, or TS0307 for one element named by itself."""
-    world, verb, what = walk.world, targets.verb, step.chosen.what
+    world, verb, what = walk.world, targets.verb, targets.what
     now = moment(world.now)
     if step.chosen.single:
         message = f"{what} {_state(world, targets)} at {now}, so it cannot {verb.name}"

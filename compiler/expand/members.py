@@ -59,9 +59,12 @@ def kill(walk: Walk, step: StatementStep) -> None:
         for node in _now(walk, step, KILL):
             walk.world.change(node, "kill")
         return
-    _in_interval(
-        walk, step, KILL, lambda targets, place: walk.world.change(targets.nodes[place], "kill")
-    )
+
+    def one(targets: Targets, position: int) -> None:
+        for node in targets.hit((position,)):
+            walk.world.change(node, "kill")
+
+    _in_interval(walk, step, KILL, one)
 
 
 def churn(walk: Walk, step: StatementStep) -> None:
@@ -70,9 +73,10 @@ def churn(walk: Walk, step: StatementStep) -> None:
     coins = SeededStream(walk, step, "replace")
 
     def one(targets: Targets, position: int) -> None:
-        (node,) = targets.apply((position,), "crash")
+        hit = targets.apply((position,), "crash")
         if coins.now().chance(action.replace_ppb):
-            walk.world.bring(node)
+            for node in hit:
+                walk.world.bring(node)
 
     _in_interval(walk, step, CRASH, one)
 
@@ -186,7 +190,8 @@ def _count(step: StatementStep) -> ast.Count | None:
 
 
 def _single_service(step: StatementStep) -> bool:
-    return step.chosen.named and len(step.chosen.services) == 1
+    chosen = step.chosen
+    return chosen.named and not chosen.machines and len(chosen.services) == 1
 
 
 def _members(walk: Walk, step: StatementStep, verb: Verb) -> None:
@@ -204,7 +209,7 @@ def now_possible(walk: Walk, step: StatementStep, verb: Verb) -> Targets:
 def _now(walk: Walk, step: StatementStep, verb: Verb) -> list[int]:
     """The instances that a statement hits at this moment."""
     targets = now_possible(walk, step, verb)
-    return [targets.nodes[position] for position in pick(walk, step, targets)]
+    return targets.hit(pick(walk, step, targets))
 
 
 def pick(walk: Walk, step: StatementStep, targets: Targets) -> list[int]:

@@ -113,6 +113,11 @@ class Targets:
     def word(self) -> str:
         return self.verb.word
 
+    @property
+    def what(self) -> str:
+        """How messages call all of them."""
+        return self.chosen.what
+
     def name(self, position: int) -> str:
         """What people call a candidate: 'server.3', 's1', 'a.0--s1', 'a.0->s1'."""
         nodes = self.nodes
@@ -160,6 +165,10 @@ class Targets:
         elif any(self.world.nodes[node] in self.verb.states for node in nodes):
             return True
         return any(self._legal_link(link) for link in self.links)
+
+    def hit(self, positions: Sequence[int]) -> list[int]:
+        """The nodes of these targets, of which none is a link."""
+        return [self.nodes[position] for position in positions]
 
     def choose(self, stream: Stream) -> int:
         """The position of one legal target; there must be one."""
@@ -217,3 +226,57 @@ class Targets:
                 world.rejoin(direction)
             else:
                 world.leave(direction)
+
+
+class MachineTargets(Targets):
+    """Machines as candidates, each as a whole: what is drawn are machines, and what is done to one
+    is done to all of its parts for which it is legal. Legal is a machine of which an instance is.
+    """
+
+    def __init__(self, world: World, chosen: Selection, verb: Verb) -> None:
+        super().__init__(world, chosen, verb, drawn=True)
+        self._machines = [Targets(world, one, verb, drawn=True) for one in chosen.machines]
+
+    def renewed(self) -> Targets:
+        """Each machine has its parts from the beginning."""
+        return self
+
+    @property
+    def size(self) -> int:
+        return len(self._machines)
+
+    @property
+    def what(self) -> str:
+        return self.chosen.what.replace("parts of", "machines of", 1)
+
+    def name(self, position: int) -> str:
+        return self.chosen.machines[position].what
+
+    def legal(self, position: int) -> bool:
+        world, states = self.world, self.verb.states
+        return any(
+            world.nodes[node] in states and world.service_of[node] >= 0
+            for node in self._machines[position].nodes
+        )
+
+    def count_legal(self) -> int:
+        return len(self.all_legal())
+
+    def any_legal(self) -> bool:
+        return any(map(self.legal, range(self.size)))
+
+    def all_legal(self) -> list[int]:
+        return [position for position in range(self.size) if self.legal(position)]
+
+    def hit(self, positions: Sequence[int]) -> list[int]:
+        found = [(self._machines[one], self._machines[one].all_legal()) for one in positions]
+        return [node for machine, legal in found for node in machine.hit(legal)]
+
+    def apply(self, positions: Sequence[int], kind: str) -> list[int]:
+        nodes = self.hit(positions)
+        for node in nodes:
+            if self.verb is JOIN:
+                self.world.bring(node)
+            else:
+                self.world.take(node, kind)
+        return nodes

@@ -17,7 +17,7 @@ from compiler.draws import Stream
 from compiler.expand import identity
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
-from compiler.expand.targets import Targets, Verb
+from compiler.expand.targets import MachineTargets, Targets, Verb
 from compiler.expand.world import MAX_EVENTS, TooManyEvents, World
 from compiler.phrases import moment
 from compiler.plan.types import Topology
@@ -143,7 +143,12 @@ class Walk:
         """The candidates of a step now. Steps with the same selector share them."""
         key = (id(step.chosen), verb.name, drawn)
         if key not in self._targets:
-            self._targets[key] = Targets(self.world, step.chosen, verb, drawn=drawn)
+            whole = drawn and step.chosen.machines
+            self._targets[key] = (
+                MachineTargets(self.world, step.chosen, verb)
+                if whole
+                else Targets(self.world, step.chosen, verb, drawn=drawn)
+            )
         self._targets[key] = self._targets[key].renewed()
         return self._targets[key]
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from compiler.mobility.tracks import UNITS, BadMotion, Tracks, check_records, length, seconds
+from tdl.bounds import MAX_DISTANCE_MM
 
 MOST_NESTED = 32
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -167,9 +168,12 @@ class _Reader:
         with suppress(ValueError):
             if type(value) in (int, _Number):
                 return read(str(value))
-        place = self._key_at(offset, key) if key in found else offset
-        why = f"has a {key} that cannot be" if key in found else f"has a record without {key}"
-        raise BadMotion(*self._at(place), why, "it is a number" if key in found else _HINT)
+        if key not in found:
+            self.fail(offset, f"has a record without {key}", _HINT)
+        most = f", of {MAX_DISTANCE_MM // 10**6:,} km at most"
+        what = "a number of seconds, from 0 on" if key == "Time" else f"a number{most}"
+        place = self._at(self._key_at(offset, key))
+        raise BadMotion(*place, f"has a {key} that cannot be", f"it is {what}")
 
     def _node(self, found: dict[str, Any], offset: int) -> int:
         name, number = found.get("nodeName"), found.get("nodeID")
@@ -189,13 +193,17 @@ class _Reader:
         place = self._key_at(offset, "visibilityGraph")
         if type(found) is not list:
             self.fail(place, "has a visibilityGraph that is no list")
-        seen = []
+        seen: list[int] = []
+        listed: set[int] = set()
         for one in found:
             sees = one.get("LoS") if type(one) is dict else None
             sees = sees.lower() if isinstance(sees, str) else sees
             sees = _SEES.get(sees) if isinstance(sees, str | int) else None
             if sees is None or type(one.get("nodeID")) is not int:
                 self.fail(place, "has a visibilityGraph without nodeID or LoS, true or false")
+            if one["nodeID"] in listed:
+                self.fail(place, "has a visibilityGraph with one node twice", "keep one of them")
+            listed.add(one["nodeID"])
             if sees:
                 seen.append(one["nodeID"])
         graph = frozenset(seen)
@@ -216,7 +224,8 @@ class _Reader:
         missing = len(times) * len(tracks.names) - len(self._records)
         if missing:
             node = next(i for i, track in enumerate(tracks.points) if len(track) < len(times))
-            what = f"{missing} records are missing, the first of them of {tracks.names[node]!r:.60}"
+            count = "1 record is" if missing == 1 else f"{missing:,} records are"
+            what = f"{count} missing, the first of them of {tracks.names[node]!r:.60}"
             tracks.warnings.append(("TS0981", what, "a node stands where it was"))
         tracks.sights = list(self._sights())
         return tracks

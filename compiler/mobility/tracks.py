@@ -44,7 +44,8 @@ class Tracks:
     def node(self, name: str) -> int:
         """A new one."""
         if len(self.names) == MOST_NODES:
-            raise BadMotion(0, 0, f"has more than {MOST_NODES} nodes", _FEWER, "TS0192")
+            message = f"has more than {MOST_NODES} nodes"
+            raise BadMotion(0, 0, message, "leave some of them out", "TS0192")
         self.names.append(name)
         self.points.append([])
         return len(self.names) - 1

@@ -73,6 +73,7 @@ class GrownPlan(Plan):
         }
         self._header = replace(before._header, counts=counts, end_ns=found.end_ns)
         self.digest = ""
+        self._read, self._read_before = {}, None
         self.seed, self.params, self.end_ns = before.seed, before.params, found.end_ns
         self.routing, self.tool_version = before.routing, before.tool_version
         self.topology, self.core = before.topology, before.core

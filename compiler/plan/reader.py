@@ -8,11 +8,11 @@ Format in docs/plan.md.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from compiler.plan import format as form
 from compiler.plan import sparse
@@ -32,6 +32,7 @@ from compiler.plan.state import NetworkState, StateAt
 from compiler.plan.storage.files import Files, Memory, PlanFiles
 from compiler.plan.types import Epoch, Event, Topology
 
+T = TypeVar("T")
 _COUNTS = ("epochs", "events", "expectations", "instances", "links", "nodes", "services")
 
 
@@ -52,8 +53,11 @@ class Plan:
     source_name = form.SOURCE
     names = (form.HEADER, *form.FILES)
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, before: Plan | None = None) -> None:
         self._files = files
+        # What is read of lines, by file, and how it was in the plan before, where there is one.
+        self._read: dict[str, tuple[Sequence[bytes], Sequence[Any]]] = {}
+        self._read_before = None if before is None else dict(before._read)
         size = files.size(form.HEADER)
         if size > form.MAX_HEADER_BYTES:
             raise PlanError(form.HEADER, f"{size} bytes are too many for a header")
@@ -86,6 +90,31 @@ class Plan:
         lines = self._load(name).splitlines(keepends=True)
         for number, line in enumerate(lines, 1):
             yield Place(name, number), form.parse(line, name, number, any_form=any_form)
+
+    def _items(
+        self,
+        name: str,
+        read: Callable[[Any, Place], T],
+        check: Callable[[T, T | None, Place], None],
+    ) -> tuple[T, ...]:
+        """What the lines of a .jsonl say. Those that the plan before has, too, are not read again:
+        a run's plan grows by a few lines at a time, and a reaction waits for all of it."""
+        lines = self._load(name).splitlines(keepends=True)
+        known, items = (self._read_before or {}).get(name, ((), ()))
+        pairs = enumerate(zip(lines, known, strict=False))
+        same = next((n for n, (a, b) in pairs if a != b), min(len(lines), len(known)))
+        found: list[T] = []
+        for number, line in enumerate(lines):
+            place = Place(name, number + 1)
+            if number < same:
+                item = items[number]
+            else:
+                item = read(form.parse(line, name, number + 1), place)
+            check(item, found[-1] if found else None, place)
+            found.append(item)
+        if self._read_before is not None:
+            self._read[name] = lines, found
+        return tuple(found)
 
     def _count(self, name: str, file: str, found: int) -> None:
         wanted = self._header.counts[name]
@@ -147,17 +176,21 @@ class Plan:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        found: list[Event] = []
-        for place, value in self._lines(form.TIMELINE):
-            event = event_from_json(value, place)
-            consistency.event(event, found[-1] if found else None, self.end_ns, place)
-            found.append(event)
+        def check(event: Event, last: Event | None, place: Place) -> None:
+            consistency.event(event, last, self.end_ns, place)
+
+        found = self._items(form.TIMELINE, event_from_json, check)
         self._count("events", form.TIMELINE, len(found))
-        return tuple(found)
+        return found
 
     @cached_property
     def epochs(self) -> tuple[Epoch, ...]:
-        found = tuple(self._read_epochs())
+        if self._read_before is None:
+            found = tuple(self._read_epochs())
+        else:
+            read = partial(epoch_from_json, topology=self.topology)
+            found = self._items(form.SNAPSHOTS, read, consistency.epoch)
+            self._check_last(found[-1] if found else None)
         self._count("epochs", form.SNAPSHOTS, len(found))
         return found
 
@@ -168,6 +201,9 @@ class Plan:
             consistency.epoch(epoch, last, place)
             yield epoch
             last = epoch
+        self._check_last(last)
+
+    def _check_last(self, last: Epoch | None) -> None:
         if last is None:
             raise PlanError(form.SNAPSHOTS, "holds no epoch")
         if last.last_seq != self._header.counts["events"]:
@@ -328,13 +364,20 @@ def read_plan(path: str | Path, *, lazy: bool = False) -> Plan:
 
 
 def decode(
-    files: Mapping[str, bytes], *, lazy: bool = True, topology: Topology | None = None
+    files: Mapping[str, bytes],
+    *,
+    lazy: bool = True,
+    topology: Topology | None = None,
+    before: Plan | None = None,
 ) -> Plan:
     """The plan in memory, as compiler.plan.writer.encode() made it. Raises PlanError.
 
-    Whoever has the `topology` that it was made of may give it: it is not read again then.
+    Whoever has the `topology` that it was made of may give it: it is not read again then. So is
+    what it has in common with the plan `before`, which has the same topology.
     """
-    plan = Plan(Memory(files))
+    plan = Plan(Memory(files), before)
+    if before is not None:
+        plan.topology, plan.core = before.topology, before.core
     if topology is not None:
         plan.topology = topology
     if not lazy:

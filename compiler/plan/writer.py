@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from compiler.plan import format as form
@@ -93,9 +94,17 @@ def encode_snapshots(
     table = RouteWriter(Core(topology))
     lines: list[bytes] = []
     for epoch, delta in snapshots:
-        lines.append(form.canonical(epoch_to_json(epoch)))
+        lines.append(_kept_line(epoch) if len(epoch.links) <= _FEW else _line(epoch))
         table.add(delta)
     return b"".join(lines), table.encode(), len(lines)
+
+
+def _line(epoch: Epoch) -> bytes:
+    return form.canonical(epoch_to_json(epoch))
+
+
+_FEW = 64  # changes of links
+_kept_line = lru_cache(1024)(_line)  # a plan that grows has all lines before again
 
 
 def _header(contents: PlanContents, files: Mapping[str, bytes], epochs: int) -> dict[str, object]:

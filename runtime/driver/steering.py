@@ -377,8 +377,7 @@ class Steering:
             return Fired(plan.digest)
 
     def _decode(self, files: Mapping[str, bytes], before: Plan) -> tuple[Plan, Schedule]:
-        plan = decode(files, topology=before.topology)
-        plan.core = before.core  # it follows from the topology
+        plan = decode(files, before=before)
         return plan, Schedule(plan, self._options)
 
     async def keep(self, files: Mapping[str, bytes]) -> None:

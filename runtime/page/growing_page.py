@@ -108,6 +108,7 @@ class GrowingPage:
                 "message": "",
                 "applied": self.happened.planned,
                 "planned": len(self.plan.events),
+                "changed": self.happened.changed(),
             },
         }
 

@@ -293,6 +293,7 @@ class _Gathering:
             "message": str(self.summary.get("message", self.manifest.get("message", ""))),
             "applied": _count(self.summary, "applied"),
             "planned": _count(self.summary, "planned"),
+            "changed": self.happened.changed(),
         }
 
     def _result(self, end_ns: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runtime.judge.judge_programs import ended_badly
-from runtime.results.failed import End, details
+from runtime.results.failed import End, changed, details
 from runtime.schedule import PlanClock
 
 MOST_PLANNED, MOST_OTHERS = 20_000, 5_000
@@ -40,6 +40,7 @@ class Happened:
         self._kinds, self._targets = Words(), Words()
         self.rows: list[list[Any]] = []
         self.planned = self.others = self.strange = 0
+        self._by_hand = self._by_when = 0
         self.last_ns = 0  # plan time
         self.early_ns: int | None = None  # the end of a run that ended before its plan did
         self.later = 0  # than that: they are left out
@@ -61,6 +62,8 @@ class Happened:
         if record.get("kind") == "quit" and not of_plan:
             self.early_ns = planned
         self.last_ns = max(self.last_ns, at_ns or 0)
+        self._by_hand += record.get("kind") == "do"
+        self._by_when += record.get("kind") == "when" and "refused" not in record
         self.planned += of_plan
         self.others += not of_plan
         count, most = (self.planned, MOST_PLANNED) if of_plan else (self.others, MOST_OTHERS)
@@ -95,6 +98,10 @@ class Happened:
         if self._failures is None:
             return ended_badly(record)
         return (str(record.get("target", "")), record.get("applied_ns", -1)) in self._failures
+
+    def changed(self) -> str:
+        """In words, that the run was changed while it went on."""
+        return changed(self._by_hand, self._by_when)
 
     def planned_by_kind(self) -> dict[str, int]:
         """How many events of the plan were carried out."""

@@ -28,7 +28,7 @@ def details(record: Mapping[str, Any]) -> str:
     if record.get("kind") == "stall":
         return f"{seconds(record['stalled_ns'])} s"
     if record.get("kind") == "do":
-        return str(record.get("text", ""))
+        return f"action {record['action']}: {record.get('text', '')}"
     if record.get("kind") == "when":
         return _reaction(record)
     if record.get("kind") == "overdue":
@@ -40,7 +40,23 @@ def details(record: Mapping[str, Any]) -> str:
         return how_ended(record) + (" (by the run)" if record.get("asked") else "") + why
     if record.get("kind") in ("setup", "ready", "not_ready", "quit", "unprobed"):
         return _beside_the_plan(record)
-    return " ".join(f"{key}={value}" for key, value in sorted(record.get("args", {}).items()))
+    args = [f"{key}={value}" for key, value in sorted(record.get("args", {}).items())]
+    return " ".join(filter(None, (*args, whose(record))))
+
+
+def whose(record: Mapping[str, Any]) -> str:
+    """Who has asked for an event of the plan, where that was not the experiment's text alone."""
+    who = {"manual": "by hand", "condition": "by a when"}.get(str(record.get("origin")), "")
+    return f"({who}: action {record.get('action')})" if who and "seq" in record else ""
+
+
+def changed(by_hand: int, by_when: int) -> str:
+    """That a run was changed while it went on; '' if it was not."""
+    counts = ((by_hand, "by hand"), (by_when, "by a when"))
+    found = [
+        f"{count:,} {'time' if count == 1 else 'times'} {how}" for count, how in counts if count
+    ]
+    return f"changed {' and '.join(found)} while it went on" if found else ""
 
 
 def _reaction(record: Mapping[str, Any]) -> str:

@@ -97,7 +97,8 @@ class ReactionActions(FigureActions):
                 hint = "write every, or leave it out: without every it happens once"
                 self.error("TS0330", often.most.span, "once is at most once", hint)
             elif not 1 <= most <= MAX_FIRINGS:
-                hint = "the default is 100"
+                nearest = 1 if most < 1 else MAX_FIRINGS
+                hint = f"write at most {nearest}, or leave it out: the default is 100"
                 message = f"a when happens from 1 to {MAX_FIRINGS:,} times"
                 self.error("TS0330", often.most.span, message, hint)
         found = ast.When(

@@ -74,9 +74,10 @@ NODE_CODES = (
     Code(
         "TS0629",
         "machine that does not act as a whole",
-        "What happens to a machine happens to all of its parts at the same moment. Counts, "
-        "`churn` and drawn moments are about single instances: name a kind of part for them, such "
-        "as `sat.app crash 2`.",
-        _INNER + "at 5s sat crash 1",
+        "What happens to a machine happens to all of its parts at the same moment, and of several "
+        "machines it draws some (`sat crash 2`). But `disconnect` takes the links down that leave "
+        "them, of which it draws none: name the machines, or a kind of part for instances, such as "
+        "`sat.app disconnect 2`.",
+        _INNER + "bridge air\nlink sat.app--air\nat 5s sat disconnect 1",
     ),
 )

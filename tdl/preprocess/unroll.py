@@ -10,6 +10,7 @@ if all loops together have more rounds than an experiment can have statements.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, combinations, takewhile
 from math import comb
 
@@ -31,6 +32,18 @@ UNFINISHED = frozenset(
     }
 )  # after these statements are missing that the text may have
 _STRING_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"', "\\'": "'", "\\$": "$"}
+
+
+_SMALL = 4096  # characters
+
+
+@lru_cache(512)
+def _kept_lines(source: str, file: str) -> tuple[LogicalLine, ...] | None:
+    """Of an included text in which nothing is wrong: whoever compiles a run's text again and again
+    has all actions before in it. None for any other."""
+    sink = Sink()
+    found = tuple(logical_lines(source, sink, file))
+    return None if sink.found else found
 
 
 class Preprocessor:
@@ -115,7 +128,8 @@ class Preprocessor:
         if found is None:
             return
         file, source = found
-        lines = logical_lines(source, self._sink, file)
+        kept = _kept_lines(source, file) if len(source) <= _SMALL else None
+        lines = logical_lines(source, self._sink, file) if kept is None else iter(kept)
         yield from self._run(blocks(lines, self._sink), scope, note, depth)
         self._included.leave()
 

@@ -344,7 +344,10 @@ class _Scanner:
         controls = _CONTROLS.match(text, pos)
         found = controls or _SKIP.match(text, pos)
         stop = found.end() if found else pos + 1
-        self._error("TS0002", self._span(column, stop - pos), *_describe(text[pos:stop]))
+        message, hint = _describe(text[pos:stop])
+        if self.current.tokens and self.current.tokens[0].type == "WHEN":
+            hint = hint or "a text stands in quotes"
+        self._error("TS0002", self._span(column, stop - pos), message, hint)
         return stop
 
     def _colon(self) -> bool:
@@ -379,6 +382,10 @@ class _Scanner:
             message, hint = "this string has no end", f"close it with {quote}"
         span = Span(line, column, line, column + first - pos, self.file)
         self._error("TS0003", span, message, hint)
+        if self.current.tokens and self.current.tokens[0].type == "WHEN":
+            brace = text[first - 1 : first]  # it was meant to open the block, which is there
+            if brace == "{":
+                self._add("BRACE", brace, first - 1)
         return stop
 
     def _line_end(self, pos: int) -> int:

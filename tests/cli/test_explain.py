@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from compiler import extension, firing
+from compiler.pipeline import compile_source, write
+from compiler.plan.parts.action_texts import Firing
 from tests.cli.support import status, tstorm
 from tstorm.exit_codes import FAILED, OK, CommandError
 
+S = 1_000_000_000
 TDL = """\
 seed 3
 service c img=x
@@ -229,6 +233,26 @@ def test_fields_of_an_event(folder: Path) -> None:
     lost = found["paths"]["lost"]
     assert (lost["count"], len(lost["examples"])) == (4, 4)
     assert [found["paths"][kind]["count"] for kind in sorted(found["paths"])] == [0, 4, 0, 0]
+
+
+def test_who_has_asked_for_an_event_of_a_run_that_was_changed(folder: Path) -> None:
+    text = TDL + 'when log c "x" every { it disconnect for 500ms }\n'
+    plan = extension.extend(compile_source(text).plan, 1, "s--t set latency=5ms", 3 * S).plan
+    found, _ = firing.fire(plan, firing.statements(plan)[0], "c.0", Firing(1, 1), 2, 4 * S)
+    write(found, folder / "run.plan")
+    by = {event.file: event.seq for event in found.events}
+    origins = [told("--event", str(seq), source="run.plan")["origin"] for seq in by.values()]
+    assert dict(zip(by, origins, strict=True)) == {
+        "": {"by": "plan"},
+        "do@1": {"by": "manual", "action": 1},
+        "do@2.1.1": {"by": "condition", "action": 2, "reaction": 1, "firing": 1},
+    }
+    said = [tstorm("explain", "run.plan", "--event", str(seq)).stdout for seq in by.values()]
+    assert "while the run went on" not in said[0]
+    assert "done while the run went on: action 1, by hand\n" in said[1]
+    assert (
+        "done while the run went on: action 2, by `when` 1 of the text, its firing 1\n" in said[2]
+    )
 
 
 def test_the_caret_is_under_the_statement(folder: Path) -> None:

@@ -9,6 +9,7 @@ LOGS=$CLUSTER_HOME/logs     # survives `down`; rewritten by the next `up`
 RUN=$CLUSTER_HOME/live      # everything that belongs to a running cluster; `down` deletes it
 
 export CLUSTER_HOME KUBECACHEDIR=$RUN/kubectl-cache
+export GOGC=400 # memory for processor time, of which the tests beside it have too little
 umask 022
 
 # Every network namespace, link and cgroup of the cluster has the prefix tsc-.

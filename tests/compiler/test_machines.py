@@ -12,6 +12,7 @@ from compiler.pipeline import Compilation, compile_source
 from compiler.plan.rules import capabilities
 from compiler.plan.rules.datapath_fit import misfit
 from compiler.plan.types import PlannedMachine
+from tdl.diagnostics import TdlError
 from tdl.text_layout import format_text
 
 SECOND = 10**9
@@ -106,6 +107,55 @@ def test_machines_are_their_parts_written_out(
     assert [one.links for one in found.plan.epochs] == [one.links for one in written.plan.epochs]
     assert len(found.topology.machines) == machines
     assert not written.topology.machines
+
+
+def _of_machine(found: Compilation) -> dict[tuple[int, str], list[tuple[str, str]]]:
+    """What happens to a machine at a moment, after 0 s."""
+    done: dict[tuple[int, str], list[tuple[str, str]]] = {}
+    for one in found.events:
+        if one.at_ns and one.target:
+            machine = one.target.rpartition(".inner")[0] or ".".join(one.target.split(".")[:2])
+            done.setdefault((one.at_ns, machine), []).append((one.kind, one.target))
+    return done
+
+
+@given(
+    _sizes,
+    st.integers(1, 4),
+    st.sampled_from(("crash", "leave", "kill", "restart", "pause", "churn", "leave sometime")),
+    st.integers(0, 2**32),
+    st.booleans(),
+    st.data(),
+)
+def test_machines_are_drawn_as_a_whole(
+    sizes: list[int], machines: int, verb: str, seed: int, spread: bool, data: st.DataObject
+) -> None:
+    """What is drawn of machines happens to each as if its name stood there."""
+    count = data.draw(st.integers(1, machines))
+    first, *rest = verb.split()
+    when = "from 1s to 9s" if spread or first == "churn" or rest else "at 1s"
+    if when.startswith("from") and verb in ("leave", "restart", "pause"):
+        when = "at 1s"
+    nodes = _nodes(sizes, machines, mesh=False)
+    drawn = _of_machine(
+        compile_source(
+            "\n".join([*nodes, f"{when} sat {first} {count} {''.join(rest)}"]), seed=seed
+        )
+    )
+    assert len(drawn) == count
+    named = "crash" if first == "churn" else first
+    moments = [(at_ns, machine) for at_ns, machine in drawn]
+    acts = [f"at {at_ns}ns {machine} {named}" for at_ns, machine in moments]
+    assert _of_machine(compile_source("\n".join([*nodes, *acts]), seed=seed)) == drawn
+
+
+def test_of_machines_those_join_that_are_not_whole() -> None:
+    lines = [*_nodes([1, 2], 3, mesh=False), "at 1s sat crash 2", "at 2s sat join 1"]
+    done = _of_machine(compile_source("\n".join([*lines, "at 3s sat join 50%"])))
+    assert [at_ns // SECOND for at_ns, _ in done] == [1, 1, 2, 3]
+    assert len({machine for _, machine in done}) == 2
+    with pytest.raises(TdlError, match="only 1 of 3 machines of 'sat' are joined at 2s; 2 are"):
+        compile_source("\n".join([*lines[:-1], "at 2s sat crash 2"]))
 
 
 NODE = """\

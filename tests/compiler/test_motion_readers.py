@@ -94,6 +94,9 @@ def test_records_are_sorted_with_a_warning() -> None:
     assert [at for at, _ in found.points[0]] == [0, 5 * 10**9]
 
 
+SEEN = {"nodeID": 1, "LoS": True}
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -115,6 +118,7 @@ def test_records_are_sorted_with_a_warning() -> None:
         (visibility(PAIR[0]).replace("-15777.7685", "9" * 5000), "number that is none"),
         (visibility({k: v for k, v in PAIR[0].items() if k != "Time"}), "without Time"),
         (visibility({**PAIR[0], "visibilityGraph": [{"nodeID": 1, "LoS": []}]}), "without nodeID"),
+        (visibility({**PAIR[0], "visibilityGraph": [SEEN, {**SEEN, "LoS": False}]}), "node twice"),
         ('{"MobilecomScnDef": {"MobileNodeDef": [' + "[" * 100_000, "nested deeper"),
         (visibility(*PAIR) + "x", "goes on after its end"),
     ],

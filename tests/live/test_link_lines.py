@@ -18,7 +18,8 @@ from compiler.plan.reader import Plan
 from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.launch.registry import RunRecord
-from runtime.options import RunOptions
+from runtime.options import RunOptions, RunPlaces
+from runtime.rundir import rundir
 from tdl.diagnostics import TdlError
 from tstorm.commands.live.do import _decoded
 from tstorm.exit_codes import CommandError
@@ -95,3 +96,14 @@ def test_what_is_no_line_is_refused_and_nothing_after_it_is_read(bad: bytes) -> 
     assert next(found) == "[]\n"
     with pytest.raises(CommandError):
         next(found)
+
+
+def test_a_run_in_a_cluster_is_refused_as_one_while_it_goes_on(tmp_path: Path) -> None:
+    """No list of this machine has it."""
+    out = tmp_path / "run"
+    rundir.begin_new(PLAN, RunOptions(backend="k8s"), RunPlaces(out=out))
+    for act in (steer.hold, steer.go, lambda run: steer.do(run, "a crash 1")):
+        with pytest.raises(RunError, match="cannot be steered: it goes on in a cluster"):
+            act(str(out))
+    with pytest.raises(RunError, match="other"):
+        steer.hold(str(tmp_path / "other"))

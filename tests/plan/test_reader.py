@@ -425,3 +425,30 @@ def test_a_directory_is_open_as_long_as_its_plan_lives(tmp_path: Path) -> None:
     assert set(Path("/proc/self/fd").iterdir()) != before
     del plan
     assert set(Path("/proc/self/fd").iterdir()) == before
+
+
+def test_what_the_plan_before_has_too_is_as_if_it_was_read_again() -> None:
+    first, longer = decode(files()), signed(_longer())
+    first = decode(files(), before=first)
+    _ = first.events, first.epochs
+    found, alone = decode(longer, before=first), decode(longer, lazy=False)
+    assert (found.events, found.epochs) == (alone.events, alone.epochs)
+    assert found.events[0] is first.events[0]
+    for name in (TIMELINE, SNAPSHOTS):
+        for lines in (slice(1, None), slice(None, -1)):
+            data = dict(longer)
+            data[name] = b"".join(data[name].splitlines(keepends=True)[lines])
+            broken = decode(signed(data), before=first)
+            with pytest.raises(PlanError):
+                _ = broken.events, broken.epochs
+
+
+def _longer() -> dict[str, bytes]:
+    events = timeline(
+        listing(),
+        (SECOND, "link_down", "s1->s2"),
+        (2 * SECOND, "crash", "server.0"),
+        (3 * SECOND, "link_up", "s1->s2"),
+        (9 * SECOND, "quit", ""),
+    )
+    return encode(contents(listing(), events))

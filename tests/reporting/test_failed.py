@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.options import COMPLETED, DEFAULTS, FAILED, INTERRUPTED
-from runtime.results.failed import ends, record, told
+from runtime.results.failed import changed, details, ends, record, told
 
 SECOND = 10**9
 EXIT: dict[str, Any] = {
@@ -61,3 +61,13 @@ def test_a_run_failed_where_somebody_has_said_what_is_right(
 def test_ends_that_nobody_has_judged_are_none() -> None:
     assert ends({}) is None
     assert ends({"failures": [EXIT]}) == frozenset({("client.0", 3 * SECOND)})
+
+
+def test_events_say_who_has_asked_for_them() -> None:
+    event = {"kind": "set", "seq": 4, "args": {"delay_ns": 5}, "action": 2}
+    assert details(event) == "delay_ns=5"
+    assert details({**event, "origin": "manual"}) == "delay_ns=5 (by hand: action 2)"
+    assert details({**event, "args": {}, "origin": "condition"}) == "(by a when: action 2)"
+    assert details({"kind": "do", "action": 2, "text": "a crash"}) == "action 2: a crash"
+    assert changed(0, 0) == ""
+    assert changed(1, 12) == "changed 1 time by hand and 12 times by a when while it went on"

@@ -133,3 +133,9 @@ def test_every_reported_code_is_registered() -> None:
     for path in FILES:
         for diagnostic in found(path.read_text(encoding="utf-8")):
             assert diagnostic.code in CODES
+
+
+def test_a_string_without_an_end_takes_no_block_from_its_when() -> None:
+    text = 'service db img=x\nwhen log db "leader every {\n  it crash\n}\nat 9s quit\n'
+    (only,) = parse_partial(text).diagnostics
+    assert (only.code, only.span.line, only.span.col) == ("TS0003", 2, 13)

@@ -96,11 +96,12 @@ class Site:
 
 
 @contextmanager
-def served(run: str = "none") -> Iterator[Site]:
+def served(run: str = "none", options: RunOptions = DEFAULTS) -> Iterator[Site]:
     """Loopback, a free port."""
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     site = Site(bound.getsockname()[1])
+    site.page.options = options
     feed = Feed(site.page, API)
     app = application(ServedRun(run, feed, lambda: "# EOF\n"))
     server = uvicorn.Server(uvicorn.Config(Guarded(app, TOKEN, []), **settings()))

@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from runtime.errors import RunError
+from runtime.options import RunOptions
 from tests.cli.process import DEADLINE_SECONDS, begun, tstorm
 from tests.page.browser import Browser, program
+from tests.ui.served import TOKEN, served
 from tests.waiting import wait_until
+from tstorm.live import steer
 
 pytestmark = pytest.mark.e2e
 
@@ -194,3 +198,47 @@ def _is_the_same_again(place: Path) -> None:
         ended = lambda: process.poll() is not None  # noqa: E731 - it takes as long as the run did
         wait_until(ended, "it is carried out again", 4 * DEADLINE_SECONDS)
         assert process.returncode == 0, process.communicate()
+
+
+def test_time_is_held_by_a_button_where_a_run_has_a_time_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is asked of the run stands in for it."""
+    found = program()
+    if found is None:
+        pytest.skip("there is no Chromium (Debian: chromium)")
+    asked: list[str] = []
+
+    def hold(_run: str) -> int:
+        if asked[-1:] == ["hold"]:
+            raise RunError("its time is held already", "tstorm go lets it go on")
+        asked.append("hold")
+        return 2_500_000_000
+
+    def go(_run: str) -> bool:
+        asked.append("go")
+        return True
+
+    monkeypatch.setattr(steer, "hold_time", hold)
+    monkeypatch.setattr(steer, "let_time_go", go)
+    shown = "[...document.querySelectorAll('#steering button')].map((one) => one.innerText)"
+    with Browser(found) as browser:
+        for options, buttons in (
+            (RunOptions(), ["do", "hold", "go", "skip to next"]),
+            (RunOptions(time="virtual"), ["do", "hold", "hold time", "go", "skip to next"]),
+        ):
+            with served(options=options) as site:
+                browser.open_served(f"http://127.0.0.1:{site.port}/#{TOKEN}")
+                browser.wait("document.querySelector('#steering button')")
+                seen = (
+                    f"{shown}.filter((_, at) => document.querySelectorAll('#steering button')[at]"
+                )
+                assert browser.run(f"{seen}.offsetParent)") == buttons
+                if "hold time" in buttons:
+                    assert press(browser, "hold time") == "time is held at 2.5s\n"
+                    next_ = "document.querySelector('#steering .next').innerText"
+                    browser.wait(f"{next_}.startsWith('time is held at 2.5')")
+                    assert "held already" in press(browser, "hold time")
+                    assert press(browser, "go") == "time goes on\n"
+                    browser.wait(f"!{next_}.includes('time is held')")
+    assert asked == ["hold", "go"]

@@ -18,7 +18,7 @@ from tstorm.ui import bounded_http, feed, routes, serving
 from tstorm.ui.routes import API
 
 PATHS = ("/metrics", f"{API}/state", f"{API}/stream", f"{API}/openapi.json")
-ACTIONS = ("do", "hold", "go", "skip")
+ACTIONS = ("do", "hold", "hold-time", "go", "skip")
 
 
 @pytest.fixture
@@ -312,19 +312,20 @@ def test_no_request_but_an_action_asks_the_run(site: Site, monkeypatch: pytest.M
         raise RunError("not now")
 
     for action in ACTIONS:
-        monkeypatch.setattr(steer, action, steered)
+        monkeypatch.setattr(steer, action.replace("-", "_"), steered)
+    monkeypatch.setattr(steer, "let_time_go", lambda _run: False)
     for path in PATHS[:2] + PATHS[3:]:
         assert site.ask("GET", path)[0] == 200
     assert _heard(site)
     assert asked == []
     answers = [site.post(action, body) for action, body in _BODIES.items()]
-    assert [status for status, _ in answers] == [409] * 4
-    assert asked == ["none"] * 4
+    assert [status for status, _ in answers] == [409] * 5
+    assert asked == ["none"] * 5
     assert answers[0][1]["error"] == "not now"
     assert answers[0][1]["text"].endswith("nothing was changed\n")
 
 
-_BODIES = {"do": {"text": "a leave"}, "hold": {}, "go": {}, "skip": {"to": "next"}}
+_BODIES = {"do": {"text": "a leave"}, "hold": {}, "hold-time": {}, "go": {}, "skip": {"to": "next"}}
 
 
 def _ended(peer: socket.socket) -> bool:

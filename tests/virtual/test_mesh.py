@@ -4,18 +4,18 @@ it granted gets answers, and nobody else; and the same in each run."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.process import tstorm
+from tests.mobility_model import changes, judged
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
 PROGRAMS = Path(__file__).parents[2] / "examples/satellites/mesh"
 NODES, SECONDS = 4, 16
-CALM_NS, WAY_NS = 1_000_000_000, 500_000_000  # after a change; there and back
+CALM_NS = 1_000_000_000  # after a change
 # Four in a row reach their neighbours; the last is out of reach from 6 s to 10 s.
 MOVES = "time,node,x,y\n" + "".join(
     f"{t},s{node},{node * 2000 + (9000 if node == NODES - 1 and 6 <= t < 10 else 0)},0\n"
@@ -48,54 +48,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [folder / "one", folder / "two"]
 
 
-def changes(run: Path) -> Iterator[tuple[int, frozenset[int], bool]]:
-    """When which two were linked, or were no more, as the run's own events say."""
-    for line in (run / "events.jsonl").read_text().splitlines():
-        one = json.loads(line)
-        if one["kind"] == "radio":
-            ends = frozenset(int(name.partition(".")[2]) for name in one["target"].split("--"))
-            yield one["applied_ns"], ends, bool(one["args"]["up"])
-
-
-def joined(links: set[frozenset[int]], source: int, dest: int) -> bool:
-    seen, ahead = {source}, [source]
-    for node in ahead:
-        fresh = {end for link in links if node in link for end in link} - seen
-        seen |= fresh
-        ahead += fresh
-    return dest in seen
-
-
-def asked(run: Path, source: int) -> dict[tuple[str, int], bool]:
-    """By when it was asked and whom, whether there was an answer."""
-    found: dict[tuple[str, int], bool] = {}
-    for line in (run / f"logs/sat.{source}.gnab.0.log").read_text().splitlines():
-        at, dest, *words = line.split()
-        found[at, int(dest)] = words[-1] == "ms"
-    return found
-
-
-def judged(run: Path, nodes: int, end_ns: int, calm_ns: int = CALM_NS) -> tuple[list[int], int]:
-    """Of pairs that are joined, and that are not: how many pings had an answer, and had none; and
-    how many were too near to a change to count."""
-    start_ns = json.loads((run / "manifest.json").read_text())["start_monotonic_ns"]
-    known, counts, near = list(changes(run)), [0, 0, 0, 0], 0
-    for source in range(nodes):
-        for (at, dest), answered in asked(run, source).items():
-            at_ns = round(float(at) * 1e9) - start_ns
-            if any(at_ns - calm_ns <= when <= at_ns + WAY_NS for when, _, _ in known):
-                near += 1
-            elif calm_ns < at_ns < end_ns - WAY_NS:
-                links: set[frozenset[int]] = set()
-                for when, ends, up in known:
-                    if when < at_ns:
-                        (links.add if up else links.discard)(ends)
-                counts[2 * (not joined(links, source, dest)) + (not answered)] += 1
-    return counts, near
-
-
 def test_who_is_joined_gets_answers_and_nobody_else(runs: list[Path]) -> None:
-    (answered, lost, by_nobody, none), _ = judged(runs[0], NODES, SECONDS * 10**9)
+    (answered, lost, by_nobody, none), _ = judged(runs[0], NODES, SECONDS * 10**9, CALM_NS)
     assert (lost, by_nobody) == (0, 0)
     assert answered > 10 * NODES / 2
     assert none > 0

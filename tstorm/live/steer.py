@@ -27,10 +27,11 @@ from runtime.driver import steering
 from runtime.driver.control import ask
 from runtime.errors import RunError
 from runtime.launch import registry
+from runtime.launch.registry import RunRecord
 from runtime.options import VIRTUAL, RunOptions, decode
 from runtime.rundir import eventlog, rundir
 from runtime.rundir.eventlog import ENTERED
-from runtime.rundir.runfiles import LONGER_PLAN, PLAN
+from runtime.rundir.runfiles import LONGER_PLAN, MANIFEST, PLAN
 from runtime.schedule import Schedule
 from runtime.virtual.standstill import Repetition
 from tdl import quantities
@@ -116,8 +117,20 @@ def options_of(directory: Path) -> RunOptions:
     return decode(rundir.recorded(str(directory)).manifest()["options"], "options")
 
 
+def _found(run: str) -> RunRecord:
+    """A run that goes on. RunError."""
+    try:
+        return registry.find(run)
+    except RunError:
+        if (Path(run) / MANIFEST).is_file():  # one in a cluster is in no list of this machine
+            manifest = rundir.recorded(run).manifest()
+            if not manifest.get("outcome"):
+                steering.check(decode(manifest["options"], "options"))
+        raise
+
+
 def _steered(run: str, text: str, extend: Extend) -> Done:
-    record = registry.find(run)
+    record = _found(run)
     directory, socket = Path(record.directory), Path(record.socket)
     options = options_of(directory)
     steering.check(options)

@@ -8,13 +8,14 @@ something of is escaped (CommonMark 0.31, 2.4 and 2.5), so a cell shows what the
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from runtime.judge import verdict_text
 from runtime.options import FAILED, INTERRUPTED
-from runtime.results.failed import details, told
+from runtime.results.failed import changed, details, told, whose
 from tstorm import units
 from tstorm.output import visible
 from tstorm.reporting.run_facts import EXPECTATION_FAILED, FINISHED, PASSED, SO_FAR, RunFacts
@@ -95,6 +96,9 @@ def _facts(facts: RunFacts) -> Iterator[str]:
         f"- events: {events['applied']} of {events['planned']} applied, {late} "
         f"{short(lag['max_ns'])}"
     )
+    done = Counter(one.get("kind") for one in facts.events() if "refused" not in one)
+    if words := changed(done["do"], done["when"]):
+        yield f"- {words}"
 
 
 def _code(text: object) -> str:
@@ -173,7 +177,7 @@ def _event(event: Mapping[str, Any]) -> Sequence[str]:
     if at_ns is None:
         at_ns = event.get("applied_ns")
     said = event.get("args", {}) if event.get("seq") is not None else None
-    words = details(event) if said is None else _arguments(said)
+    words = details(event) if said is None else f"{_arguments(said)} {whose(event)}".strip()
     return (
         "-" if at_ns is None else seconds(at_ns),
         "-" if lag is None else short(max(lag, 0)),

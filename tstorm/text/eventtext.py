@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from compiler.plan.parts import action_texts
 from tstorm import output, units
 from tstorm.notes import action, argument
 
@@ -53,6 +54,8 @@ def _statement(story: EventStory, statements: Statements) -> Iterator[str]:
         return
     from tdl.presentation import excerpt
 
+    if origin := _who(story):
+        yield f"done while the run went on: {origin}"
     span = step.statement.span
     shown, carets = excerpt(statements.line(span.place), span)
     margin = " " * (len(str(span.line)) + 1)
@@ -61,6 +64,24 @@ def _statement(story: EventStory, statements: Statements) -> Iterator[str]:
     yield f"{margin} | {carets}"
     if span.note:
         yield f"{margin} = with {span.note}"
+
+
+def _who(story: EventStory) -> str:
+    """Who has asked for it, where that was not the experiment's text alone."""
+    number = action_texts.number_of(story.event.file)
+    fired = action_texts.firing_of(story.event.file)
+    if fired is not None:
+        return f"action {number}, by `when` {fired.reaction} of the text, its firing {fired.time}"
+    return f"action {number}, by hand" if number else ""
+
+
+def _origin(story: EventStory) -> dict[str, object]:
+    number = action_texts.number_of(story.event.file)
+    fired = action_texts.firing_of(story.event.file)
+    if fired is not None:
+        when = {"reaction": fired.reaction, "firing": fired.time}
+        return {"by": "condition", "action": number, **when}
+    return {"by": "manual", "action": number} if number else {"by": "plan"}
 
 
 def _moment(story: EventStory, _: Statements) -> Iterator[str]:
@@ -199,6 +220,7 @@ def record(story: EventStory, statements: Statements) -> dict[str, Any]:
     origin, effects = story.origin, story.effects
     return {
         "event": statements.record(story.event),
+        "origin": _origin(story),
         "span": _span(origin),
         "key": None if story.key is None else story.key.hex(),
         "identity": None

@@ -18,7 +18,7 @@ from compiler.extension import is_held
 from compiler.plan.reader import Plan
 from runtime.driver import steering
 from runtime.errors import RunError
-from runtime.options import RunOptions
+from runtime.options import VIRTUAL, RunOptions
 
 TICK_SECONDS = 0.1  # between two looks at events and logs
 GROWTH_SECONDS = 0.25  # between two updates of what is drawn over time
@@ -92,6 +92,7 @@ class Feed:
         self._grown_at = 0.0
         self._live: dict[str, Any] = {}
         self._digest = ""
+        self._time_held_ns: int | None = None
         self._damage = ""
         self.ended = asyncio.Event()
 
@@ -124,8 +125,16 @@ class Feed:
     def _lives(self) -> dict[str, Any]:
         self._digest = self._page.plan.digest
         refusal = steering.why_not(self._page.options)
+        options = self._page.options
         self._live = {"api": self._api, "refusal": refusal, "held": is_held(self._page.plan)}
+        if options.time == VIRTUAL:
+            self._live["time_held_ns"] = self._time_held_ns
+            self._live["virtual"] = True
         return self._live
+
+    def hold_time(self, at_ns: int | None) -> None:
+        """In virtual time: everything stands still there; None: it goes on."""
+        self._time_held_ns, self._digest = at_ns, ""  # who listens is told
 
     def _tell(self, name: str, message: bytes) -> None:
         last = name == _END

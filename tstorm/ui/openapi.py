@@ -31,6 +31,25 @@ _DONE = {
         "text": {"type": "string", "description": "The same for people."},
     },
 }
+_SCHEMAS = "#/components/schemas"
+_TIME_HELD = {
+    "type": "object",
+    "required": ["ok", "warnings", "text"],
+    "properties": {
+        "ok": {
+            "type": "object",
+            "required": ["time_held_ns"],
+            "properties": {
+                "time_held_ns": {
+                    "type": ["integer", "null"],
+                    "description": "Where time stands, in ns of the run; null: it goes on.",
+                }
+            },
+        },
+        "warnings": {"type": "array", "maxItems": 0},
+        "text": {"type": "string", "description": "The same for people."},
+    },
+}
 _DIAGNOSTIC = {
     "type": "object",
     "required": ["severity", "code", "message", "line", "col"],
@@ -72,12 +91,14 @@ def _get(
     return {"get": {"operationId": name, "description": words, "responses": _usual(answers)}}
 
 
-def _post(name: str, words: str, body: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
+def _post(
+    name: str, words: str, body: dict[str, Any], example: dict[str, Any], done: str = "Done"
+) -> dict[str, Any]:
     schema = {"type": "object", "properties": body, "additionalProperties": False}
     if body:
         schema["required"] = list(body)
     answers = {
-        "200": _answer("The run has taken it.", {"$ref": "#/components/schemas/Done"}),
+        "200": _answer("The run has taken it.", {"$ref": f"#/components/schemas/{done}"}),
         "409": _answer("Nothing was changed.", _ERROR),
         "413": _answer("It is too long.", _ERROR),
         "422": _answer("The body is another than this.", _ERROR),
@@ -125,7 +146,12 @@ def document() -> dict[str, Any]:
                 {"text": "client--s1 set latency=100ms"},
             ),
             "/api/v1/hold": _post("hold", "What is planned waits.", {}, {}),
-            "/api/v1/go": _post("go", "What is held goes on.", {}, {}),
+            "/api/v1/hold-time": _post(
+                "holdTime", "In virtual time: everything stands still.", {}, {}, "TimeHeld"
+            ),
+            "/api/v1/go": _post(
+                "go", "Time goes on where it is held, else what is planned does.", {}, {}, "Went"
+            ),
             "/api/v1/skip": _post(
                 "skip",
                 "All up to a time of the text, or its next event, happens at once.",
@@ -143,7 +169,13 @@ def document() -> dict[str, Any]:
                     "description": "What is behind `#` in the link that `tstorm ui` prints.",
                 }
             },
-            "schemas": {"Done": _DONE, "Diagnostic": _DIAGNOSTIC, "Error": _REFUSED},
+            "schemas": {
+                "Done": _DONE,
+                "TimeHeld": _TIME_HELD,
+                "Went": {"anyOf": [{"$ref": f"{_SCHEMAS}/{one}"} for one in ("Done", "TimeHeld")]},
+                "Diagnostic": _DIAGNOSTIC,
+                "Error": _REFUSED,
+            },
         },
     }
 

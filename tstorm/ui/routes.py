@@ -23,6 +23,7 @@ from runtime.errors import RunError
 from runtime.page.page_file import live_page
 from tdl import values
 from tdl.values import ValueProblem
+from tstorm import units
 from tstorm.live import steer
 from tstorm.live.answers import ActionAnswer, answered
 from tstorm.live.steer import Done
@@ -35,6 +36,9 @@ BODY_SECONDS = 10.0
 LAG_SECONDS = 10.0  # in which who listens takes something
 PART_BYTES = 1 << 16  # of a long message, that is sent at a time
 MOST_WAITING = 4  # for an action before theirs
+
+
+_Said = tuple[dict[str, int | None], str]  # a record, and the same for people
 
 
 class _RefusedError(Exception):
@@ -107,8 +111,9 @@ class ServedRun:
 
 
 class _Steering:
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, feed: Feed) -> None:
         self._run = run
+        self._feed = feed
         self._turn = asyncio.Lock()
         self._waiting = 0
 
@@ -127,8 +132,34 @@ class _Steering:
     async def hold(self, request: Request) -> Response:
         return await self._plain(request, steer.hold, "hold")
 
+    async def hold_time(self, request: Request) -> Response:
+        def act() -> _Said:
+            held_ns = steer.hold_time(self._run)
+            return {"time_held_ns": held_ns}, f"time is held at {units.duration(held_ns)}"
+
+        return await self._in_turn(request, lambda: self._of_time(act))
+
     async def go(self, request: Request) -> Response:
-        return await self._plain(request, steer.go, "go")
+        """Time, where that is held, as `tstorm go`; else what is planned."""
+
+        def act() -> _Said | None:
+            went = steer.let_time_go(self._run)
+            return ({"time_held_ns": None}, "time goes on") if went else None
+
+        return await self._in_turn(
+            request, lambda: self._of_time(act) or self._answered(lambda: steer.go(self._run), "go")
+        )
+
+    def _of_time(self, act: Callable[[], _Said | None]) -> JSONResponse | None:
+        try:
+            said = act()
+        except RunError as error:
+            text = f"error: {error.message}\nhint: {error.remedy}\n"
+            return JSONResponse({"error": str(error), "text": text}, 409)
+        if said is None:
+            return None
+        self._feed.hold_time(said[0]["time_held_ns"])
+        return JSONResponse({"ok": said[0], "warnings": [], "text": f"{said[1]}\n"})
 
     async def skip(self, request: Request) -> Response:
         async def act() -> Response:
@@ -144,23 +175,36 @@ class _Steering:
         return await _answer(act)
 
     async def _plain(self, request: Request, act: Callable[[str], Done], word: str) -> Response:
+        return await self._in_turn(request, lambda: self._answered(lambda: act(self._run), word))
+
+    async def _in_turn(self, request: Request, act: Callable[[], Response | None]) -> Response:
+        """Of a request that says nothing more."""
+
         async def acted() -> Response:
             await _body(request, ())
-            return await self._carried_out(lambda: act(self._run), word)
+            return await self._after_others(act)
 
         return await _answer(acted)
 
     async def _carried_out(self, act: Callable[[], Done], text: str) -> Response:
+        return await self._after_others(lambda: self._answered(act, text))
+
+    def _answered(self, act: Callable[[], Done], text: str) -> Response:
+        answer: ActionAnswer = answered(act)
+        record = {**answer.record, "text": answer.text("action", text)}
+        return JSONResponse(record, 409 if answer.exit_code else 200)
+
+    async def _after_others(self, act: Callable[[], Response | None]) -> Response:
         if self._waiting >= MOST_WAITING:
             raise _RefusedError(429, "too many actions at once: try again")
         self._waiting += 1
         try:
             async with self._turn:
-                answer: ActionAnswer = await asyncio.to_thread(answered, act)
+                found = await asyncio.to_thread(act)
         finally:
             self._waiting -= 1
-        record = {**answer.record, "text": answer.text("action", text)}
-        return JSONResponse(record, 409 if answer.exit_code else 200)
+        assert found is not None
+        return found
 
 
 async def _answer(act: Callable[[], Any]) -> Response:
@@ -197,7 +241,7 @@ async def _body(request: Request, known: tuple[str, ...]) -> dict[str, Any]:
 
 def application(run: ServedRun) -> Starlette:
     """All of it, without who may (tstorm/ui/access.py)."""
-    steering, page = _Steering(run.name), live_page(API)
+    steering, page = _Steering(run.name, run.feed), live_page(API)
 
     async def index(_request: Request) -> Response:
         return HTMLResponse(page)
@@ -216,6 +260,7 @@ def application(run: ServedRun) -> Starlette:
         return Response(text, media_type=openapi.OPENMETRICS)
 
     posts = {"do": steering.do, "hold": steering.hold, "go": steering.go, "skip": steering.skip}
+    posts["hold-time"] = steering.hold_time
     return Starlette(
         routes=[
             Route("/", index, methods=["GET"]),

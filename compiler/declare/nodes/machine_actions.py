@@ -1,6 +1,7 @@
 """What is done to machines as a whole: one event for each part, at the same moment.
 
-With its programs the bridges of a machine come and go. What cuts it off takes the links down that
+With its programs the bridges of a machine come and go. What is drawn of several machines is
+machines, too (compiler.expand.targets). What cuts it off takes the links down that
 leave it, and leaves its inner network alone.
 """
 
@@ -13,9 +14,7 @@ from tdl import ast
 from tdl.diagnostics import Sink
 from tdl.formatter import format_selector
 
-_WITH_BRIDGES = (ast.Join, ast.Leave, ast.Crash, ast.Restart)
-_AT_ONE_MOMENT = (ast.Join, ast.Leave, ast.Crash, ast.Kill)
-_COUNTED = (*_AT_ONE_MOMENT, ast.Restart, ast.Pause, ast.Resume, ast.Disconnect, ast.Reconnect)
+_WITH_BRIDGES = (ast.Join, ast.Leave, ast.Crash, ast.Restart, ast.Churn)
 
 
 def of_machines(statement: ast.Dynamic, sink: Sink) -> ast.Dynamic:
@@ -24,14 +23,10 @@ def of_machines(statement: ast.Dynamic, sink: Sink) -> ast.Dynamic:
     if not isinstance(selector, ast.Members) or not selector.whole:
         return statement
     name = format_selector(selector)
-    verb = type(action).__name__.lower()
-    if isinstance(action, ast.Churn) or (isinstance(action, _COUNTED) and action.count is not None):
-        message = f"a machine does this as a whole, and {name!r} has no count of parts"
+    if isinstance(action, ast.Disconnect | ast.Reconnect) and action.count is not None:
+        message = f"what cuts machines off are their links, and {name!r} has no count of them"
         hint = f"name the machines, such as {name.partition('.')[0]}.0, or a kind of part"
         sink.error("TS0629", action.span, message, hint)
-    elif isinstance(action, _AT_ONE_MOMENT) and statement.end_ns is not None:
-        message = f"in an interval instances {verb} at drawn moments, and a machine as a whole"
-        sink.error("TS0629", action.span, message, f"write `at T {name} {verb}`")
     elif isinstance(action, ast.Disconnect | ast.Reconnect):
         return _cut_off(statement, selector, sink)
     return statement

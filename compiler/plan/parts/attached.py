@@ -27,6 +27,7 @@ _HINT = "it was damaged, or written by another program: compile the source again
 
 _RECORD_BYTES = 10240  # an archive is a multiple of it, and ends with two blocks of zeros
 _BLOCK_BYTES = 512
+_PREFIX_AT = 345  # in the head of a member, of a name that is long
 _SMALL_BYTES = 2048
 _KEPT_BYTES = 1 << 20  # of an archive that is read once for as long as it is the last one
 
@@ -171,6 +172,32 @@ _read_kept = lru_cache(2)(Attached)
 
 
 def _members(data: bytes) -> dict[str, bytes]:
+    found = _plain_members(data)
+    return _any_members(data) if found is None else found
+
+
+def _plain_members(data: bytes) -> dict[str, bytes] | None:
+    """Where all of them are plain files with short names, which need no more than their heads. What
+    else is wrong shows when the archive is made again. None: it takes somebody who knows tar."""
+    found: dict[str, bytes] = {}
+    at = 0
+    while head := data[at : at + _BLOCK_BYTES].rstrip(b"\0"):
+        size = head[124:135]
+        if head[156:157] != b"0" or len(head) > _PREFIX_AT or not size.isdigit():
+            return None
+        at += _BLOCK_BYTES
+        try:
+            name, length = head[:100].rstrip(b"\0").decode("utf-8"), int(size, 8)
+        except ValueError:
+            return None
+        if at + length > len(data):
+            return None
+        found[name] = data[at : at + length]
+        at += -(-length // _BLOCK_BYTES) * _BLOCK_BYTES
+    return found
+
+
+def _any_members(data: bytes) -> dict[str, bytes]:
     import tarfile
 
     found: dict[str, bytes] = {}

@@ -103,8 +103,9 @@ export function mountSteering(root, model) {
     if (line.value.trim()) act("do", { text: line.value }, () => (line.value = ""));
   };
   const quick = el("span", { class: "quick" });
+  const standstill = button("hold time", "no program and no packet goes on until go", () => act("hold-time", {}));
   const controls = el("fieldset", {}, line, el("button", { type: "submit" }, "do"),
-    button("hold", "what is planned waits", () => act("hold", {})),
+    button("hold", "what is planned waits", () => act("hold", {})), standstill,
     button("go", "what is held goes on", () => act("go", {})),
     button("skip to next", "the next planned event happens now", () => act("skip", { to: "next" })), quick);
   const form = el("form", { onsubmit: submit }, controls);
@@ -119,13 +120,15 @@ export function mountSteering(root, model) {
     const { live } = model;
     place();
     form.hidden = !live || Boolean(live.refusal);
+    standstill.hidden = !live?.virtual;
     refusal.textContent = live?.refusal ? `This run cannot be steered: ${live.refusal}` : "";
   });
   model.on(["time", "coming", "live"], () => {
     const coming = model.coming.filter(([at]) => at > model.known_ns).slice(0, 3);
+    const still = Number.isInteger(model.live?.time_held_ns) ? `time is held at ${moment(model.live.time_held_ns, 1e10)}` : "";
     const held = model.live?.held ? "held: what is planned waits" : "";
     const planned = coming.map(([at, kind, target]) => `${moment(at, 1e10)} ${kind} ${target}`.trim()).join(" · ");
-    next.textContent = model.live ? [held, planned && `next: ${planned}`].filter(Boolean).join(" · ") : "";
+    next.textContent = model.live ? [still, held, planned && `next: ${planned}`].filter(Boolean).join(" · ") : "";
   });
   // What one has clicked at in the network can be done something to.
   const about = (network, { node, link }) => {

@@ -47,7 +47,8 @@ export function mountVerdict(root, model, view) {
     const { result, verdict, run } = model;
     const [first, ...others] = verdict.lines;
     const words = (first ?? "").replace(/^[A-Z]+: /, "");
-    const done = run.planned ? `${run.applied} of ${run.planned} events applied` : "";
+    const applied = run.planned ? `${run.applied} of ${run.planned} events applied` : "";
+    const done = [applied, run.changed].filter(Boolean).join(" · ");
     root.replaceChildren(
       failures(result, view),
       el("div", { class: `verdict ${verdict.state in SIGNS ? verdict.state : "unknown"}` },
