@@ -46,6 +46,11 @@ def held(events: Iterable[Event]) -> Mapping[str, str]:
     return found
 
 
+def clocks(events: Iterable[Event]) -> Mapping[str, Event]:
+    """Of each instance whose clock these events have set, the last one that did."""
+    return {event.target: event for event in events if event.kind == "clock"}
+
+
 START_GRID_NS = 10_000_000_000
 READY_GRID_NS = 100_000_000  # where programs run before T0: they would be idle until a later one
 
@@ -80,6 +85,7 @@ class Schedule:
     first    the epoch the run begins in (all before it is folded into it)
     present  instances that are there at the start without a join event
     held     those of them that are paused or killed then
+    clocks   of instances, set before then
     folded   how many events are part of that state instead of happening; 0 for a start at 0
     steps    what happens; the first is due at 0
     end_ns   plan time of the end
@@ -110,6 +116,7 @@ class Schedule:
         there = (node.name for node, state in nodes if node.is_instance and state != DOWN)
         self.present = frozenset(there if self.folded else ())
         self.held = held(plan.events[: self.folded])
+        self.clocks = clocks(plan.events[: self.folded])
         self.steps = tuple(self._steps(plan, whole))
         self.total = sum(len(step.events) for step in self.steps)
 

@@ -566,6 +566,18 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
+class SetClock:
+    """`set clock=+200ms drift=50ppm`: how far the real-time clock of instances is off, and how fast
+    it drifts; None: not stated. With `op` ADD or SUB it steps by `offset_ns`, which is not negative
+    then."""
+
+    offset_ns: int | None
+    op: Op
+    drift_ppb: int | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Ramp:
     """From what the properties are at the beginning to these values at the end, in steps
     `every_ns` apart."""
@@ -618,7 +630,9 @@ class Move:
 
 
 Counted = Join | Leave | Crash | Kill | Disconnect | Reconnect | Pause | Resume | Restart
-Action = Counted | Churn | Flap | Set | Ramp | Partition | Heal | Background | Quit | Move
+Action = (
+    Counted | Churn | Flap | Set | SetClock | Ramp | Partition | Heal | Background | Quit | Move
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ MAX_QUEUE_PACKETS = 715_827  # of 1,500 bytes, within that
 MAX_FLOWS = 10_000  # that a table, or a background, tells apart
 MAX_ROWS = 32  # of a table of flows
 MAX_BURST_MILLI = 10**9  # thousandths of a packet
+MAX_DRIFT_PPB = 10**8  # of a clock
 MAX_SIZE_BYTES = 2**40  # memory of an instance
 MAX_SEED = 2**63 - 1
 MAX_COUNT = 10**9

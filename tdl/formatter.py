@@ -467,7 +467,7 @@ def _action(action: ast.Action) -> list[str]:
             return ["churn", _count(action.count), *replace]
         case ast.Flap():
             return ["flap", quantities.time(action.period_ns)]
-        case ast.Set() | ast.Ramp():
+        case ast.Set() | ast.SetClock() | ast.Ramp():
             return _changes(action)
         case ast.Partition():
             groups = (" ".join(format_selector(m) for m in group) for group in action.groups)
@@ -487,7 +487,9 @@ def _action(action: ast.Action) -> list[str]:
             return _counted(action)
 
 
-def _changes(action: ast.Set | ast.Ramp) -> list[str]:
+def _changes(action: ast.Set | ast.SetClock | ast.Ramp) -> list[str]:
+    if isinstance(action, ast.SetClock):
+        return _clock(action)
     only = [] if action.only is None else [f"only={some_packets.written(action.only)}"]
     items = [_assignment(item) for item in action.assignments]
     if isinstance(action, ast.Ramp):
@@ -495,6 +497,16 @@ def _changes(action: ast.Set | ast.Ramp) -> list[str]:
     if action.verb != "set":
         return [action.verb, *only]
     return ["set", *items, *_held(item.trace for item in action.assignments), *only]
+
+
+def _clock(action: ast.SetClock) -> list[str]:
+    words, offset_ns = ["set"], action.offset_ns
+    if offset_ns is not None:
+        is_step = action.op is not ast.Op.ASSIGN
+        shown = quantities.time(offset_ns) if is_step else quantities.signed_time(offset_ns)
+        words.append(f"clock{action.op.value}{shown}")
+    drift_ppb = action.drift_ppb
+    return words if drift_ppb is None else [*words, f"drift={quantities.drift(drift_ppb)}"]
 
 
 def _counted(action: ast.Counted) -> list[str]:

@@ -78,6 +78,17 @@ def queue(value: int, unit: str) -> str:
     return {"bytes": size, "packets": "{}pkt".format, "ns": time}[unit](value)
 
 
+def signed_time(ns: int) -> str:
+    """`+200ms`, `-3s`, `0s`."""
+    return ("+" if ns > 0 else "-" if ns < 0 else "") + time(abs(ns))
+
+
+def drift(ppb: int) -> str:
+    """`50ppm`, `-0.5ppm`, `1%`."""
+    sign, size = ("-" if ppb < 0 else ""), abs(ppb)
+    return sign + (share(size) if size >= 10_000_000 else decimal(size, 1000) + "ppm")
+
+
 def packets(millis: int) -> str:
     """`2.5`."""
     return decimal(millis, 1000)

@@ -69,6 +69,7 @@ _SIZE_UNITS = {
 }
 
 
+_DRIFT_UNITS = {"%": PPB // 100, "ppm": PPB // 10**6, "ppb": 1}
 _PACKET_UNITS = ("pkt", "p", "pkts", "packet", "packets")
 
 
@@ -85,7 +86,7 @@ class ValueProblem(Exception):  # noqa: N818 (a finding about the input, not a f
 def _split(text: str) -> tuple[str, str]:
     """Digits (with an optional point) and the unit after them."""
     if text[:1] == "-":
-        raise ValueProblem("TS0026", f"{text} is negative", "nothing in the language is negative")
+        raise ValueProblem("TS0026", f"{text} is negative", "only clock= and drift= may be")
     if text[:1] == "+":
         raise ValueProblem("TS0020", f"'{text}' is not a number", f"leave the '+' out: {text[1:]}")
     match = _NUMBER.fullmatch(text)
@@ -121,6 +122,26 @@ def _limit(value: int, limit: int, text: str, most: str) -> int:
 def time(text: str) -> int:
     """A time or duration with its units, `4h20m` or `0.93s`, in ns. A bare 0 is allowed."""
     return _limit(_duration(text, bare=None), MAX_TIME_NS, text, "292 years")
+
+
+@lru_cache(maxsize=4096)
+def signed_time(text: str) -> int:
+    """`+200ms`, `-3s`, `0`: a time that may be negative, in ns."""
+    size = time(text.lstrip("+-") if text[:2] not in ("++", "+-", "-+", "--") else text)
+    return -size if text.startswith("-") else size
+
+
+@lru_cache(maxsize=4096)
+def drift(text: str) -> int:
+    """`50ppm`, `-0.1%`: how much faster a clock goes, in parts per billion."""
+    digits, unit = _split(text[1:] if text[:1] in ("+", "-") else text)
+    scale = _DRIFT_UNITS.get(unit)
+    if scale is None and not unit and digits.strip("0."):
+        raise ValueProblem("TS0021", f"{text} has no unit", f"write {text}ppm, or {text}%")
+    if scale is None and unit:
+        raise ValueProblem("TS0022", f"unknown unit of drift '{unit}'", "such as 50ppm or 0.1%")
+    size = _exact(digits, scale or 0, text, "parts per billion")
+    return -size if text.startswith("-") else size
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from compiler.plan import packet_class
 from compiler.plan.properties import BY_FIELD, BY_WORD, flow_rates
 from tdl import aqm
-from tdl.quantities import packets, share, time
+from tdl.quantities import drift, packets, share, signed_time, time
 from tdl.quantities import rate as _rate
 from tdl.quantities import size as _size
 
@@ -47,6 +47,9 @@ _BY_UNIT: Mapping[str, Callable[[int], str]] = {
 }
 
 
+_OF_CLOCKS: Mapping[str, Callable[[int], str]] = {"offset_ns": signed_time, "drift_ppb": drift}
+
+
 def shown(field: str, value: int | str) -> str:
     """Of a field with its unit at the end, `delay_ns`; without a unit that is written here, as it
     is."""
@@ -59,7 +62,7 @@ def shown(field: str, value: int | str) -> str:
         return "none"  # the queue of a bottleneck is as it is stated
     if field == "only":
         return _some_packets(str(value))
-    form = _BY_UNIT.get(field.rpartition("_")[2])
+    form = _OF_CLOCKS.get(field) or _BY_UNIT.get(field.rpartition("_")[2])
     return str(value) if form is None or isinstance(value, str) else form(value)
 
 

@@ -4,16 +4,18 @@ link's rate and netem the delay. What is measured is the same program's (aqm_end
 
 `python -m bench.virtual.aqm [--seeds N] [NAME …]` (codel-10-1-cubic: discipline, Mb/s, flows,
 control) writes bench/results/virtual-aqm.json; what it has measured replaces what the file has of
-it. Figures are means of runs with the first N of SEEDS (of one, and of less time, from LONG_MBPS
-on, where a run takes minutes). It ends with 1 if a figure is further from the kernel's than WITHIN
-of it, and than half the time of a packet: waits come in steps of that time. `python -m
-bench.report` brings the table of docs/fidelity.md up to it.
+it. Figures are means of runs with the seeds 1 to N (RUNS; LONG_RUNS of less time from LONG_MBPS on,
+where a run takes minutes). It ends with 1 if a figure is further from the kernel's than WITHIN of
+it, and than half the time of a packet: waits come in steps of that time. Where chance alone may be
+what is beyond that (CHANCE standard errors of the difference, by the runs), the row says so.
+`python -m bench.report` brings the table of docs/fidelity.md up to it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -24,7 +26,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median_grouped
+from statistics import median_grouped, variance
 
 from bench import RESULTS, ROOT, machine
 from bench.tables import Record, Table
@@ -34,15 +36,15 @@ ENDS = Path(__file__).with_name("aqm_ends.py")
 WITHIN = 0.1
 PACKET_BYTES, SEGMENT_BYTES = 1500, 1448
 ONE_WAY_MS = 10  # the kernel's scene has both ways in one
-SEEDS = (1, 2, 3)  # where the flows meet is chance: one run tells little
-LONG_MBPS = 100
+RUNS = 3  # where the flows meet is chance: one run tells little
+LONG_MBPS, LONG_RUNS = 100, 1
+CHANCE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The runs of a row: seeds, and of each what is left out at the start, and what counts then."""
+    """Of each run of a row: what is left out at the start, and what counts then."""
 
-    seeds: tuple[int, ...]
     settle_s: int
     seconds: int
 
@@ -51,8 +53,8 @@ class Span:
         return self.settle_s + self.seconds + 3
 
 
-def span(mbps: int, seeds: int = len(SEEDS)) -> Span:
-    return Span(SEEDS[:seeds], 10, 20) if mbps < LONG_MBPS else Span(SEEDS[:1], 5, 10)
+def span(mbps: int) -> Span:
+    return Span(10, 20) if mbps < LONG_MBPS else Span(5, 10)
 
 
 KINDS = ("codel", "fq_codel", "pie")
@@ -212,32 +214,43 @@ def _service_ns(mbps: int) -> int:
     return PACKET_BYTES * 8 * 1000 // mbps
 
 
-def _mean(runs: Sequence[Record]) -> Record:
-    return {key: sum(run[key] for run in runs) / len(runs) for key in runs[0]}
-
-
-def measure(name: str, seeds: int) -> Record:
+def measure(name: str, runs: int) -> Record:
     kind, mbps, flows, control = name.split("-")
-    of = span(int(mbps), seeds)
+    seeds = range(1, runs + 1)
     ours, kernel = (
-        _mean([one(kind, int(mbps), int(flows), control, seed) for seed in of.seeds])
+        [one(kind, int(mbps), int(flows), control, seed) for seed in seeds]
         for one in (_ours, _kernel)
     )
     row: Record = {"name": name, "kind": kind, "mbps": int(mbps), "flows": int(flows)}
-    row |= {"control": control, "runs": len(of.seeds), "seconds": of.seconds}
-    for key in ours:
-        row |= {f"{key}_ours": ours[key], f"{key}_kernel": kernel[key]}
-    steps = {
-        "used": 0.0,
-        "median": _service_ns(int(mbps)) / 2e6,
-        "p99": _service_ns(int(mbps)) / 2e6,
-    }
-    far = [
-        key
-        for key, step in steps.items()
-        if abs(ours[key] - kernel[key]) > max(WITHIN * abs(kernel[key]), step)
-    ]
-    return {**row, "outcome": f"not: {', '.join(far)}" if far else "yes"}
+    row |= {"control": control, "runs": runs, "seconds": span(int(mbps)).seconds}
+    for key in ours[0]:
+        row |= {f"{key}_ours": _mean(ours, key), f"{key}_kernel": _mean(kernel, key)}
+    return {**row, "outcome": _outcome(ours, kernel, _service_ns(int(mbps)) / 2e6)}
+
+
+def _mean(runs: Sequence[Record], key: str) -> float:
+    return sum(run[key] for run in runs) / len(runs)
+
+
+def _outcome(ours: Sequence[Record], kernel: Sequence[Record], half_packet_ms: float) -> str:
+    """yes, or which figures are too far from the kernel's, and which perhaps."""
+    far, open_ = [], []
+    for key, step in (("used", 0.0), ("median", half_packet_ms), ("p99", half_packet_ms)):
+        theirs = _mean(kernel, key)
+        beyond = abs(_mean(ours, key) - theirs) - max(WITHIN * abs(theirs), step)
+        if beyond > 0:
+            chance = CHANCE * _error(ours, kernel, key)
+            (far if beyond > chance else open_).append(key)
+    said = [f"not: {', '.join(far)}"] if far else []
+    said += [f"open: {', '.join(open_)}"] if open_ else []
+    return "; ".join(said) or "yes"
+
+
+def _error(ours: Sequence[Record], kernel: Sequence[Record], key: str) -> float:
+    """The standard error of the difference of both means; 0 where one run tells nothing of it."""
+    if len(ours) == 1:
+        return 0.0
+    return math.sqrt(sum(variance(run[key] for run in runs) / len(runs) for runs in (ours, kernel)))
 
 
 def _kept(measured: Sequence[str]) -> list[Record]:
@@ -249,16 +262,17 @@ def _kept(measured: Sequence[str]) -> list[Record]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.virtual.aqm", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--seeds", type=int, choices=range(1, len(SEEDS) + 1), default=len(SEEDS))
+    parser.add_argument("--seeds", type=int, choices=range(1, 100), metavar="N")
     options, rows = parser.parse_args(), list[Record]()
     for name in options.names or NAMES:
-        rows.append(measure(name, options.seeds))
+        usual = RUNS if int(name.split("-")[1]) < LONG_MBPS else LONG_RUNS
+        rows.append(measure(name, options.seeds or usual))
         print(rows[-1], flush=True)
         kept = _kept([row["name"] for row in rows])
         results = {"aqm": sorted(kept + rows, key=lambda row: str(row["name"]))}
         document = {"machine": machine.describe(), "results": results}
         FILE.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
-    return int(any(row["outcome"] != "yes" for row in rows))
+    return int(any("not" in row["outcome"] for row in rows))
 
 
 if __name__ == "__main__":

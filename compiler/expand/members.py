@@ -179,6 +179,7 @@ def _count(step: StatementStep) -> ast.Count | None:
         action,
         ast.Flap
         | ast.Set
+        | ast.SetClock
         | ast.Ramp
         | ast.Partition
         | ast.Heal

@@ -14,7 +14,7 @@ from compiler.declare.actions import rule
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
 from compiler.declare.steps import StatementStep
-from compiler.expand import links, members, outage, partition, ramp
+from compiler.expand import clocks, links, members, outage, partition, ramp
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
 from compiler.expand.walk import Walk
@@ -40,6 +40,7 @@ ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Restart: members.restart,
     ast.Flap: links.flap,
     ast.Set: links.set_properties,
+    ast.SetClock: clocks.set_clock,
     ast.Ramp: ramp.ramp,
     ast.Background: links.background,
     ast.Partition: partition.partition,

@@ -39,6 +39,8 @@ _AFTER = {
     "resume": {UP_PAUSED: UP, CUT_PAUSED: CUT},
 }
 
+EVERY_STATE = frozenset(range(8))
+
 MAX_EVENTS = 1_000_000
 NOBODY = -1  # in place of a statement's order: what is there at first
 
@@ -70,6 +72,22 @@ class LinkNow:
     path: ast.PathTerms | None = None  # of a measured path; both directions have the same
     path_back: bool = False  # it is the way from B to A of `path A--B`
     some: PacketClass = NO_CLASS  # of `only=`; its text is in `own`
+
+
+@dataclass(frozen=True, slots=True)
+class HostClock:
+    """The real-time clock of an instance's host from `since_ns` on (compiler/expand/clocks.py)."""
+
+    offset_ns: int
+    drift_ppb: int
+    since_ns: int
+    order: int = NOBODY  # of the step that has set it
+
+    def offset_at(self, now_ns: int) -> int:
+        return self.offset_ns + (now_ns - self.since_ns) * self.drift_ppb // 10**9
+
+
+EXACT_CLOCK = HostClock(0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -124,6 +142,8 @@ class World:
         self.links = _links(model)
         self.claims: dict[tuple[int, str], list[IntervalClaim]] = {}  # by direction and field
         self.ramps: dict[tuple[int, str], RampClaim] = {}  # by direction and field
+        # By node: what is to stay, and above it what intervals have made of it; the last holds.
+        self.clocks: dict[int, list[HostClock]] = {}
 
     # --- events --------------------------------------------------------------------------------
 
@@ -148,6 +168,16 @@ class World:
         cuts = kind in ("disconnect", "reconnect")
         self.held_by["disconnect" if cuts else "pause"].pop(node, None)
         self.emit(kind, self.names[node])
+
+    def clock(self, node: int) -> HostClock:
+        layers = self.clocks.get(node)
+        return layers[-1] if layers else EXACT_CLOCK
+
+    def set_clocks(self, node: int, layers: list[HostClock]) -> None:
+        self.clocks[node] = layers
+        now = self.clock(node)
+        args = {"drift_ppb": now.drift_ppb, "offset_ns": now.offset_at(self.now)}
+        self.emit("clock", self.names[node], args)
 
     def take(self, node: int, kind: str) -> None:
         """An instance leaves or crashes, or a bridge goes down."""

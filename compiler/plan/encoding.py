@@ -11,12 +11,13 @@ from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from compiler.plan import event_kinds, types
-from compiler.plan.format import MAX_NODES, ROUTINGS, Place, canonical
+from compiler.plan.format import MAX_INT, MAX_NODES, ROUTINGS, Place, canonical
 from compiler.plan.parts import planned_reactions
 from compiler.plan.parts.services import service_from_json, service_to_json
 from compiler.plan.properties import (
     BY_FIELD,
     COMPOSED,
+    MAX_DRIFT_PPB,
     MAX_FLOWS,
     PROPERTIES,
     RARE,
@@ -376,6 +377,12 @@ def _args(value: Any, kind: str, place: Place) -> dict[str, int | str]:
             return {**args, "rate_bps": place.integer(rate, "rate_bps")}
         [rate] = place.fields(value, "rate_bps")
         return {"rate_bps": place.integer(rate, "rate_bps")}
+    if kind == "clock":
+        offset, drift = place.fields(value, "offset_ns", "drift_ppb")
+        return {
+            "drift_ppb": place.integer(drift, "drift_ppb", -MAX_DRIFT_PPB, MAX_DRIFT_PPB),
+            "offset_ns": place.integer(offset, "offset_ns", -MAX_INT, MAX_INT),
+        }
     if kind != "set":
         place.fields(value)
         return {}

@@ -38,6 +38,7 @@ EVENT_KINDS = (
     EventKind("pause", INSTANCE, (UP, CUT), order=4, signal="SIGSTOP"),
     EventKind("resume", INSTANCE, (UP, CUT), order=5, signal="SIGCONT"),
     EventKind("kill", INSTANCE, (UP, CUT), order=7, signal="SIGKILL"),
+    EventKind("clock", INSTANCE),
     EventKind("link_up", LINK, (DOWN,), UP),
     EventKind("link_down", LINK, (UP,), DOWN),
     EventKind("bridge_up", BRIDGE, (DOWN,), UP),

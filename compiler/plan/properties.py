@@ -123,6 +123,7 @@ BY_FIELD = {row.field: row for row in PROPERTIES}
 BY_WORD = {row.word: row for row in PROPERTIES}
 
 
+MAX_DRIFT_PPB = 10**8  # of the clock of an instance
 MAX_FLOWS = 10_000  # that a table, or a background, tells apart
 
 

@@ -181,6 +181,10 @@ class Fold:
             _refuse(event, "gives a link another bottleneck")
         self._check_background(event, link)
 
+    def _clock(self, event: Event) -> None:
+        """Of a host, whether or not a program runs there."""
+        self._node(event, instance=True)
+
     def _background(self, event: Event) -> None:
         link = self._link(event)
         self.links.background[link] = int(event.args["rate_bps"])
@@ -221,6 +225,7 @@ _APPLY: dict[str, Callable[[Fold, Event], None]] = {
     "resume": lambda fold, event: fold._signal(event, ("paused",), ""),
     "kill": lambda fold, event: fold._signal(event, ("", "paused"), "killed"),
     "set": Fold._set,
+    "clock": Fold._clock,
     "background": Fold._background,
     "quit": Fold._end,
 }

@@ -29,9 +29,10 @@ from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.storage import outdir, scratch
 from compiler.plan.types import Event
+from runtime.backend import instance_clocks
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
-from runtime.errors import RunError, fail, unwritten
+from runtime.errors import RunError, UnfitError, fail, unwritten
 from runtime.options import K8S, VIRTUAL, RunOptions
 from runtime.rundir.eventlog import ENTERED
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN, PLANNED
@@ -315,6 +316,7 @@ class Steering:
                 f"{name} is never there in the plan of this run, so nothing was made for it",
                 "write a join of it into the experiment, however late",
             )
+        instance_clocks.check(plan, self._options)
         own = [event for event in plan.events if action_texts.number_of(event.file) == number]
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
@@ -360,7 +362,7 @@ class Steering:
             plan, schedule = await self._beside(self._decode, files, before)
             number = int(offer["action"])
             own = [one for one in plan.events if action_texts.number_of(one.file) == number]
-            if why := self._impossible(schedule, own):
+            if why := self._impossible(plan, schedule, own):
                 return Fired("", refused=why)
             if why := self._adopt(plan, schedule, -LATE_NS):
                 ending = self._ending()
@@ -402,7 +404,11 @@ class Steering:
         over = runner.is_over or runner.is_ending
         return "the run is ending" if over or self._network() is None else ""
 
-    def _impossible(self, schedule: Schedule, own: Sequence[Event]) -> str:
+    def _impossible(self, plan: Plan, schedule: Schedule, own: Sequence[Event]) -> str:
+        try:
+            instance_clocks.check(plan, self._options)
+        except UnfitError as refused:
+            return refused.message
         joins = {name for step in schedule.steps for name in step.joins}
         if missing := sorted(joins - self._runner.instances.keys()):
             return f"{missing[0]} is never there in the plan of this run"

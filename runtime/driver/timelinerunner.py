@@ -32,6 +32,7 @@ from runtime.backend.base import (
     RunNetwork,
 )
 from runtime.backend.instance import Incarnation, Instance
+from runtime.backend.instance_clocks import InstanceClocks
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.quitwhen import QuitCondition
 from runtime.driver.starting.beforestart import BeforeStart, Early
@@ -98,6 +99,7 @@ class TimelineRunner:
         self._starts = Starts(self.book, setups, warn, failed, self.look_for_the_end)
         self._quit_when = QuitCondition(plan, schedule, instances)
         self._programs_over = asyncio.Event()
+        self._clocks = InstanceClocks(schedule)
         self._notice = notice
         self._furnish = furnish
         self._network: RunNetwork | None = None  # before the start nothing is there to be cut
@@ -386,6 +388,7 @@ class TimelineRunner:
     def _take_effect(self, staged: _Staged, network: Effect | None) -> None:
         """Does what is left of a step. `network` is None if that does not change."""
         step = staged.step
+        self._clocks.take_effect(step, staged.incarnations, self.instances, self.t0_ns)
         if staged.gate >= 0:
             staged.opened_ns = time.monotonic_ns()  # on return others may have had the processor
             os.close(staged.gate)

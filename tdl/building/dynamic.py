@@ -14,6 +14,7 @@ from tdl.building.builder import (
     shown,
 )
 from tdl.building.class_actions import Option
+from tdl.building.clock_actions import ClockActions
 from tdl.building.member_actions import Clause, MemberActions
 from tdl.building.mobility_actions import MobilityActions
 from tdl.building.node_actions import NodeActions
@@ -25,6 +26,7 @@ from tdl.tokens.lexer import Token
 from tdl.tokens.words import (
     BOTTLENECK_PROPERTIES,
     CHANGEABLE,
+    CLOCK_WORDS,
     LINK_ALIASES,
     LINK_PROPERTIES,
     ONLY,
@@ -49,12 +51,13 @@ _IN_INTERVALS = (
     ast.Disconnect,
     ast.Pause,
     ast.Set,
+    ast.SetClock,
     ast.Background,
     *_PERIOD_ONLY,
 )
 
 
-class Actions(MemberActions, ReactionActions, MobilityActions, NodeActions):
+class Actions(MemberActions, ClockActions, ReactionActions, MobilityActions, NodeActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---
@@ -328,6 +331,10 @@ class Actions(MemberActions, ReactionActions, MobilityActions, NodeActions):
         assignments: list[WrittenProperty],
         step: list[Token],
     ) -> Clause:
+        span = join_spans([verb.span, assignments[-1].span, *(word.span for word in step)])
+        if any(prop.name in CLOCK_WORDS for prop in assignments):
+            clock = self.set_clock(verb, assignments, step, span)
+            return self.clause(selectors, clock, verb)
         found: dict[str, ast.Assignment] = {}
         some = [prop for prop in assignments if prop.name == ONLY and prop.op]
         for prop in assignments:
@@ -339,7 +346,6 @@ class Actions(MemberActions, ReactionActions, MobilityActions, NodeActions):
         self._take_trace_end(found)
         self._check_together(found)
         chosen = self.packets(some, verb, tuple(found)) if some else None
-        span = join_spans([verb.span, assignments[-1].span, *(word.span for word in step)])
         action = self._changing(verb, tuple(found.values()), step, span)
         return self.clause(selectors, replace(action, only=chosen), verb)
 
@@ -372,7 +378,7 @@ class Actions(MemberActions, ReactionActions, MobilityActions, NodeActions):
         word = LINK_ALIASES.get(prop.name, prop.name)
         if word not in CHANGEABLE:
             meant = OTHER_PROPERTIES.get(prop.name, prop.name)
-            hint = did_you_mean(meant, (*SET_PROPERTIES, *LINK_ALIASES))
+            hint = did_you_mean(meant, (*SET_PROPERTIES, *LINK_ALIASES, *CLOCK_WORDS))
             if word in LINK_PROPERTIES or word in SERVICE_PROPERTIES:
                 message = f"{prop.name} cannot be changed"
                 hint = "set changes " + ", ".join(SET_PROPERTIES)

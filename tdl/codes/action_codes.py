@@ -133,6 +133,19 @@ ACTIONS = (
         "at 6s s1--s2 set loss=10% only=udp",
     ),
     Code(
+        "TS0260",
+        "not of a clock",
+        "`set clock=` and `set drift=` are about the clock of an instance: links have other "
+        "properties, in statements of their own, and a clock does not ramp.",
+        "service a\nbridge s\nlink a--s\nat 5s a set clock=+1s latency=5ms",
+    ),
+    Code(
+        "TS0261",
+        "a clock beyond what clocks are",
+        "A clock drifts by 10 % at most, and is off by 292 years at most.",
+        "service a\nbridge s\nlink a--s\nat 5s a set drift=20%",
+    ),
+    Code(
         "TS0217",
         "a number for a list of names",
         "`a;b leave` means both. To choose a number among several, give them a tag: `tags=x leave "
@@ -164,7 +177,7 @@ ACTIONS = (
     Code(
         "TS0222",
         "no time at all",
-        "A disconnect or a pause for 0s would do nothing.",
+        "A disconnect or a pause for 0s would do nothing, nor would a step of a clock by 0s.",
         "at 5s a pause for 0s",
     ),
     Code(

@@ -184,6 +184,7 @@ OTHER_ACTIONS = {
     "refuse": "reject",
     "deny": "reject",
     "change": "set",
+    "clock": "set",
     "split": "partition",
     "end": "quit",
     "exit": "quit",
@@ -318,6 +319,7 @@ PATH_WORDS = {
     "queue-down": LinkWord("size"),
 }
 CHANGEABLE = {**LINK_WORDS, **PATH_WORDS}  # by `set`, of links or of paths
+CLOCK_WORDS = ("clock", "drift")  # by `set`, of instances
 ONLY = "only"  # in `set`, of which packets it is
 CLASS_PROPERTIES = ("latency", "jitter", "loss", "reject")  # that some packets may have others of
 TRACE_ENDS = ("loop", "hold")

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.virtual.aqm import SEGMENT_BYTES, Span, judge
+from bench.tables import Record
+from bench.virtual.aqm import SEGMENT_BYTES, Span, _outcome, judge
 
 MS = 1_000_000
-OF = Span((1,), 0, 1)
+OF = Span(0, 1)
 
 
 def _judged(
@@ -45,3 +46,19 @@ def test_a_median_is_between_two_steps_where_as_many_are_on_each(
     came = [(n * 5 * MS + 10 * MS + wait, n, 1) for n, wait in enumerate(waits)]
     found = _judged(tmp_path, sent, came)
     assert found["median"] == pytest.approx(median, abs=0.11)
+
+
+@pytest.mark.parametrize(
+    ("medians", "outcome"),
+    [((10.0, 12.0), "yes"), ((14.0, 14.2), "not: median"), ((10.0, 15.0), "open: median")],
+)
+def test_what_chance_may_have_done_is_told_apart(
+    medians: tuple[float, float], outcome: str
+) -> None:
+    """Of two runs each; the kernel's take 10 ms both times, or nearly."""
+
+    def runs(*values: float) -> list[Record]:
+        return [{"used": 1.0, "median": value, "p99": 20.0} for value in values]
+
+    assert _outcome(runs(*medians), runs(9.9, 10.1), 0.6) == outcome
+    assert _outcome(runs(medians[1]), runs(10.0), 0.6) != "open: median"

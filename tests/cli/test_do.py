@@ -157,7 +157,7 @@ def test_a_client_that_dies_and_the_end_of_the_run_leave_no_half(
     told: list[dict[str, Any]] = []
     while going_on.poll() is None:
         done = tstorm(
-            tmp_path, "do", "run", "at +200ms s1--s2 set loss=1%", "s1--s2 set loss=2%", "--json",
+            tmp_path, "do", "run", "at +1ms s1--s2 set loss=1%", "s1--s2 set loss=2%", "--json",
             code=None,
         )  # fmt: skip
         told.append(json.loads(done.stdout) if done.stdout else {"error": done.stderr})

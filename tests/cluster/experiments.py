@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.plan.reader import Plan, read_plan
 from manifests.object_names import labels
-from tests.cluster.support import HERE, NODES, ROOT, Cluster, Pod, run
+from tests.cli.process import called
+from tests.cluster.support import HERE, NODES, ROOT, Cluster, Pod
 
 KEY = "0123456789abcdef0123456789abcdef"  # for the tests; made at run otherwise
 
 
 def tstorm(*arguments: str | Path, cwd: Path = ROOT) -> str:
-    return run([sys.executable, "-m", "tstorm", *arguments], cwd)
+    done = called(*arguments, cwd=cwd)
+    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+    return done.stdout
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.cli.process import called
 from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster, wait_until
 
 PROC = Path("/proc")
@@ -134,16 +135,8 @@ def environment(cluster: Cluster) -> dict[str, str]:
 
 def command(cluster: Cluster, name: str, *arguments: str | Path) -> tuple[int, str, str]:
     """`tstorm NAME --backend k8s …` to its end: its status, product and words."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tstorm", name, "--backend", "k8s", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=environment(cluster),
-        timeout=DEADLINE_SECONDS,
-        check=False,
-    )
+    words = (name, "--backend", "k8s", *arguments)
+    done = called(*words, cwd=ROOT, env=environment(cluster), timeout=DEADLINE_SECONDS)
     return done.returncode, done.stdout, done.stderr
 
 

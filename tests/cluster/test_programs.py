@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
 from itertools import dropwhile, groupby
 from pathlib import Path
@@ -20,7 +19,7 @@ import pytest
 from runtime.results.event_comparison import differ, load
 from runtime.rundir import logmarks
 from runtime.rundir.runfiles import STACKS
-from tests.cli.process import ended
+from tests.cli.process import called
 from tests.cluster.debian import PROGRAMS
 from tests.cluster.support import ROOT, Cluster
 
@@ -36,7 +35,7 @@ AGENT_CPU = "500m"  # of the processors that all nodes share
 def tstorm(cluster: Cluster, *arguments: str | Path) -> None:
     """A command that must succeed, with the test cluster's kubeconfig and past any proxy."""
     own = {"NO_PROXY": "*", "no_proxy": "*", "KUBECONFIG": str(cluster.kubeconfig)}
-    done = ended([sys.executable, "-m", "tstorm", *arguments], cwd=ROOT, env=os.environ | own)
+    done = called(*arguments, cwd=ROOT, env=os.environ | own)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 TAGS = ("red", "green", "blue")
 VERBS = (
     *("join", "join", "join", "leave", "crash", "disconnect", "reconnect", "churn", "churn"),
-    *("pause", "pause", "resume", "restart", "restart", "set"),
+    *("pause", "pause", "resume", "restart", "restart", "set", "clock", "clock"),
     *("flap", "set", "ramp", "background", "partition", "heal"),
+)
+CLOCKS = (
+    "clock=+2s",
+    "clock=-7ms drift=33ppb",
+    "clock+=1s",
+    "clock-=5s",
+    "drift=-0.3ppm",
+    "drift=7%",
 )
 times = st.integers(0, 24).map(lambda half: f"{half * 500}ms")
 percents = st.sampled_from(["10%", "25%", "33.3%", "50%", "75%", "100%"])
@@ -194,6 +202,9 @@ def statements(draw: st.DrawFn, names: Names) -> str:
         word = {"disconnect": " for 3s", "pause": " for 4s", "restart": " after 2s"}.get(verb, "")
         tail = word if when == now and draw(st.booleans()) else ""
         return f"{when} {what} {verb}{with_count(draw, what, names)}{tail}"
+    if verb == "clock":
+        clock = draw(st.sampled_from(CLOCKS))
+        return f"{when} {draw(selector(names, 'service'))} set {clock}"
     if verb == "churn":
         what = draw(st.sampled_from(["", *names.services]))
         replace = draw(st.sampled_from(["", " replace 50%", " replace 100%"]))

@@ -9,6 +9,8 @@ docs/timeline.md and docs/draws.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
+from math import floor
 from typing import Any
 
 from tdl import ast
@@ -76,6 +78,7 @@ class Oracle(Links):
             ast.Restart: self.restart,
             ast.Flap: self.flap,
             ast.Set: self.set,
+            ast.SetClock: self.set_clock,
             ast.Ramp: self.ramp,
             ast.Background: self.background,
             ast.Partition: self.partition,
@@ -332,6 +335,46 @@ class Oracle(Links):
                     self.move(node, "up", "join", s.span.line)
                 else:
                     self.warned.append(s.span.line)
+
+    def set_clock(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        """A pile of clocks for each host: (whose, ns at a moment, that moment, drift)."""
+        action, hosts = s.action, [str(one) for one in self.candidates(s.selector, "s")]
+        for host in sorted(hosts, key=self._nodes_in_order().index):
+            pile = self.clocks.setdefault(host, [(-1, 0, 0, 0)])
+            value = self._off(pile[-1])
+            if action.offset_ns is not None:
+                sign = {"+=": 1, "-=": -1}.get(action.op.value, 0)
+                value = value + sign * action.offset_ns if sign else action.offset_ns
+            drift = pile[-1][3] if action.drift_ppb is None else action.drift_ppb
+            if s.end_ns is None:
+                pile.clear()
+            pile.append((order, value, self.now, drift))
+            self._tell_clock(host, s)
+        if s.end_ns is None or not hosts:
+            return
+        yield s.end_ns
+        for host in sorted(hosts, key=self._nodes_in_order().index):
+            pile = self.clocks[host]
+            mine = [one for one in pile if one[0] == order]
+            if not mine:
+                self.warned.append(s.span.line)
+            elif mine[0] == pile[-1]:
+                pile.pop()
+                self._tell_clock(host, s)
+            else:
+                pile.remove(mine[0])
+
+    def _nodes_in_order(self) -> list[str]:
+        return [node for service in self.services for node in self._nodes_of(service)]
+
+    def _off(self, clock: tuple[int, int, int, int]) -> int:
+        _, value, since, drift = clock
+        return value + floor(Fraction((self.now - since) * drift, SECOND))
+
+    def _tell_clock(self, host: str, s: ast.Dynamic) -> None:
+        top = self.clocks[host][-1]
+        args = {"drift_ppb": top[3], "offset_ns": self._off(top)}
+        self.emit("clock", host, s.span.line, **args)
 
     def quit(self, _order: int, s: ast.Dynamic) -> Iterator[int]:
         self.emit("quit", "", s.span.line)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from runtime.images import ids
+from tests.cli.process import LONGEST_SECONDS, called
 from tests.packing.layout import Entry, Packed, layer_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,8 +23,7 @@ def quiet(_text: str) -> None:
 
 
 def tstorm(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-P", "-m", "tstorm", *map(str, arguments)]
-    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False)
+    return called(*arguments, cwd=cwd, timeout=LONGEST_SECONDS)
 
 
 def files(root: Path) -> list[str]:

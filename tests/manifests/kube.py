@@ -24,7 +24,17 @@ ROOT = Path(__file__).resolve().parents[2]
 # What pods cannot have: equal paths, queues, traces, paths of links, interfaces, routers,
 # reactions, and nodes that move (docs/limits.md).
 _ONE_MACHINE = {
-    *("bufferbloat", "card", "fattree", "leaders", "lte", "machines", "measured", "phone"),
+    *(
+        "bufferbloat",
+        "card",
+        "fattree",
+        "leaders",
+        "leases",
+        "lte",
+        "machines",
+        "measured",
+        "phone",
+    ),
     *("mesh", "ring", "satellites", "static", "triangle", "vehicles"),
 }
 EXAMPLES, WITH_FILES = (  # the second have their files beside them

@@ -246,6 +246,8 @@ class RandomTimeline:
         where = self.node[name]
         if "." not in name:
             self._add(at_ns, "bridge_down" if where == "up" else "bridge_up", name)
+        elif self.rnd.random() < 0.05:
+            self._add(at_ns, "clock", name, drift_ppb=-500, offset_ns=self.rnd.randint(-9, 9))
         elif where == "down":
             self._add(at_ns, "join", name)
         elif self.rnd.random() < 0.1 and name not in self.killed:

@@ -477,6 +477,27 @@ def partitions(draw: st.DrawFn) -> ast.Partition:
     return ast.Partition(groups, NOWHERE, draw(st.booleans()), only)
 
 
+_offsets = st.integers(1, bounds.MAX_TIME_NS)
+_drifts = st.integers(-bounds.MAX_DRIFT_PPB, bounds.MAX_DRIFT_PPB)
+clocks = (
+    st.builds(
+        ast.SetClock,
+        st.integers(-bounds.MAX_TIME_NS, bounds.MAX_TIME_NS),
+        st.just(ast.Op.ASSIGN),
+        st.none() | _drifts,
+        st.just(NOWHERE),
+    )
+    | st.builds(
+        ast.SetClock,
+        _offsets,
+        st.sampled_from([ast.Op.ADD, ast.Op.SUB]),
+        st.none() | _drifts,
+        st.just(NOWHERE),
+    )
+    | st.builds(ast.SetClock, st.none(), st.just(ast.Op.ASSIGN), _drifts, st.just(NOWHERE))
+)
+
+
 @st.composite
 def events(draw: st.DrawFn) -> ast.Dynamic:
     selector: ast.Selector = draw(selectors)
@@ -523,8 +544,8 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
             ast.Resume(count, NOWHERE),
             ast.Restart(count, NOWHERE, after),
         ]
-        action = draw(changes | _cuts | st.sampled_from(single_moment))
-        if not isinstance(action, ast.Set) or draw(st.booleans()):
+        action = draw(changes | clocks | _cuts | st.sampled_from(single_moment))
+        if not isinstance(action, ast.Set | ast.SetClock) or draw(st.booleans()):
             end = None
     else:
         ends: list[ast.Action] = [ast.Heal(NOWHERE), ast.Quit(NOWHERE)]

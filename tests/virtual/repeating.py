@@ -20,6 +20,7 @@ from runtime.results import everything
 from runtime.results.filetree import RunDifference
 from runtime.rundir import rundir
 from runtime.virtual.kernel import kernel_cache
+from tests.cli import process
 from tests.virtual.catalogue import CHECKOUT, Experiment
 
 _NOT_OF_THE_EXPERIMENT = {"manifest.json", "report.html"}  # hold the run's name and its date
@@ -65,17 +66,15 @@ def carry_out(
     called = place / how.folder if how.folder else CHECKOUT
     called.mkdir(parents=True, exist_ok=True)
     out = (called if how.folder else place) / f"{experiment.name}-{how.name}"
-    command = [sys.executable, "-m", "tstorm", "run", str(source), "--time", "virtual"]
-    command += ["--quiet", "--out", str(out), *experiment.options, *options]
+    words = ["run", str(source), "--time", "virtual", "--quiet", "--out", str(out)]
+    words += [*experiment.options, *options]
     kernel = {"TSTORM_KERNEL": str(kernel_cache.path_for_run())}  # from another home, too
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), **kernel, **how.environment}
     if how.folder:
         environment["HOME"] = str(place / "another home")
     with _others_at_work(how.busy):
         began = time.perf_counter()
-        done = subprocess.run(
-            command, cwd=called, env=environment, capture_output=True, text=True, check=False
-        )
+        done = process.called(*words, cwd=called, env=environment, timeout=process.LONGEST_SECONDS)
         seconds = time.perf_counter() - began
     return Ran(how.name, out, done.returncode, done.stderr, seconds)
 

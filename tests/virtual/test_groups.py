@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.cli.process import tstorm
 from tests.runs import groups
+from tests.tdl.test_docs import PAGE
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
 
@@ -72,3 +75,16 @@ def test_who_has_joined_for_some_sources_gets_what_these_send(tmp_path: Path) ->
     # The first of tx.1 by IPv4, for which nobody is there yet, and all of tx.0 by IPv6.
     assert engine["group_unwanted"] == 1 + 3
     assert engine["group_filtered"] == 2 + 1 + 3  # and the last of tx.0 by IPv4, for rx.0
+
+
+def test_real_daemons_find_out_by_multicast_that_they_want_one_name(tmp_path: Path) -> None:
+    """The example of docs/tdl.md, word by word."""
+    if shutil.which("avahi-daemon", path="/usr/sbin:/usr/bin") is None:
+        pytest.skip("avahi-daemon is not installed")
+    after = PAGE.split("#### Multicast and broadcast\n", 1)[1]
+    (tmp_path / "exp.tdl").write_text(after.split("```tdl\n", 1)[1].split("```", 1)[0])
+    options = ("--time", "virtual", "--no-probes", "--quiet")
+    tstorm(tmp_path, "run", "exp.tdl", *options, "--out", "run")
+    logs = [path.read_text() for path in (tmp_path / "run/logs").iterdir()]
+    names = [re.findall(r"Host name is (\S+)\.local", text)[-1] for text in logs]
+    assert sorted(names) == ["store", "store-2", "store-3"]

@@ -203,8 +203,7 @@ def _events(plan: Plan, action: _Action, lines: Iterable[int]) -> Iterator[str]:
                 f"action {action.number} draws in a loop that also sets properties",
                 "this is not written as a text yet; `tstorm replay` does it again",
             )
-        verb = _VERBS.get(event.kind, event.kind)
-        yield f"at {units.duration(event.at_ns)} {event.target} {verb}".replace("  ", " ")
+        yield _statement(event)
 
 
 # --- of a run in which planned events were held or skipped ---
@@ -226,6 +225,9 @@ def _statement(event: Event) -> str:
         return f"at {units.duration(event.at_ns)} quit"
     if event.kind == "background":
         verb += " " + units.shown("rate_bps", event.args["rate_bps"])
+    elif event.kind == "clock":
+        offset, drift = (units.shown(one, event.args[one]) for one in ("offset_ns", "drift_ppb"))
+        verb = f"set clock={offset} drift={drift}"
     elif event.kind == "set":
         verb += "".join(f" {_assigned(name, value)}" for name, value in event.args.items())
     return f"at {units.duration(event.at_ns)} {event.target} {verb}"

@@ -20,6 +20,7 @@ from tdl.tokens.words import (
     BOTTLENECK_PROPERTIES,
     BRIDGE_PROPERTIES,
     CHANGEABLE,
+    CLOCK_WORDS,
     CONDITION_WORDS,
     CONDITIONS,
     DIALECTS,
@@ -59,11 +60,13 @@ _UNITS = {
     "time": _TIMES,
     "rate": _RATES,
     "share": ("%",),
+    "drift": ("ppm", "%"),
     "size": _SIZES,
     "queue": (*_SIZES, "p"),
 }
 _TIMED = ("AT", "FROM", "TO", "TAIL", "WITHIN", "FLAP", "FREQ")  # a time stands behind them
 _OF_KEYS = {"cpu": "processors", "mem": "size", "replicas": "count", "port": "port",
+            "clock": "time", "drift": "drift",
             "grace": "time", "ready-timeout": "time", "every": "time"}  # fmt: skip
 _PROPERTIES = {
     "SERVICE": SERVICE_PROPERTIES,
@@ -193,7 +196,7 @@ def _properties(tokens: Sequence[Token]) -> Iterator[Proposal]:
     had = {token.text.rstrip("= \t\u00a0") for token in tokens if token.type == "KEY"}
     words: Sequence[str] = _PROPERTIES.get(tokens[0].type, ())
     if not words and any(token.type in ("SET", "RAMP") for token in tokens):
-        words = (*SET_PROPERTIES, "only")
+        words = (*SET_PROPERTIES, "only", *CLOCK_WORDS)
     elif not words:
         words = ("only",)
     for word in words:

@@ -24,7 +24,10 @@ _TAKEN = {
     IPv4Network("10.78.0.0/15"): "those of `addresses auto`",
     IPv4Network("10.76.0.0/24"): "those of gateways",
 }
-_OF_PROGRAMS = (ast.Join, ast.Leave, ast.Crash, ast.Kill, ast.Restart, ast.Churn, ast.Pause)
+_OF_PROGRAMS = (ast.Join, ast.Leave, ast.Crash, ast.Kill, ast.Restart, ast.Churn, ast.Pause,
+                ast.SetClock)  # fmt: skip
+
+_OTHER_VERBS: dict[type, str] = {ast.SetClock: "set the clock of"}
 
 
 def planned_external(statement: ast.ServiceStatement) -> PlannedExternal | None:
@@ -91,7 +94,7 @@ def refuse_programs(statement: ast.Dynamic, chosen: Selection, layout: Layout, s
     for number in sorted(services):
         service = layout.topology.services[number]
         if service.external is not None:
-            verb = type(statement.action).__name__.lower()
+            verb = _OTHER_VERBS.get(type(statement.action), type(statement.action).__name__.lower())
             message = f"{service.name!r} is a machine outside, which the run cannot {verb}"
             hint = f"name others, or write `{service.name} disconnect`: that takes its links down"
             sink.error("TS0724", statement.span, message, hint)

@@ -7,6 +7,7 @@ Kubernetes and Compose carry out under conditions only is in manifests/unsupport
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,6 +28,10 @@ _ELSEWHERE = frozenset((KUBERNETES, COMPOSE))
 _COMPOSE = frozenset((COMPOSE,))
 _KUBERNETES = frozenset((KUBERNETES,))
 _OF_PATHS = frozenset((KUBERNETES, COMPOSE))  # between their hosts a path is one queue
+
+
+# In the canonical text of a `when`, a line of its block.
+_SETS_CLOCK = re.compile(r"^ .* set (clock[+-]?=|drift=)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,19 @@ EVENTS = (
 )
 
 
+def own_clock(plan: Plan) -> Misfit | None:
+    """The first statement by which an instance has a real-time clock of its own."""
+    for event in plan.events:
+        if event.kind == "clock":
+            what = f"a clock of its own for {event.target} (set clock=, drift=)"
+            return Misfit(what, 1, 0, "", event.at_ns, "", event.line, event.file)
+    for reaction in plan.topology.reactions:
+        if _SETS_CLOCK.search(reaction.text):
+            what = "a clock of its own for an instance (set clock=, drift=)"
+            return Misfit(what, 1, 0, "", 0, "", reaction.line, reaction.file)
+    return None
+
+
 def refusal(plan: Plan, way: str) -> str:
     """What of the plan this way does not carry out, as a sentence; '' if it carries out all."""
     return _words(_not_carried(plan, way), way)
@@ -92,7 +110,9 @@ def refusal(plan: Plan, way: str) -> str:
 def to_blame(plan: Plan, way: str) -> Misfit | None:
     """The first of that, where it is something that a line of the text asks for."""
     found = of_links(plan, "user") if way in _OF_PATHS else None
-    return found if found is not None and not found.limit else None
+    if found is not None and not found.limit:
+        return found
+    return own_clock(plan) if way in _ELSEWHERE else None
 
 
 def _not_carried(plan: Plan, way: str) -> Iterable[str]:

@@ -1,0 +1,62 @@
+"""Builds `set clock= drift=`: of the real-time clock of instances (docs/tdl.md, "Clocks")."""
+
+from __future__ import annotations
+
+from tdl import ast, values
+from tdl.bounds import MAX_DRIFT_PPB
+from tdl.building.builder import WrittenProperty
+from tdl.building.static import StaticActions
+from tdl.tokens.lexer import Token
+from tdl.tokens.words import CLOCK_WORDS
+
+_OPS = {"=": ast.Op.ASSIGN, "+=": ast.Op.ADD, "-=": ast.Op.SUB}
+
+
+class ClockActions(StaticActions):
+    """What `set` says of clocks."""
+
+    def set_clock(
+        self, verb: Token, assignments: list[WrittenProperty], step: list[Token], span: ast.Span
+    ) -> ast.SetClock:
+        found: dict[str, WrittenProperty] = {}
+        for prop in assignments:
+            if prop.name not in CLOCK_WORDS:
+                message = f"'{prop.name}' is no part of a clock"
+                hint = "clocks are of instances, all else is of links: write two statements"
+                self.error("TS0260", prop.span, message, hint)
+            elif prop.name in found:
+                message = f"{prop.name} is set twice"
+                self.error("TS0013", prop.name_span, message, "keep one of them")
+            else:
+                found[prop.name] = prop
+        if verb.text != "set" or step:
+            words = verb.text if verb.text != "set" else f"set clock= … {step[0].text}"
+            hint = "write 'at T … set', or 'from … to … set', which sets it back at the end"
+            self.error("TS0260", span, f"a clock has no '{words}'", hint)
+        clock = found.get("clock")
+        op = ast.Op.ASSIGN if clock is None else _OPS[clock.op]
+        return ast.SetClock(self._offset(clock, op), op, self._drift(found.get("drift")), span)
+
+    def _offset(self, prop: WrittenProperty | None, op: ast.Op) -> int | None:
+        if prop is None:
+            return None
+        if op is ast.Op.ASSIGN:
+            return self.measure(prop, values.signed_time, "how far it is off, such as +200ms")
+        found = self.measure(prop, values.time, "by how much it steps, such as 3s", 1)
+        if not found:
+            self.error("TS0222", prop.span, "a step of no time does nothing")
+        return found
+
+    def _drift(self, prop: WrittenProperty | None) -> int | None:
+        if prop is None:
+            return None
+        if prop.op != "=":
+            message = f"drift is how fast a clock goes wrong; {prop.op} has no meaning"
+            self.error("TS0214", prop.span, message, "write drift=…")
+            return None
+        found = self.measure(prop, values.drift, "a drift such as 50ppm")
+        if abs(found) > MAX_DRIFT_PPB:
+            message = f"a clock that drifts by {prop.values[0].text} is none"
+            self.error("TS0261", prop.span, message, "drift= goes from -10% to 10%")
+            return None
+        return found
