@@ -114,7 +114,7 @@ def _table(data: bytes) -> Rows:
         raise BadTrace(0, "is neither lines of numbers nor CSV") from None
     reader = csv.reader(text.splitlines(), strict=True)
     try:
-        fields = _header([word.strip().lower() for word in next(reader)])
+        fields = _header([word.strip().lower() for word in next(reader, [])])
         readers = [lru_cache(4096)(_READ[field.rpartition("_")[2]]) for field in fields[1:]]
         rows: list[TraceRow] = []
         for words in reader:

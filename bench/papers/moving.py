@@ -154,7 +154,7 @@ def _routed(
         row(f"{what}: {links} links granted in {seconds} s, real time", VIRTUAL, "s", took_s, None),
         row(f"{what}: processor time for {seconds} s", VIRTUAL, "s", computed_s, None),
     ]  # fmt: skip
-    for name, part in (("median", 0.5), ("95 of 100", 0.95), ("longest", 1.0)) if found else ():
+    for name, part in (("median", 0.5), ("longest", 1.0)) if found else ():
         value = found[min(int(part * len(found)), len(found) - 1)] / 1e9
         told = f"{what}: without an answer after a loss, {name} of {len(found)}"
         rows.append(row(told, VIRTUAL, "s", value, None, goal=goal(TOLD)))

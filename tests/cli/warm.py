@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
+TSTORM, RUNTIME = "tstorm.__main__", "tests.runtime.start"  # whose `main` is called
 MODULES = (
     *("tstorm.commands.run", "tstorm.commands.replay", "tstorm.commands.destroy"),
-    *("tstorm.loading", "compiler.pipeline", "runtime.launch.launch"),
+    *("tstorm.loading", "compiler.pipeline", RUNTIME),
 )
 _MOST_BYTES = 1 << 18  # of a call
 
@@ -83,14 +84,19 @@ def _of_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def run(
-    place: Path, arguments: Sequence[str], environment: Mapping[str, str], timeout: float
+    place: Path,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    timeout: float,
+    program: str = TSTORM,
 ) -> tuple[int, str, str] | None:
     """Status, and what was written to both streams. TimeoutError. None where it takes a process of
     its own from the start."""
     global _SERVER  # noqa: PLW0603  # one for a process and its children, but not for forks of it
     if _SERVER is None or _SERVER.owner != os.getpid():
         _SERVER = _Server(environment)
-    call = json.dumps([os.fspath(place), list(arguments), dict(environment)]).encode()
+    words = [program, os.fspath(place), list(arguments), dict(environment)]
+    call = json.dumps(words).encode()
     if not _SERVER.suits(environment) or len(call) > _MOST_BYTES:
         return None
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -125,11 +131,9 @@ def serve(connection: socket.socket) -> None:
 
 
 def _become(call: bytes, streams: Sequence[int]) -> NoReturn:
-    from tstorm.__main__ import main
-
     status = 1
     try:
-        place, arguments, environment = json.loads(call)
+        program, place, arguments, environment = json.loads(call)
         for stream, number in zip(streams, (1, 2), strict=True):
             os.dup2(stream, number)
             os.close(stream)
@@ -138,7 +142,8 @@ def _become(call: bytes, streams: Sequence[int]) -> NoReturn:
         os.environ.update(environment)
         tempfile.tempdir = None
         sys.argv = ["tstorm", *arguments]
-        status = main()
+        main = importlib.import_module(program).main
+        status = main() if program == TSTORM else main(*arguments)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # as an interpreter ends

@@ -157,6 +157,7 @@ def test_a_stretch_has_what_its_instants_have(
     ("content", "code", "said"),
     [
         (b"", "TS0172", "'x' is empty"),
+        (b"\xef\xbb\xbf", "TS0172", "line 1 of 'x' has no column 'time' at first"),
         (b"3\n2\n", "TS0172", "line 2 of 'x' is earlier than the line before it"),
         (b"3\nsecret\n", "TS0172", "line 2 of 'x' is not a whole number of ms"),
         (b"3\n-4\n", "TS0172", "line 2 of 'x' is negative"),

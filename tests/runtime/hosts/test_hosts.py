@@ -32,7 +32,7 @@ from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.backend.local import hosts_backend
 from runtime.backend.local.ports.devices import mac_of
 from runtime.coordinator.says import StepApplied
-from runtime.errors import MachineError, RunError
+from runtime.errors import MachineError, RunError, UnfitError
 from runtime.options import RunOptions
 from runtime.rundir.etchosts import hostname
 from runtime.system import compiled_programs, namespaces
@@ -82,6 +82,33 @@ def test_equal_paths_are_refused_where_a_pair_has_one_path() -> None:
         assert refusal.value.remedy == "leave --hosts and --datapath out"
     for way in (KUBERNETES, COMPOSE):
         assert "does not carry out routing ecmp" in capabilities.refusal(plan, way)
+
+
+_ONE = "service a img=x replicas=2\nbridge s\nlink a--s latency=1 bw=1Mb\n"
+_DAY_EARLIER = "at 3s a.1 set clock=-86400s\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "words"),
+    [
+        (_DAY_EARLIER, {}, "in real time: the kernel has one clock for all programs"),
+        ("when log a 'GO' {\n  it set drift=5ppm\n}\n", {}, "in real time"),
+        (_DAY_EARLIER, {"time": "virtual", "hosts": 2}, "with --hosts"),
+        (_DAY_EARLIER, {"time": "virtual", "pace": 2}, "with --pace"),
+        (_DAY_EARLIER, {"time": "virtual", "clock_start_ns": 10**13}, "a.1 before 1970"),
+        ("at 3s a.1 set clock=80000d\n", {"time": "virtual"}, "a.1 after 2200"),
+    ],
+)
+def test_a_clock_of_its_own_is_refused_at_its_line(
+    more: str, options: dict[str, Any], words: str
+) -> None:
+    plan = compile_source(_ONE + more).plan
+    with pytest.raises(UnfitError, match="is not possible") as refusal:
+        datapath_choice.check(plan, RunOptions(**options))
+    assert words in refusal.value.message
+    assert refusal.value.misfit.line == 4
+    for way in (KUBERNETES, COMPOSE) if plan.events[-1].kind == "clock" else ():
+        assert "does not carry out a clock of its own" in capabilities.refusal(plan, way)
 
 
 def test_a_kernel_that_cannot_is_found_out_by_trying(
