@@ -18,6 +18,7 @@ from compiler.plan.format import TOOL_VERSION
 from tstorm.image import archive, elf
 from tstorm.image.archive import Contents
 
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NAME = f"docker.io/thunderstorm/tstorm-cli:{TOOL_VERSION}"
 PACKAGES = "usr/lib/python3/dist-packages"  # where Debian's Python looks beside its own
 EXTRAS = "pytest,ui"
@@ -70,6 +71,9 @@ def install(root: Path, wheel: Path) -> None:
     # By their contents and not by times, which the image has not.
     modes = ("-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash")
     subprocess.run([*inside, *modes, f"/{PACKAGES}"], check=True)
+    # Whether that Python has all of its library: python3-minimal has not.
+    quickstart = (EXAMPLES / "quickstart.tdl").read_bytes()
+    subprocess.run(["chroot", root, "/usr/bin/tstorm", "check", "-"], input=quickstart, check=True)
 
 
 def gather(root: Path) -> Contents:

@@ -55,6 +55,7 @@ def test_a_section_can_be_typed(
 
 def test_the_page_of_compose_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs/from-compose.md").read_text(encoding="utf-8")
+    page = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
     blocks = re.findall(r"(?:^    .*\n)+", page, re.MULTILINE)
     commands, storm = blocks[:2]
     monkeypatch.chdir(tmp_path)

@@ -1,13 +1,15 @@
-"""Topologies of other tools are run: that of Mininet in the documentation, and those of Kollaps."""
+"""Files of other tools are run: those of Mininet and Compose in the documentation, and Kollaps'."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.cli.process import tstorm
+from tests.cli.process import ROOT, tstorm
 from tests.formats.test_mininet import documented
 
 pytestmark = pytest.mark.virtual
@@ -31,3 +33,18 @@ def test_experiments_of_kollaps_run_as_they_are(tmp_path: Path, name: str) -> No
     file = Path(__file__).parent / "topologies" / name
     words = ["--programs", "--time", "virtual", "--until", "2s", "--out", str(tmp_path / "run")]
     tstorm(tmp_path, "run", str(file), *words, "--require", "valid")
+
+
+def test_the_stack_of_compose_is_cut_and_healed(tmp_path: Path) -> None:
+    page = (ROOT / "docs/from-compose.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    names = ("docker-compose.yml", "app.py", "storm.tdl")
+    for name, text in zip(names, blocks, strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "app.py").chmod(0o755)
+    [words] = re.findall(r"^    tstorm (run .* --time virtual)$", page, re.MULTILINE)
+    done = tstorm(tmp_path, *words.split(), "--out", "run", "--require", "valid")
+    assert "expectations: 3 passed" in done.stderr
+    lines = (tmp_path / "run/logs/load.0.log").read_text().splitlines()
+    said = [words for words, _ in itertools.groupby(line.partition(" :")[0] for line in lines)]
+    assert said == ["order", "no database", "order"]
