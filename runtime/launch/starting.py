@@ -57,7 +57,8 @@ def in_sandbox(
     """On this machine's own time. RunError, OSError."""
     ours, theirs = driver_messages.pair()
     more: list[socket.socket] = []
-    with theirs, ExitStack() as closing:
+    with theirs, ExitStack() as closing, ExitStack() as failing:
+        failing.callback(ours.close)
         if leads_outside:
             more = [closing.enter_context(one) for one in socket.socketpair()]
             local = replace(local, outside=more[1].fileno())
@@ -67,7 +68,6 @@ def in_sandbox(
         try:
             log = os.fdopen(directory.append_to(DRIVER_LOG), "ab")
         except OSError as error:
-            ours.close()
             raise unwritten(error) from error
         with log:
             process = process_limits.start(
@@ -81,6 +81,7 @@ def in_sandbox(
                 start_new_session=True,  # ^C is for us: we tell the driver
             )
             leading = _lead_outside(more[0].dup(), os.dup(log.fileno())) if more else None
+        failing.pop_all()
     link = driver_messages.PacketLink(ours)
     with suppress(OSError):  # it has ended: then its status and its log say why
         link.send({"driver": asdict(config), "local": asdict(local)})

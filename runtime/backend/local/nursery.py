@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -412,7 +412,8 @@ class Nursery(_Keeper):
 def start(program: Path, environment: Mapping[str, str], log: IO[bytes]) -> Nursery:
     """`environment` is also that of every instance's PID 1, where programs can read it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
+    with theirs, ExitStack() as failing:
+        failing.callback(ours.close)
         argv: Sequence[str] = (
             str(program),
             *("nursery", "--parent", str(os.getpid()), "--control", str(theirs.fileno())),
@@ -426,5 +427,6 @@ def start(program: Path, environment: Mapping[str, str], log: IO[bytes]) -> Nurs
             stderr=log,
             env=environment,
         )
+        failing.pop_all()
     ours.settimeout(ANSWER_SECONDS)
     return Nursery(process, ours)
