@@ -95,6 +95,14 @@ async def _came(*holders: nursery.Holder) -> None:
             await asyncio.sleep(0.001)
 
 
+async def _went(*holders: nursery.Holder) -> None:
+    """They are dead, and their descriptors closed: else a test that comes later is told of them."""
+    for one in holders:
+        one.kill()
+    for one in holders:
+        await asyncio.wait_for(one.gone, DEADLINE_SECONDS)
+
+
 def test_parts_of_a_machine_die_of_one_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,15 +123,13 @@ def test_parts_of_a_machine_die_of_one_kill(
         assert machine.is_up
         assert parts[0].alive()
         assert groups == []
-        for one in parts[:2]:
-            one.kill()
-        for one in parts[:2]:
-            await asyncio.wait_for(one.gone, DEADLINE_SECONDS)
+        await _went(*parts[:2])
         assert groups == [wanted]
         assert not machine.is_up
         await _came(*again)
         assert all(one.alive() for one in again)
         assert os.getpgid(again[0].pid) != wanted
+        await _went(*again)
 
     carried_out(conversation, tmp_path)
 
@@ -149,5 +155,6 @@ def test_a_command_in_a_machine_sees_all_parts_and_no_network(tmp_path: Path) ->
         assert (done.returncode, name) == (0, "m-host")
         assert said.count("sleep") == len(parts)
         assert [line.split(":")[0].strip() for line in said if ":" in line] == ["lo"]
+        await _went(*parts)
 
     carried_out(conversation, tmp_path)
