@@ -74,10 +74,15 @@ class Holder:
     """
 
     def __init__(
-        self, name: str, pidfd: int, control: socket.socket, machine: MachineKeeper | None = None
+        self,
+        name: str,
+        pid: int,
+        pidfd: int,
+        control: socket.socket,
+        machine: MachineKeeper | None = None,
     ) -> None:
         self.name = name
-        self.pid = _number(pidfd)
+        self.pid = pid
         self.pidfd = pidfd
         self.machine = machine
         self._control = control
@@ -244,7 +249,7 @@ class Holder:
 
 
 def _number(pidfd: int) -> int:
-    """Of a process, as this one counts: who has made it may be in another PID namespace."""
+    """Of a process, as this one counts, where who has made it is in another PID namespace."""
     text = Path(f"/proc/self/fdinfo/{pidfd}").read_text()
     return int(text.partition("\nPid:")[2].split()[0])
 
@@ -280,7 +285,8 @@ class _Keeper:
         except RunError:
             ours.close()
             raise
-        return Holder(name, pidfd, ours, machine), number
+        pid = number if machine is None else _number(pidfd)
+        return Holder(name, pid, pidfd, ours, machine), number
 
 
 def _refusal(what: str, reason: str) -> MachineError:
