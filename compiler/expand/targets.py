@@ -192,15 +192,18 @@ class Targets:
         nodes = [self.nodes[position] for position in positions if position < count]
         if self.verb is JOIN:
             nodes = self._joining(nodes)
+        self._move(nodes, kind)
+        for position in positions:
+            if position >= count:
+                self._switch(self.links[position - count])
+        return nodes
+
+    def _move(self, nodes: Sequence[int], kind: str) -> None:
         for node in nodes:
             if self.verb is JOIN:
                 self.world.bring(node)
             else:
                 self.world.take(node, kind)
-        for position in positions:
-            if position >= count:
-                self._switch(self.links[position - count])
-        return nodes
 
     def _joining(self, drawn: Sequence[int]) -> list[int]:
         """Where a service is meant, the draw says how many of it join, not which."""
@@ -274,9 +277,5 @@ class MachineTargets(Targets):
 
     def apply(self, positions: Sequence[int], kind: str) -> list[int]:
         nodes = self.hit(positions)
-        for node in nodes:
-            if self.verb is JOIN:
-                self.world.bring(node)
-            else:
-                self.world.take(node, kind)
+        self._move(nodes, kind)
         return nodes

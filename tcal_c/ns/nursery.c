@@ -142,8 +142,8 @@ static int look_after(struct nursery *self, int signals) {
     }
 }
 
-/* /proc shows the processes of all parts. A network it has none of its own: see enter.c, --apart.
- */
+/* /proc shows the processes of all parts. A machine has no network of its own: see enter.c,
+ * --apart. */
 static bool separate(const char *hostname) {
     return unshare(CLONE_NEWNS | CLONE_NEWUTS) == 0 &&
            mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&

@@ -35,10 +35,14 @@ class ActionAnswer:
         if self.done is not None:
             return said + "\n".join(told_lines(self.done)) + "\n"
         if self.refusal is not None:
-            remedy = getattr(self.refusal, "remedy", "")
-            message = getattr(self.refusal, "message", str(self.refusal))
-            said += f"error: {message}" + (f"\nhint: {remedy}" if remedy else "") + "\n"
+            said += refusal_text(self.refusal)
         return f"{said}nothing was changed\n"
+
+
+def refusal_text(refusal: RunError | PlanError) -> str:
+    remedy = getattr(refusal, "remedy", "")
+    message = getattr(refusal, "message", str(refusal))
+    return f"error: {message}" + (f"\nhint: {remedy}" if remedy else "") + "\n"
 
 
 def answered(act: Callable[[], Done]) -> ActionAnswer:

@@ -68,11 +68,12 @@ def _statement(story: EventStory, statements: Statements) -> Iterator[str]:
 
 def _who(story: EventStory) -> str:
     """Who has asked for it, where that was not the experiment's text alone."""
-    number = action_texts.number_of(story.event.file)
-    fired = action_texts.firing_of(story.event.file)
-    if fired is not None:
-        return f"action {number}, by `when` {fired.reaction} of the text, its firing {fired.time}"
-    return f"action {number}, by hand" if number else ""
+    match _origin(story):
+        case {"by": "condition", "action": number, "reaction": which, "firing": time}:
+            return f"action {number}, by `when` {which} of the text, its firing {time}"
+        case {"by": "manual", "action": number}:
+            return f"action {number}, by hand"
+    return ""
 
 
 def _origin(story: EventStory) -> dict[str, object]:

@@ -11,45 +11,46 @@ from typing import Any
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _JSON, _EVENTS = "application/json", "text/event-stream"
 _TEXT = {"type": "string"}
-_ERROR = {"$ref": "#/components/schemas/Error"}
-_DONE = {
-    "type": "object",
-    "required": ["ok", "warnings", "text"],
-    "properties": {
-        "ok": {
-            "type": "object",
-            "required": ["action", "text", "planned_ns", "events", "first"],
-            "properties": {
-                "action": {"type": "integer", "description": "Its number: 1, 2, ..."},
-                "text": _TEXT,
-                "planned_ns": {"type": "integer", "description": "When, in ns of the run."},
-                "events": {"type": "integer", "description": "How many it makes."},
-                "first": {"type": "array", "items": {"type": "object"}},
-            },
+_SAID = {"type": "string", "description": "The same for people."}
+
+
+def _named(schema: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{schema}"}
+
+
+def _taken(ok: dict[str, Any], warnings: dict[str, Any]) -> dict[str, Any]:
+    """What is answered where something was done; all of `ok` is there."""
+    return {
+        "type": "object",
+        "required": ["ok", "warnings", "text"],
+        "properties": {
+            "ok": {"type": "object", "required": list(ok), "properties": ok},
+            "warnings": {"type": "array", **warnings},
+            "text": _SAID,
         },
-        "warnings": {"type": "array", "items": {"$ref": "#/components/schemas/Diagnostic"}},
-        "text": {"type": "string", "description": "The same for people."},
+    }
+
+
+_ERROR = _named("Error")
+_DONE = _taken(
+    {
+        "action": {"type": "integer", "description": "Its number: 1, 2, ..."},
+        "text": _TEXT,
+        "planned_ns": {"type": "integer", "description": "When, in ns of the run."},
+        "events": {"type": "integer", "description": "How many it makes."},
+        "first": {"type": "array", "items": {"type": "object"}},
     },
-}
-_SCHEMAS = "#/components/schemas"
-_TIME_HELD = {
-    "type": "object",
-    "required": ["ok", "warnings", "text"],
-    "properties": {
-        "ok": {
-            "type": "object",
-            "required": ["time_held_ns"],
-            "properties": {
-                "time_held_ns": {
-                    "type": ["integer", "null"],
-                    "description": "Where time stands, in ns of the run; null: it goes on.",
-                }
-            },
-        },
-        "warnings": {"type": "array", "maxItems": 0},
-        "text": {"type": "string", "description": "The same for people."},
+    {"items": _named("Diagnostic")},
+)
+_TIME_HELD = _taken(
+    {
+        "time_held_ns": {
+            "type": ["integer", "null"],
+            "description": "Where time stands, in ns of the run; null: it goes on.",
+        }
     },
-}
+    {"maxItems": 0},
+)
 _DIAGNOSTIC = {
     "type": "object",
     "required": ["severity", "code", "message", "line", "col"],
@@ -69,8 +70,8 @@ _REFUSED = {
     "properties": {
         "error": _TEXT,
         "code": _TEXT,
-        "diagnostics": {"type": "array", "items": {"$ref": "#/components/schemas/Diagnostic"}},
-        "text": {"type": "string", "description": "The same for people."},
+        "diagnostics": {"type": "array", "items": _named("Diagnostic")},
+        "text": _SAID,
     },
 }
 _STREAM = """Server-sent events. First `state`, with all that is known; then `update`s, whose keys
@@ -98,7 +99,7 @@ def _post(
     if body:
         schema["required"] = list(body)
     answers = {
-        "200": _answer("The run has taken it.", {"$ref": f"#/components/schemas/{done}"}),
+        "200": _answer("The run has taken it.", _named(done)),
         "409": _answer("Nothing was changed.", _ERROR),
         "413": _answer("It is too long.", _ERROR),
         "422": _answer("The body is another than this.", _ERROR),
@@ -172,7 +173,7 @@ def document() -> dict[str, Any]:
             "schemas": {
                 "Done": _DONE,
                 "TimeHeld": _TIME_HELD,
-                "Went": {"anyOf": [{"$ref": f"{_SCHEMAS}/{one}"} for one in ("Done", "TimeHeld")]},
+                "Went": {"anyOf": [_named("Done"), _named("TimeHeld")]},
                 "Diagnostic": _DIAGNOSTIC,
                 "Error": _REFUSED,
             },

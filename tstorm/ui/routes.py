@@ -25,7 +25,7 @@ from tdl import values
 from tdl.values import ValueProblem
 from tstorm import units
 from tstorm.live import steer
-from tstorm.live.answers import ActionAnswer, answered
+from tstorm.live.answers import ActionAnswer, answered, refusal_text
 from tstorm.live.steer import Done
 from tstorm.ui import openapi
 from tstorm.ui.feed import Feed, LaggingError
@@ -154,8 +154,7 @@ class _Steering:
         try:
             said = act()
         except RunError as error:
-            text = f"error: {error.message}\nhint: {error.remedy}\n"
-            return JSONResponse({"error": str(error), "text": text}, 409)
+            return JSONResponse({"error": str(error), "text": refusal_text(error)}, 409)
         if said is None:
             return None
         self._feed.hold_time(said[0]["time_held_ns"])
