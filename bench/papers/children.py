@@ -1,4 +1,5 @@
-"""Programs that an experiment starts and waits for, so that an interrupt leaves nothing of them.
+"""Programs that an experiment starts and waits for, so that an interrupt leaves nothing of them,
+and what they take of processors.
 
 A run that is asked to end takes its instances with it; killed at once, as subprocess.run does, it
 would leave that to its supervisor.
@@ -6,6 +7,7 @@ would leave that to its supervisor.
 
 from __future__ import annotations
 
+import resource
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -14,6 +16,12 @@ from pathlib import Path
 from types import FrameType
 
 _GRACE_S = 30
+
+
+def computed_s() -> float:
+    """Seconds of processors, by processes that have ended so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def finished(

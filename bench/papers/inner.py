@@ -13,11 +13,11 @@ the machine before it; first all of them ping at once.
 from __future__ import annotations
 
 import json
-import resource
 from pathlib import Path
 from statistics import fmean, stdev
 
 from bench.errors import BenchError
+from bench.papers.children import computed_s
 from bench.papers.context import Context
 from bench.papers.rows import ABSOLUTE, BELOW, RELATIVE, VIRTUAL, goal, row
 from bench.tables import Record
@@ -145,9 +145,9 @@ def _flat(context: Context, place: str) -> list[Record]:
     costs: list[float] = []
     sizes = MACHINES[:2] if context.quick else MACHINES
     for machines in sizes:
-        before = _computed_s()
+        before = computed_s()
         run = _run(context, machines, 1, RATE_BPS)
-        costs.append((_computed_s() - before) / machines)
+        costs.append((computed_s() - before) / machines)
         flows = _parts(run, RATE_BPS)
         part = _farthest([one for _, one in flows], 1.0)
         paper = "33.8 to 34.5 and 34.4 to 35.0 Gb/s, flat"
@@ -177,8 +177,3 @@ def _worst(context: Context, place: str) -> list[Record]:
     rows.append(row(what, place, "µs", _farthest(trips, wanted), wanted,
                     goal=goal(ABSOLUTE, NEAR_US), paper=paper, why=_TURNS))  # fmt: skip
     return rows
-
-
-def _computed_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

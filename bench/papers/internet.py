@@ -264,14 +264,16 @@ def figure_8(context: Context) -> list[Record]:
     """Trials of 1 to 8 flows over paths whose available bandwidth grows with them."""
     numbers = (1, 4) if context.quick else range(1, _MOST_FLOWS + 1)
     what = f"trials at {CAPACITY // _MB} Mb/s, queues of at most 1 MB, those within 20 %"
-    return _shares(context, what, _generated(CAPACITY, cut=True), numbers, (0.20, 80))
+    return _shares(
+        context, what, _generated(CAPACITY, cut=True), numbers, (0.20, 80, "80 % within 20 %")
+    )
 
 
 def figure_8_whole(context: Context) -> list[Record]:
     """The same with queues as long as they are derived, at a capacity beside which what is
     available is little. A run takes a quarter of an hour."""
     paths = _generated(1000 * _MB, cut=False)
-    return _shares(context, "trials at 1000 Mb/s, those within 5 %", paths, (1, 4), (0.05, 95))
+    return _shares(context, "trials at 1000 Mb/s, those within 5 %", paths, (1, 4), (0.05, 95, "–"))
 
 
 def _shares(
@@ -279,12 +281,12 @@ def _shares(
     what: str,
     paths: Sequence[_Path],
     numbers: Iterable[int],
-    wanted: tuple[float, float],
+    wanted: tuple[float, float, str],
 ) -> list[Record]:
-    """`wanted`: how far off a trial may be, and how many of 100 are no further."""
+    """`wanted`: how far off a trial may be, how many of 100 are no further, and what the paper
+    has."""
     rows: list[Record] = []
-    within, share = wanted
-    paper = "80 % within 20 %" if share == 80 else "–"
+    within, share, paper = wanted
     for place in context.places(VIRTUAL):
         with context.attempt(rows, what, place):
             off = _trials(context, place, paths, numbers)

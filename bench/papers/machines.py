@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from statistics import linear_regression, median
 
 from bench import ROOT
 from bench.errors import BenchError
+from bench.papers.children import computed_s
 from bench.papers.context import EXACT, ROOTLESS, Context
 from bench.papers.rows import BELOW, LEAST, TOLD, goal, row
 from bench.tables import Record
@@ -115,18 +115,12 @@ def _start(
 
 def _started(context: Context, source: Path, where: str) -> tuple[float, float, Path]:
     """From the call until the last program was started; what the whole run computed."""
-    called, before = time.time(), _computed_s()
+    called, before = time.time(), computed_s()
     run = context.run(source, where, "--no-probes")
-    computed = _computed_s() - before
+    computed = computed_s() - before
     header, *events = map(json.loads, (run / "events.jsonl").read_text().splitlines())
     last_ns = max(one["started_ns"] for one in events if one["kind"] == "join")
     return (header["start_unix_ns"] + last_ns) / 1e9 - called, computed, run
-
-
-def _computed_s() -> float:
-    """By processes that have ended, so far."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 # --- memory and processors ----------------------------------------------------------------------

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bench import ROOT
 from bench.errors import BenchError
+from bench.papers.children import computed_s
 from bench.papers.context import SCENES, Context
 from bench.papers.rows import ABSOLUTE, LEAST, TOLD, VIRTUAL, goal, row
 from bench.tables import Record
@@ -137,9 +138,9 @@ def _routed(
     folder = _folder(context, f"{machines}-{programs.split()[-1]}", machines, seconds)
     source = folder / "mesh.tdl"
     source.write_text(text(machines, seconds, programs, folder))
-    began, before = time.monotonic(), _computed_s()
+    began, before = time.monotonic(), computed_s()
     first, *again = [context.run(source, VIRTUAL) for _ in range(runs)]
-    took_s, computed_s = (time.monotonic() - began) / runs, (_computed_s() - before) / runs
+    took_s, used_s = (time.monotonic() - began) / runs, (computed_s() - before) / runs
     end_ns = seconds * 10**9
     (answered, lost, by_nobody, _), near = judged(first, machines, end_ns, CALM_NS)
     found = outages_ns(first, machines, end_ns)
@@ -152,7 +153,7 @@ def _routed(
         row(f"{what}: answers without a way", VIRTUAL, "", float(by_nobody), 0.0,
             goal=goal(ABSOLUTE)),
         row(f"{what}: {links} links granted in {seconds} s, real time", VIRTUAL, "s", took_s, None),
-        row(f"{what}: processor time for {seconds} s", VIRTUAL, "s", computed_s, None),
+        row(f"{what}: processor time for {seconds} s", VIRTUAL, "s", used_s, None),
     ]  # fmt: skip
     for name, part in (("median", 0.5), ("longest", 1.0)) if found else ():
         value = found[min(int(part * len(found)), len(found) - 1)] / 1e9
@@ -167,11 +168,6 @@ def _routed(
         told = f"{what}: of {len(names)} files of two runs, those that differ"
         rows.append(row(told, VIRTUAL, "", float(differ), 0.0, goal=goal(ABSOLUTE)))
     return rows
-
-
-def _computed_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _largest_mb() -> float:

@@ -28,8 +28,16 @@ LOADERS = {
 }
 # What libraries may ask of the process that loads them: since ever in glibc and in musl.
 OF_EVERY_C_LIBRARY = {
-    *("__errno_location", "calloc", "free", "malloc", "memcmp", "memcpy", "memmove", "memset"),
-    *("qsort", "realloc"),
+    "__errno_location",
+    "calloc",
+    "free",
+    "malloc",
+    "memcmp",
+    "memcpy",
+    "memmove",
+    "memset",
+    "qsort",
+    "realloc",
 }
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "runs", "bin", "lib"
