@@ -186,11 +186,12 @@ class StaticActions(AddressActions):
         self._check_queue(found.get("queue"), queue, max(up_bps or 0, down_bps or 0))
         limits = (up_bps or trace_up, down_bps or trace_down)
         one_way = (limits[0] is None) != (limits[1] is None) and not symmetric and not directed
-        if one_way and self.reads_as and up_bps is not None and "down" not in found:
+        by_dialect = one_way and up_bps is not None and "down" not in found
+        if by_dialect and self.reads_as:
             down_bps, symmetric = up_bps, True
         elif self.errors == errors and one_way:
             self._check_other_way(found)
-            self.one_way = self.one_way or self.whole_span
+            self.one_way = self.one_way or (self.whole_span if by_dialect else None)
         traced = trace_up is not None or trace_down is not None
         address_a, address_b = self.end_addresses(found.get("address"))
         managed = self._managed(found.get("aqm"), limited=bool(up_bps or down_bps or traced))

@@ -219,3 +219,13 @@ def test_the_statement_gives_words_the_other_meaning(theirs: str, ours: str) -> 
 def test_what_else_is_said_of_routes_wins_over_the_dialect() -> None:
     text = KOLLAPS + LIMITED + "link db--s1\nrouting delay\n"
     assert compile_source(text).topology.routing == "delay"
+
+
+def test_a_dialect_comes_before_the_links_that_it_reads_otherwise() -> None:
+    """One that says both of its rates means the same in each."""
+    both = "link a--b up=unlimited down=5Mb"
+    assert meaning(f"{both}\ndialect kollaps") == (*meaning(both), *meaning("dialect kollaps"))
+    with pytest.raises(TdlError) as refused:
+        meaning("link a--b up=5Mb\ndialect kollaps")
+    assert "TS0034" in [one.code for one in refused.value.diagnostics]
+    assert meaning("dialect kollaps\nlink a--b up=5Mb")[1:] == meaning("link a--b rate=5Mb")
