@@ -54,6 +54,7 @@ def run(
     figures: Mapping[str, str | None] = NONE,
     outcome: str = "completed",
     events: Sequence[Mapping[str, Any]] = EVENTS,
+    settings: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Path:
     """`delays_ns` of the probes from a.0 to b.0; those back are sent between two of them, and take
@@ -68,6 +69,7 @@ def run(
         "seed": seed,
         "options": {**DEFAULTS.to_record(), **options},
         "outcome": outcome,
+        **({"instance_network": settings} if settings else {}),
     }
     drops = {"drop_queue": 0, "drop_loss": 0, "drop_down": 0}
     counted = {"offered_pkts": 1, "delivered_pkts": 1, "delivered_bytes": delivered_bytes}

@@ -239,6 +239,23 @@ def test_doubts_come_first(tmp_path: Path) -> None:
     assert "1 of 2 runs are not VALID: seed 2 INVALID" in found.stderr.splitlines()[0]
 
 
+def test_other_congestion_control_is_told_before_any_figure(tmp_path: Path) -> None:
+    """A machine whose default is bbr gives other figures than one whose default is cubic, and than
+    virtual time. How much memory it has makes no difference."""
+    control = "net.ipv4.tcp_congestion_control"
+    one, two, like = (
+        str(run(tmp_path / name, settings={control: value, "net.ipv4.tcp_mem": name}))
+        for name, value in (("a", "bbr"), ("b", "cubic"), ("c", "bbr"))
+    )
+    said = tstorm("compare", one, two).stderr.splitlines()[0]
+    assert said == (
+        f"warning: programs of {two} had other network settings of their machine than those of"
+        f" {one}, where their service says none (sysctl=): {control} cubic in place of bbr"
+    )
+    for others in ((one, like), (one, str(run(tmp_path / "d")))):
+        assert "network settings" not in tstorm("compare", *others).stderr
+
+
 def test_a_program_that_failed_on_one_side_only(tmp_path: Path) -> None:
     good = campaign(tmp_path / "a", [{}] * 6)
     bad = campaign(tmp_path / "b", [{"failures": ["a.0"]}] * 6)

@@ -58,6 +58,36 @@ class ComparisonSide:
             yield from (_part(self.name, one) for one in self.runs if not one.is_whole)
 
 
+def other_settings(first: ComparisonSide, second: ComparisonSide) -> Iterator[str]:
+    """What instances of one side took from their machine and those of the other took otherwise:
+    TCP's congestion control, buffers and the like. Of a setting that runs of a side differ in, all
+    values."""
+    ours, theirs = _settings(first), _settings(second)
+    differ = [
+        f"{name} {_values(theirs[name])} in place of {_values(ours[name])}"
+        for name in ours
+        if name in theirs and ours[name] != theirs[name]
+    ]
+    if differ:
+        yield (
+            f"programs of {second.name} had other network settings of their machine than those of"
+            f" {first.name}, where their service says none (sysctl=):"
+            f" {some(differ, _MOST_NAMED, '; ')}"
+        )
+
+
+def _settings(side: ComparisonSide) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for run in side.runs:
+        for name, value in run.settings.items():
+            found.setdefault(name, set()).add(value)
+    return found
+
+
+def _values(found: set[str]) -> str:
+    return " or ".join(sorted(found))
+
+
 def _part(name: str, run: RunMetrics) -> str:
     """What there is of a run that did not come to its end."""
     how = "was interrupted" if run.outcome == INTERRUPTED else run.outcome

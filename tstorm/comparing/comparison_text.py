@@ -8,7 +8,7 @@ from typing import Any
 
 from tstorm import output
 from tstorm.comparing import differences
-from tstorm.comparing.comparison_sides import ComparisonSide
+from tstorm.comparing.comparison_sides import ComparisonSide, other_settings
 from tstorm.comparing.differences import MetricDifference
 
 NONE = "-"
@@ -21,7 +21,9 @@ class Comparison:
 
     @property
     def doubts(self) -> list[str]:
-        return [one for side in self.sides for one in side.doubts()]
+        first, *others = self.sides
+        found = [one for side in self.sides for one in side.doubts()]
+        return found + [one for side in others for one in other_settings(first, side)]
 
     @property
     def notes(self) -> list[str]:

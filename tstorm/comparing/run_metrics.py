@@ -30,7 +30,8 @@ _HAPPENED = ("log", "run")  # expectations that come true at a moment
 class RunMetrics:
     """Of one run. `values` has a figure for each metric; of some there is more: `samples` are what
     a quantile is of, `counts` what a share is of (so many, of how many). `ended_ns` is plan time:
-    where its timeline ended, or how far it came; None: nobody knows."""
+    where its timeline ended, or how far it came; None: nobody knows. `settings`: by their sysctl
+    names, what its instances took from the machine; nothing: it does not say."""
 
     verdict: str
     seed: int
@@ -39,6 +40,7 @@ class RunMetrics:
     values: dict[Metric, float] = field(default_factory=dict)
     samples: dict[Metric, list[int]] = field(default_factory=dict)
     counts: dict[Metric, tuple[int, int]] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
@@ -53,6 +55,7 @@ def of(directory: RunDirectory) -> RunMetrics:
         raise RunError(f"the run in {directory.path} has not ended", "run it again")
     verdict = summary.get("verdict", {}).get("state", UNKNOWN)
     found = RunMetrics(verdict, int(manifest["seed"]), manifest["outcome"])
+    found.settings.update(_settings(manifest.get("instance_network")))
     options = decode(manifest["options"], f"{directory / MANIFEST}: options")
     found.values[Metric(MetricKind.VERDICT)] = float(verdict != VALID)
     for failure in summary.get("failures", ()):
@@ -69,6 +72,19 @@ def of(directory: RunDirectory) -> RunMetrics:
         found.ended_ns = clock.plan_time(lasted_ns)
         found.values.update(_throughput(summary, lasted_ns))
     return found
+
+
+# What a machine can do and how much memory it has: nothing that packets meet.
+_OF_THE_MACHINE = {
+    *("net.ipv4.tcp_available_congestion_control", "net.ipv4.tcp_mem", "net.ipv4.udp_mem"),
+    *("net.core.netdev_budget", "net.core.netdev_budget_usecs", "net.ipv4.ipfrag_high_thresh"),
+}
+
+
+def _settings(recorded: object) -> dict[str, str]:
+    if not isinstance(recorded, dict):
+        return {}
+    return {str(k): str(v) for k, v in recorded.items() if k not in _OF_THE_MACHINE}
 
 
 def _expectations(summary: Mapping[str, Any]) -> Iterator[tuple[Metric, float]]:

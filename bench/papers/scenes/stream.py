@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""stream.py OTHER FLOWS SECONDS [WINDOW]: so many TCP flows to another instance at once, and takes
-those that come, in windows of WINDOW bytes where that is given. Says how many bytes of payload came
-within the time, as JSON. OTHER is - for who only takes."""
+"""stream.py OTHER FLOWS SECONDS [WINDOW]: so many TCP flows to another instance at once, cubic
+whatever the machine's default is, and takes those that come, in windows of WINDOW bytes where that
+is given. Says how many bytes of payload came within the time, as JSON. OTHER is - for who only
+takes."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ def main() -> None:
     threading.Thread(target=serve, args=(received, window), daemon=True).start()
     time.sleep(JOINED_S)
     for _ in range(0 if other == "-" else flows):
-        end = socket.create_connection((other, PORT))
+        end = socket.socket()
+        # Before the connection is made: BBR would leave its pacing behind.
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+        end.connect((other, PORT))
         threading.Thread(target=send, args=(end,), daemon=True).start()
     time.sleep(seconds)
     print(json.dumps({"bytes": sum(received), "seconds": seconds}), flush=True)
