@@ -15,7 +15,8 @@ the end is its last line.
 htb takes a packet out of that qdisc when the link is free, and with hardly a token saved never
 before. (tbf takes one out as soon as the one before has left, and keeps it until it has tokens for
 it: what waits there has not waited as the discipline sees it.) It does not cut super-packets as
-tbf does, so the sender's device does.
+tbf does, so the sender's device does, in both scenes: what passes the engine as a super-packet is
+acknowledged as one, and BBR keeps 1 ms less in a queue of 100 Mb/s for it.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def receive(for_s: int) -> None:
 
 
 def send(address: str, flows: int, for_s: int, control: str) -> None:
+    cut()
     until_ns = time.monotonic_ns() + for_s * SECOND
     threading.Thread(target=record, args=("sent", True, until_ns)).start()
     time.sleep(0.1)
@@ -138,7 +140,6 @@ def kernel(
     run("tc", "class", "add", "dev", "r1", "parent", "1:", "classid", "1:1", *rate.split())
     run("tc", "qdisc", "add", "dev", "r1", "parent", "1:1", "handle", "2:", *qdisc)
     run("tc", "qdisc", "add", "dev", "r0", *f"root netem limit 100000 delay {delay_ms}ms".split())
-    run("nsenter", "-t", str(ends[0].pid), "-n", sys.executable, __file__, "cut")
     programs = [("receive", str(for_s)), ("send", "10.0.1.2", str(flows), str(for_s), control)]
     running = [
         subprocess.Popen(["nsenter", "-t", str(end.pid), "-n", sys.executable, __file__, *words])
@@ -173,8 +174,6 @@ def main() -> None:
         receive(int(words[0]))
     elif verb == "send":
         send(words[0], int(words[1]), int(words[2]), words[3])
-    elif verb == "cut":
-        cut()
     else:
         kernel(int(words[0]), int(words[1]), words[2], int(words[3]), words[4], words[5:])
 
