@@ -22,6 +22,7 @@ from compiler.expand.timeline import Timeline, end_of, expand
 from compiler.expand.world import NeedReplicas
 from compiler.expect.compile_expectations import expect, figures
 from compiler.expect.compile_reactions import reactions
+from compiler.expect.storm_space import StormSpace, storm_space
 from compiler.feasibility import warnings
 from compiler.feasibility.bypassed import Bypassed
 from compiler.feasibility.warnings import ANY, Machines
@@ -61,6 +62,7 @@ class Compilation:
     reactions: tuple[PlannedReaction, ...] = ()
     # Bridges that no packet passes, and at which nobody is; not looked for without doubts.
     empty: tuple[str, ...] = ()
+    hunt: StormSpace | None = None  # of which the plan has nothing
     before: Plan | None = None  # with the same topology, of which this is a longer one
 
     @cached_property
@@ -127,6 +129,7 @@ def compile_source(
     expectations = expect(model, carried, sink)
     own = figures(model, sink)
     whens = reactions(model, sink)
+    space = storm_space(model, carried.end_ns, sink)
     if sink.failed:
         raise TdlError(sink.found)
     if doubts:
@@ -155,7 +158,9 @@ def compile_source(
         bypassed.warn(sink)
         warnings.warn_of_plan(model, files, machines, sink)
         empty = tuple(bypassed.empty().values())
-    return Compilation(model, carried, files, sort(sink.found), partial.includes, whens, empty)
+    return Compilation(
+        model, carried, files, sort(sink.found), partial.includes, whens, empty, space
+    )
 
 
 def elaborate(

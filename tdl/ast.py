@@ -723,6 +723,29 @@ class When:
 
 
 @dataclass(frozen=True, slots=True)
+class HuntBound:
+    """A bound of a `hunt`. `kind`: one of HUNT_KINDS (tdl/tokens/words.py), `most`, `lasting` or
+    `quiet`. `low` and `high` are in ns, of shares and drifts in ppb; of a clock they differ in
+    their sign only. `count`: how many at a time, of `most` how many faults; None: not stated."""
+
+    kind: str
+    span: Span
+    subjects: tuple[Subject, ...] = ()  # none: any
+    count: int | None = None
+    low: int = 0
+    high: int = 0
+    at: str = ""  # quiet: `start` or `end`
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """`hunt { … }`: the bounds of a space of storms. A run does not look at it."""
+
+    span: Span  # of its first line
+    body: tuple[HuntBound, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MobileNodes:
     """One of `nodes=`: SERVICE:PREFIX, whose instances are at the nodes with such names."""
 
@@ -777,6 +800,8 @@ Statement = (
     | Expect
     | Figure
     | When
+    | Hunt
+    | HuntBound
 )
 
 

@@ -13,7 +13,7 @@ from tdl import aqm, ast, quantities, some_packets
 from tdl.building.mobility_actions import reads_as_file
 from tdl.building.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.building.static import IMAGE, NO_TRACE
-from tdl.tokens.words import CHANGEABLE, LINK_WORDS, STATISTICS
+from tdl.tokens.words import CHANGEABLE, HUNT_LINKS, LINK_WORDS, STATISTICS
 
 WIDTH = 100
 _QUANTITIES = {  # by kind of a link's property
@@ -106,6 +106,8 @@ def _setting(node: ast.Setting) -> list[str]:
 def _statement(node: ast.Statement) -> list[str]:
     if isinstance(node, ast.Setting):
         return _setting(node)
+    if isinstance(node, ast.Hunt | ast.HuntBound):
+        return _hunt(node)
     match node:
         case ast.Bridges():
             word = "lan" if node.lan else "bridge" if len(node.names) == 1 else "bridges"
@@ -416,6 +418,34 @@ def _array(words: tuple[str, ...]) -> str:
 
 def _env_value(value: str) -> str:
     return value if _BARE_ENV.issuperset(value) else quoted(value)
+
+
+def _hunt(node: ast.Hunt | ast.HuntBound) -> list[str]:
+    """The first line of one without bounds, or one of its bounds."""
+    if isinstance(node, ast.Hunt):
+        return (
+            _with_block(["hunt"], map(format_statement, node.body)) if node.body else ["hunt", "{"]
+        )
+    match node.kind:
+        case "most":
+            return ["at", "most", str(node.count)]
+        case "lasting":
+            return ["lasting", f"{quantities.time(node.low)}..{quantities.time(node.high)}"]
+        case "quiet":
+            return ["quiet", quantities.time(node.low), "at", "the", node.at]
+        case "clock":
+            amount = [f"±{quantities.time(node.high)}"]
+        case "drift":
+            amount = [f"±{quantities.drift(node.high)}"]
+        case "latency":
+            amount = [f"{quantities.time(node.low)}..{quantities.time(node.high)}"]
+        case kind if kind in HUNT_LINKS:
+            amount = [f"{quantities.share(node.low)}..{quantities.share(node.high)}"]
+        case _:
+            amount = [] if node.subjects else ["any"]
+    names = [_subject(one) for one in node.subjects]
+    count = [] if node.count is None else [str(node.count)]
+    return [node.kind, *amount, *names, *count]
 
 
 # --- dynamic part ---

@@ -26,7 +26,7 @@ from tdl.building.dynamic import Actions
 from tdl.building.reaction_actions import from_the_firing
 from tdl.decoding import decode
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError, sort
-from tdl.preprocess.blocks import is_end, is_kept, is_node
+from tdl.preprocess.blocks import is_end, is_hunt, is_kept, is_node
 from tdl.preprocess.includes import NO_TEXTS, Texts
 from tdl.preprocess.translated import Translation
 from tdl.preprocess.unroll import NO_PARAMS, UNFINISHED, Preprocessor
@@ -38,6 +38,7 @@ from tdl.values import ValueProblem
 # After these something was not read, of which nobody knows what it says.
 ENDS = UNFINISHED | {"TS0029", "TS0030", "TS0031", "TS0032", "TS0033"}
 _OF_NODES = ("SERVICE", "BRIDGE", "BRIDGES", "LAN", "LINK", "PATH")  # what stands in their blocks
+_BLOCKS = (ast.When, ast.NodeStatement, ast.Hunt)
 _OWN = ("a", "b", "span", "latency_ns")  # of a plain link
 _MOST: dict[type, tuple[int, str]] = {
     ast.ServiceStatement: (MAX_SERVICES, "services"),
@@ -130,7 +131,7 @@ def _statements(
     Ends where the file has more than there may be, which is reported.
     """
     reader = StatementReader(sink)
-    held: ast.When | ast.NodeStatement | None = None  # whose block goes on
+    held: ast.When | ast.NodeStatement | ast.Hunt | None = None  # whose block goes on
     body: list[ast.Statement] = []
     for line in lines:
         inside = reader.in_block
@@ -143,7 +144,7 @@ def _statements(
         if not inside and not reader.in_block:
             yield found
         elif not inside:
-            heads = (one for one in found if isinstance(one, ast.When | ast.NodeStatement))
+            heads = (one for one in found if isinstance(one, _BLOCKS))
             held, body = next(heads, None), []
         elif reader.in_block:
             body += found
@@ -154,8 +155,8 @@ def _statements(
 
 class StatementReader:
     """Reads lines, one after the other. `ended`: there was no room for what the last one says.
-    `in_block`: the next line stands in the block of a `node`, or of a `when`, whose times count
-    from the firing: 0 is what happens at once."""
+    `in_block`: the next line stands in the block of a `node`, of a `hunt`, or of a `when`, whose
+    times count from the firing: 0 is what happens at once."""
 
     def __init__(self, sink: Sink) -> None:
         self._actions = Actions(sink)
@@ -233,11 +234,13 @@ class StatementReader:
             self._end_block()
             return ()
         self._lines += 1
-        if self._deeper or not self._may_stand(line.tokens[0]):
+        if self._deeper or not self._may_stand(line):
             self._deeper += is_kept(line)
             return ()
         if line.broken:
             return ()
+        if self._is_hunt:
+            return self._actions.bounds(line.tokens)
         if self._is_node:
             return _statement(line, self._actions, self._table)
         tokens = from_the_firing(line.tokens, self._sink)
@@ -252,7 +255,10 @@ class StatementReader:
         if self._lines or self._head is None:
             return
         span = self._head.tokens[-1].span
-        if self._is_node:
+        if self._is_hunt:
+            hint = "write what storms are made of between { and }, such as `crash server.*`"
+            self._sink.error("TS0340", span, "this hunt has no bounds", hint)
+        elif self._is_node:
             hint = 'write its parts between { and }, such as `service app exec="./app"`'
             self._sink.error("TS0622", span, "this machine has no part", hint)
         else:
@@ -263,8 +269,20 @@ class StatementReader:
     def _is_node(self) -> bool:
         return self._head is not None and is_node(self._head)
 
-    def _may_stand(self, first: Token) -> bool:
-        """Whether a line that begins so stands in this block; reported if not."""
+    @property
+    def _is_hunt(self) -> bool:
+        return self._head is not None and is_hunt(self._head)
+
+    def _may_stand(self, line: LogicalLine) -> bool:
+        """Whether it stands in this block; reported if not. Of a hunt, whose bounds say themselves
+        what is wrong with them, blocks do not."""
+        first = line.tokens[0]
+        if self._is_hunt:
+            if not is_kept(line):
+                return True
+            message = f"'{first.text}' does not stand in the block of a hunt"
+            self._sink.error("TS0340", first.span, message, "write it behind the '}'")
+            return False
         if self._is_node:
             if first.type in _OF_NODES:
                 return True

@@ -1,7 +1,8 @@
 """`tstorm fmt`: a file in canonical form, line by line, with its comments and single blank lines.
 
 A statement is printed from its tree (tdl/formatter.py), a long one broken with backslashes. The
-lines of let, param, for and include have one spelling, too; what stands in a loop is indented. A
+lines of let, param, for and include have one spelling, too; what stands in a loop is indented, and
+the bounds of a hunt have a line each. A
 statement with a variable or a range of names has no tree before these are replaced: it stays as
 written.
 """
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tdl import ast
 from tdl.decoding import decode
 from tdl.diagnostics import Sink, TdlError, sort
-from tdl.formatter import WIDTH, words_of, wrap
+from tdl.formatter import WIDTH, format_statement, words_of, wrap
 from tdl.parser import StatementReader, report_full
 from tdl.preprocess import heads
 from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_kept
@@ -109,6 +111,8 @@ class _Layout:
             return self._raw(line)
         inside = self._reader.in_block
         statements = self._reader.read(line)
+        if statements and isinstance(statements[0], ast.HuntBound):
+            return list(map(format_statement, statements))  # a line each
         words = words_of(statements, from_the_firing=inside) if statements else []
         return wrap(words, WIDTH - taken) if words else []
 

@@ -56,6 +56,7 @@ class Declared:
     expects: list[ast.Expect] = field(default_factory=list)
     figures: list[ast.Figure] = field(default_factory=list)
     whens: list[ast.When] = field(default_factory=list)
+    hunts: list[ast.Hunt] = field(default_factory=list)
     guesses: Guesses = field(default_factory=Guesses)
     at: dict[str, list[int]] = field(default_factory=dict)  # name -> its links
     taken: dict[tuple[object, ...], int] = field(default_factory=dict)  # see _linked_already
@@ -89,7 +90,14 @@ def declare(file: ast.File, sink: Sink) -> Declared:
                 links.append(statement)
             case ast.NodeStatement():
                 found.machines.append(statement)
-            case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When():
+            case (
+                ast.Dynamic()
+                | ast.Expect()
+                | ast.Figure()
+                | ast.When()
+                | ast.Hunt()
+                | ast.HuntBound()
+            ):
                 _collect(found, statement)
             case _:
                 _setting(found, statement, sink)
@@ -104,8 +112,11 @@ def declare(file: ast.File, sink: Sink) -> Declared:
     return found
 
 
-def _collect(found: Declared, statement: ast.Dynamic | ast.Expect | ast.Figure | ast.When) -> None:
-    """What declares nothing, in the order of the file."""
+_Collected = ast.Dynamic | ast.Expect | ast.Figure | ast.When | ast.Hunt | ast.HuntBound
+
+
+def _collect(found: Declared, statement: _Collected) -> None:
+    """What declares nothing, in the order of the file. Bounds stand in hunts only."""
     match statement:
         case ast.Dynamic():
             found.dynamics.append(statement)
@@ -115,6 +126,8 @@ def _collect(found: Declared, statement: ast.Dynamic | ast.Expect | ast.Figure |
             found.figures.append(statement)
         case ast.When():
             found.whens.append(statement)
+        case ast.Hunt():
+            found.hunts.append(statement)
 
 
 _SETTINGS: Mapping[type, tuple[str, str]] = {  # attribute, and what it is called

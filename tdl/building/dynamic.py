@@ -15,6 +15,7 @@ from tdl.building.builder import (
 )
 from tdl.building.class_actions import Option
 from tdl.building.clock_actions import ClockActions
+from tdl.building.hunt_actions import HuntActions
 from tdl.building.member_actions import Clause, MemberActions
 from tdl.building.mobility_actions import MobilityActions
 from tdl.building.node_actions import NodeActions
@@ -57,7 +58,9 @@ _IN_INTERVALS = (
 )
 
 
-class Actions(MemberActions, ClockActions, ReactionActions, MobilityActions, NodeActions):
+class Actions(
+    MemberActions, ClockActions, ReactionActions, MobilityActions, NodeActions, HuntActions
+):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---

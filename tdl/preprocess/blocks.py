@@ -1,4 +1,5 @@
-"""Logical lines to a tree: each `for … {`, `when … {` and `node … {` with the lines up to its `}`.
+"""Logical lines to a tree: each `for … {`, `when … {`, `node … {` and `hunt {` with the lines up to
+its `}`.
 
 One pass; only a loop is held in memory. A brace without its counterpart is reported.
 """
@@ -14,7 +15,8 @@ from tdl.tokens.lexer import LogicalLine
 
 @dataclass(slots=True)
 class LoopBlock:
-    """Of a loop, a `when` or a `node`. `end` is the line of the `}`, None where it is missing."""
+    """Of a loop, a `when`, a `node` or a `hunt`. `end` is the line of the `}`, None where it is
+    missing."""
 
     head: LogicalLine
     body: list[LogicalLine | LoopBlock] = field(default_factory=list)
@@ -33,7 +35,7 @@ def blocks(lines: Iterator[LogicalLine], sink: Sink) -> Iterator[Item]:
                 "TS0144",
                 line.tokens[0].span,
                 message,
-                "it stands after the lines of a for, a when or a node",
+                "it stands after the lines of a for, a when, a node or a hunt",
             )
             yield LogicalLine(comments=line.comments)
         elif is_head(line):
@@ -78,9 +80,14 @@ def is_node(line: LogicalLine) -> bool:
     return bool(line.tokens) and line.tokens[0].type == "NODE" and line.tokens[-1].text == "{"
 
 
+def is_hunt(line: LogicalLine) -> bool:
+    """As `is_when`, of the bounds of storms."""
+    return bool(line.tokens) and line.tokens[0].type == "HUNT" and line.tokens[-1].text == "{"
+
+
 def is_kept(line: LogicalLine) -> bool:
     """Whether head and end of its block are statements, too."""
-    return is_when(line) or is_node(line)
+    return is_when(line) or is_node(line) or is_hunt(line)
 
 
 def is_head(line: LogicalLine) -> bool:

@@ -26,6 +26,7 @@ from tdl.tokens.patterns import (
     ENV,
     EXPECTING,
     EXPECTING_MIXED,
+    HUNTING,
     LIST,
     LISTS,
     PLAIN,
@@ -130,7 +131,7 @@ _SEMI_AHEAD = re.compile(SPACE + ";")
 _STATEMENT_AHEAD = re.compile(rf"{SPACE}(?:{'|'.join(sorted(STATEMENTS))})[ \t]+[^\s,\]]")
 _COLON = re.compile(rf"{SPACE}:{SPACE}([^\s#;]*)")
 _PROPERTIES = frozenset((*LINK_PROPERTIES, *SERVICE_PROPERTIES, *OTHER_PROPERTIES))
-BLOCKS = ("FOR", "WHEN", "NODE")  # whose line a `{` ends
+BLOCKS = ("FOR", "WHEN", "NODE", "HUNT")  # whose line a `{` ends
 _SHOWN = 20  # characters of something unexpected that a message repeats
 
 
@@ -142,7 +143,8 @@ class _Scanner:
         self.sink = sink
         self.file = file
         mixed = "$" in text or ".." in text
-        self.plain = PLAIN_MIXED if mixed else PLAIN
+        self.usual = self.plain = PLAIN_MIXED if mixed else PLAIN
+        self.hunting = 0  # braces that are open from that of a `hunt` on
         self.expecting = EXPECTING_MIXED if mixed else EXPECTING
         self.lines: list[LogicalLine] = []
         self.current = LogicalLine()
@@ -266,6 +268,11 @@ class _Scanner:
         if word == "}" and self.current.tokens:
             self._finish()
         self._add("BRACE", word, start)
+        if word == "}":
+            self.hunting = max(self.hunting - 1, 0)
+        elif self.hunting or self.current.tokens[0].type == "HUNT":
+            self.hunting += 1
+        self.plain = HUNTING if self.hunting else self.usual
         self.ended = word == "}" or self.current.tokens[0].type in BLOCKS
         if self.ended:
             self.mode = self.plain  # as any statement is read that begins on this line

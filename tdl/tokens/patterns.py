@@ -13,7 +13,7 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*"
 DOTTED = rf"(?:\.[0-9]+(?:\.{NAME}(?:\.[0-9]+)?)?|\.{NAME}(?:\.[0-9]+)?)(?![A-Za-z0-9_.])"
 SPACE = r"[ \t\u00a0]*"
 STRING = r"\"(?:[^\"\\\r\n]|\\[^\r\n])*\"|'(?:[^'\\\r\n]|\\[^\r\n])*'"
-VALUE = r"[+-]?(?:[0-9]|\.[0-9])[\w.%/]*"
+VALUE = r"[+±-]?(?:[0-9]|\.[0-9])[\w.%/]*"
 _CURLY_STRING = r"“[^“”\r\n]*”|‘[^‘’\r\n]*’"
 BARE = r"[^\s;\#\"'“”‘’\[\]\\]+"  # text without quotes
 _SHARED = rf"""
@@ -45,6 +45,8 @@ _WORDS = rf"""
 PLAIN = re.compile(rf"{SPACE}(?:{_WORDS})", re.VERBOSE)
 # Looks at each word twice, so it is for texts that have a '$' or '..' somewhere.
 PLAIN_MIXED = re.compile(rf"{SPACE}(?:{_MIXED}|{_WORDS})", re.VERBOSE)
+# In the block of a `hunt`.
+HUNTING = re.compile(rf"{SPACE}(?:(?P<EVERY>(?:{NAME}\.)?\*)|{_MIXED}|{_WORDS})", re.VERBOSE)
 # After `expect`: no properties, but operators and `*`.
 _EXPECTING = rf"""
     (?P<EVERY>(?:{NAME}\.)?\*)

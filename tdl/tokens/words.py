@@ -37,11 +37,12 @@ STATEMENTS = {
     "expect": "EXPECT",
     "figure": "FIGURE",
     "when": "WHEN",
+    "hunt": "HUNT",
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
 MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix",
                "mobility", "lan", "addresses", "node",
-               "dialect", "external")  # fmt: skip
+               "dialect", "external", "hunt")  # fmt: skip
 
 # What can be expected: the word after `expect`.
 EXPECTED = {
@@ -62,6 +63,13 @@ CONDITION_WORDS = {"once": "ONCE", "every": "EACH", "with": "WITH", "most": "MOS
 IT = "it"  # in a block of `when`: the instance that it is about
 FIGURES = {"log": "LOG", "json": "JSON"}  # where a figure comes from
 OPERATORS = ("<", "<=", ">", ">=")
+# What a `hunt` draws, by the first word of a bound: something that happens to instances, a property
+# of links, a clock; and what limits it (the first word of `at most N`, `lasting A..B`, `quiet T`).
+HUNT_FAULTS = ("partition", "crash", "kill", "pause", "disconnect")
+HUNT_LINKS = ("latency", "loss", "duplicate", "corrupt")
+HUNT_CLOCKS = ("clock", "drift")
+HUNT_KINDS = (*HUNT_FAULTS, *HUNT_LINKS, *HUNT_CLOCKS)
+HUNT_LIMITS = ("at", "lasting", "quiet")
 
 ACTIONS = {
     "join": "COUNTED",

@@ -52,6 +52,24 @@ def test_a_reaction_reads_back_as_itself(whens: list[ast.When]) -> None:
     assert meaning(format_text(in_a_loop)) == tuple(whens) * 2
 
 
+def test_bounds_of_a_hunt_have_a_line_each() -> None:
+    text = (
+        "hunt { partition any 2;;crash db.* db.1   3; latency 9..0.2s a;loss 1%;clock ±1s\n"
+        "# why\nfor i in 0..1 { kill db.$i }\n drift ±50ppm;at most 4; lasting 0..5s;"
+        "quiet 5s at the end}"
+    )
+    formatted = format_text(text)
+    assert formatted == (
+        "hunt {\n    partition any 2\n    crash db db.1 3\n    latency 9ms..200ms a\n"
+        "    loss 0%..1%\n    clock ±1s\n    # why\n"
+        "    for i in 0..1 {\n        kill db.$i\n    }\n"
+        "    drift ±50ppm\n    at most 4\n    lasting 0s..5s\n    quiet 5s at the end\n}\n"
+    )
+    assert meaning(formatted) == meaning(text)
+    (hunt,) = meaning(text)
+    assert meaning(format_statement(hunt)) == (hunt,)
+
+
 @RELAXED
 @given(st.lists(trees.events(), min_size=1, max_size=4))
 def test_the_text_of_an_event_is_the_same_for_equal_events_only(events: list[ast.Dynamic]) -> None:

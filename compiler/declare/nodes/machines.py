@@ -363,7 +363,7 @@ class _Machines:
 
     def resolved(self, statement: ast.Statement) -> list[ast.Statement]:
         match statement:
-            case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When():
+            case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When() | ast.Hunt():
                 return [self._tree(statement)]
             case ast.ServiceStatement():
                 return [self._outer(statement)]
