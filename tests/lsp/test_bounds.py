@@ -120,3 +120,9 @@ def test_it_says_how_to_install_what_is_missing(monkeypatch: pytest.MonkeyPatch)
     assert "needs" in str(result.exception)
     assert "a_package_that_nobody_has" in str(result.exception)
     assert "pip install 'tstorm[lsp]'" in str(result.exception)
+    assert status(tstorm("lsp", "--check")) == 3
+
+
+def test_it_says_whether_it_could_start() -> None:
+    pytest.importorskip("pygls", reason="the extra [lsp] is not installed")
+    assert status(tstorm("lsp", "--check")) == 0

@@ -1,8 +1,7 @@
-"""The TextMate grammar: it is that of the words of the language, and the extension has it."""
+"""The TextMate grammar: it is that of the words of the language."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -14,8 +13,7 @@ import pytest
 from tdl.tokens.textmate import grammar, text
 from tdl.tokens.words import ACTIONS, LINK_PROPERTIES, SERVICE_PROPERTIES, STATEMENTS
 
-EXTENSION = Path(__file__).parents[2] / "docs/editors/vscode"
-FILE = EXTENSION / "syntaxes/tdl.tmLanguage.json"
+FILE = Path(__file__).parents[2] / "docs/editors/vscode/syntaxes/tdl.tmLanguage.json"
 WORDS = {*STATEMENTS, *ACTIONS, *LINK_PROPERTIES, *SERVICE_PROPERTIES}
 
 
@@ -84,15 +82,3 @@ def test_a_word_of_the_language_has_its_scope(word: str) -> None:
 )
 def test_where_a_word_stands_decides(line: str, word: str, scope: str) -> None:
     assert scopes(line).get(word, "").removesuffix(".tdl") == scope
-
-
-def test_the_extension_has_what_it_names() -> None:
-    package = json.loads((EXTENSION / "package.json").read_text())
-    named = [
-        package["main"],
-        *(one["configuration"] for one in package["contributes"]["languages"]),
-        *(one["path"] for one in package["contributes"]["grammars"]),
-    ]
-    assert [name for name in named if not (EXTENSION / name).exists()] == []
-    json.loads((EXTENSION / "language-configuration.json").read_text())
-    assert package["contributes"]["grammars"][0]["scopeName"] == grammar()["scopeName"]

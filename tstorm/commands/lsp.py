@@ -14,7 +14,8 @@ _EXTRA = "pip install 'tstorm[lsp]', or in a checkout: .venv/bin/pip install -e 
 
 @click.command()
 @click.option("--stdio", is_flag=True, hidden=True, help="As many editors call a language server.")
-def command(*, stdio: bool) -> None:  # noqa: ARG001
+@click.option("--check", is_flag=True, help="Only tell whether it can start: 0, or 3 and why not.")
+def command(*, stdio: bool, check: bool) -> None:  # noqa: ARG001
     """Speak the Language Server Protocol over standard input and output: an editor starts this.
 
     It gives diagnostics while you type, completes, shows links and paths under the cursor, finds
@@ -33,6 +34,8 @@ def command(*, stdio: bool) -> None:  # noqa: ARG001
 
     with errors_shown():
         _check_installed()
+        if check:
+            return
         if sys.stdin is None or sys.stdout is None or sys.stdin.isatty():
             raise click.UsageError("an editor starts this, and speaks to it (docs/editors.md)")
         _serve()
