@@ -348,6 +348,24 @@ def message(kinds: Mapping[str, type], found: Mapping[str, Any], speaker: str) -
     return _maker(kind)(said)
 
 
+def as_message(kinds: Mapping[str, type], value: Any) -> dict[str, Any]:
+    """The inverse of `message`, ready for JSON. Fields that have their default are left out."""
+    kind: Any = type(value)
+    word = next(word for word, known in kinds.items() if known is kind)
+    usual = _defaults(kind)
+    return {"say": word} | {
+        name: inner for name, inner in encoded(value).items() if usual.get(name, usual) != inner
+    }
+
+
+@cache
+def _defaults(kind: Any) -> Mapping[str, object]:
+    """As they are in JSON."""
+    hints = get_type_hints(kind, include_extras=True)
+    usual = {one.name: one.default for one in fields(kind) if one.default is not MISSING}
+    return {_key(name): _writer(hints[name])(value) for name, value in usual.items()}
+
+
 def _first_wrong(kind: type, said: Mapping[str, Any]) -> str:
     spec = shape_of(kind).spec
     needed = {name for name in spec if not name.endswith("?")}

@@ -118,7 +118,7 @@ async def _requests(agent: Agent, key: bytes, rounds: int) -> list[Record]:
 async def _samples(agent: Agent, key: bytes, count: int) -> list[Record]:
     rnd = random.Random(1)
     pairs = [[rnd.randrange(10**9) for _ in PAIR_COLUMNS] for _ in range(SAMPLE_ROWS)]
-    message = {"say": "sample", "elapsed_ns": 1, "pairs": pairs}
+    message = says.write(says.TrafficSample(1, pairs))
     channel = (await secure.connect(HERE, agent.port, key)).channel
     cpu = time.process_time_ns()
     checking = 0

@@ -1,4 +1,5 @@
-"""What an agent may say on its own: nothing of another type gets further.
+"""What an agent may say on its own: nothing of another type gets further. Agents write it, and
+coordinators read it, by the same dataclasses.
 
 An agent knows the run's key and is still only believed as far as it makes sense. Table in
 docs/agent.md (messages).
@@ -7,28 +8,30 @@ docs/agent.md (messages).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from runtime.datapath.sampler import PAIR_COLUMNS, PAIR_DIGEST_COLUMNS
-from runtime.json_schema import COUNT, TEXT, Count, Row, Shape, ValueKind, message, one_of
+from runtime.json_schema import (
+    COUNT,
+    TEXT,
+    Count,
+    Row,
+    Shape,
+    ValueKind,
+    as_message,
+    message,
+    one_of,
+)
 
+HOLD_EVENTS = (  # of which a tstorm-hold reports (docs/hold.md)
+    *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
+    *("paused", "resumed", "left", "crashed", "ignored", "released"),
+)
 REPORTS = (
-    "held",
-    "setup",
-    "set_up",
-    "started",
-    "ready",
-    "not_ready",
-    "failed",
-    "ended",
-    "paused",
-    "resumed",
-    "left",
-    "crashed",
-    "ignored",
-    "released",
+    *HOLD_EVENTS,
     "gone",  # said by the agent: the process that kept the program has ended
 )
 
@@ -117,6 +120,7 @@ Message = (
     | AgentNotice
     | AgentFailed
 )
+Say = Callable[[Message], None]
 _KINDS: dict[str, type] = {
     "applied": StepApplied,
     "sample": TrafficSample,
@@ -126,6 +130,11 @@ _KINDS: dict[str, type] = {
     "notice": AgentNotice,
     "failed": AgentFailed,
 }
+
+
+def write(said: Message) -> dict[str, Any]:
+    """As it is sent."""
+    return as_message(_KINDS, said)
 
 
 def read(said: dict[str, Any]) -> Message:

@@ -18,8 +18,9 @@ from runtime.agent.pod.podend import PodEnding
 from runtime.agent.pod.podprocesses import Member
 from runtime.agent.process import program_supervisor
 from runtime.agent.process.orders import OrderError, PortOrder, ResumeOrder
-from runtime.agent.process.program_supervisor import ProgramSupervisor, Say
+from runtime.agent.process.program_supervisor import ProgramSupervisor
 from runtime.coordinator import says
+from runtime.coordinator.says import AgentNotice, AgentReport, InstanceReport, Say
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.agent.stage import DEADLINE_SECONDS, Stage, act
@@ -42,13 +43,13 @@ def schedule(**options: Any) -> Schedule:
     )
 
 
-def lives_to(said: list[Any]) -> Say:
-    return lambda message: said.append(message) if message["say"] == "life" else None
+def lives_to(said: list[InstanceReport]) -> Say:
+    return lambda message: said.append(message) if isinstance(message, InstanceReport) else None
 
 
 def test_a_program_lives_as_its_steps_say(held: StartHeld, tmp_path: Path) -> None:
     made = held("trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done")
-    said: list[Any] = []  # and not what cannot be read: these containers have no /tstorm
+    said: list[InstanceReport] = []  # and not what cannot be read: these containers have no /tstorm
     programs = ProgramSupervisor({"a.0": 0}, time.monotonic_ns, lambda _at: 7, lives_to(said))
     timeline = schedule()
     programs.carry_out(timeline, 0)
@@ -64,33 +65,33 @@ def test_a_program_lives_as_its_steps_say(held: StartHeld, tmp_path: Path) -> No
         programs.carry_out(timeline, step)
         wait_until(lambda: made.names()[-len(names) :] == names, f"{names}")  # noqa: B023
         wait_until(lambda: len(made.said().split()) == 1 + (step > 1), "the program")  # noqa: B023
-    assert [(life["step"], life["what"], life["status"]) for life in said] == [
+    assert [(life.step, life.what, life.status) for life in said] == [
         (0, "join", ""),
         (1, "crash", ""),
         (2, "join", ""),
         (3, "leave", ""),
     ]
-    assert {(life["node"], life["elapsed_ns"]) for life in said} == {(0, 7)}
+    assert {(life.node, life.elapsed_ns) for life in said} == {(0, 7)}
     programs.close()
 
 
 def test_who_is_there_already_joins_at_the_start(held: StartHeld) -> None:
     made = held("echo up; exec sleep 1000")
-    said: list[Any] = []  # and not what cannot be read: these containers have no /tstorm
+    said: list[InstanceReport] = []  # and not what cannot be read: these containers have no /tstorm
     programs = ProgramSupervisor({"b.0": 1}, time.monotonic_ns, lambda _at: 0, lives_to(said))
     programs.know({1: made.pid})
     programs.carry_out(schedule(start_at_ns=500_000_000), 0)
     made.wait_for("held", "started")
-    assert [(life["node"], life["what"]) for life in said] == [(1, "join")]
+    assert [(life.node, life.what) for life in said] == [(1, "join")]
     made.close()
     programs.carry_out(schedule(), 1)
-    assert said[-1]["status"] == "its tstorm-hold takes no orders any more"
+    assert said[-1].status == "its tstorm-hold takes no orders any more"
     programs.close()
 
 
 def test_who_is_paused_at_the_start_is_paused_after_its_join(held: StartHeld) -> None:
     made = held("echo up; exec sleep 1000")
-    said: list[Any] = []
+    said: list[says.Message] = []
     programs = ProgramSupervisor(
         {"a.0": 0, "b.0": 1}, time.monotonic_ns, lambda _at: 0, said.append
     )
@@ -98,8 +99,9 @@ def test_who_is_paused_at_the_start_is_paused_after_its_join(held: StartHeld) ->
     text = f"at 0s a join\nat 0s b join\nat 200ms a pause\nat 200ms b pause\n{TEXT}"
     programs.carry_out(Schedule(compile_source(text).plan, RunOptions(start_at_ns=500_000_000)), 0)
     made.wait_for("held", "started", "paused")
-    assert [life["what"] for life in said if life["say"] == "life" and not life["node"]] == ["join"]
-    notices = [message["text"] for message in said if message["say"] == "notice"]
+    lives = [message for message in said if isinstance(message, InstanceReport)]
+    assert [life.what for life in lives if not life.node] == ["join"]
+    notices = [message.text for message in said if isinstance(message, AgentNotice)]
     assert "no pause of b.0 at the start: there is no tstorm-hold" in notices
     programs.close()
 
@@ -109,7 +111,7 @@ class Watched:
 
     def __init__(self, made: Container, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.setattr(reports, "FILE", (*folder.parts[1:], "reports"))
-        self.said: list[Any] = []
+        self.said: list[says.Message] = []
         self.begun_ns = time.monotonic_ns()
         self.programs = ProgramSupervisor(
             {"a.0": 0}, time.monotonic_ns, lambda at_ns: at_ns - self.begun_ns, self.said.append
@@ -117,11 +119,14 @@ class Watched:
         self.programs.know({0: made.pid})
 
     def events(self) -> list[str]:
-        return [message["event"] for message in self.said if message["say"] == "report"]
+        return [report.event for report in self.reports()]
+
+    def reports(self) -> list[AgentReport]:
+        return [message for message in self.said if isinstance(message, AgentReport)]
 
     def lives(self) -> list[tuple[str, str]]:
-        lives = [message for message in self.said if message["say"] == "life"]
-        return [(life["what"], life["status"]) for life in lives]
+        lives = [message for message in self.said if isinstance(message, InstanceReport)]
+        return [(life.what, life.status) for life in lives]
 
 
 def at_one_pod(monkeypatch: pytest.MonkeyPatch) -> list[Container]:
@@ -159,13 +164,13 @@ def test_what_a_hold_reports_is_said_with_its_times(
         watched.programs.close()
 
     asyncio.run(play())
-    said = [message for message in watched.said if message["say"] == "report"]
-    assert [message["line"] for message in said] == [0, 1, 2, 3, 0]
-    assert said[0]["elapsed_ns"] < 0 < said[1]["elapsed_ns"] < said[3]["elapsed_ns"]
-    assert said[2]["signal"] == signal.SIGKILL
+    said = watched.reports()
+    assert [report.line for report in said] == [0, 1, 2, 3, 0]
+    assert said[0].elapsed_ns < 0 < said[1].elapsed_ns < said[3].elapsed_ns
+    assert said[2].signal == signal.SIGKILL
     times = [event["monotonic_ns"] - watched.begun_ns for event in made.events()]
-    assert [message["elapsed_ns"] for message in said[:4]] == times
-    assert all(map(says.read, watched.said))
+    assert [report.elapsed_ns for report in said[:4]] == times
+    assert [says.read(says.write(message)) for message in watched.said] == watched.said
 
 
 @pytest.mark.parametrize("state", ["running", "about to start", "not there"])
@@ -289,11 +294,11 @@ def test_a_container_that_ended_is_found_again_at_the_join(
         watched.programs.carry_out(schedule(), 1)  # crash
         watched.programs.carry_out(schedule(), 2)  # join
         await until(lambda: len(watched.said) == 1, "the crash")
-        assert watched.said[0]["status"].startswith("nothing of it was running")
+        assert watched.lives()[0][1].startswith("nothing of it was running")
         second = await asyncio.to_thread(held, "echo up; exec sleep 1000")
         there.append(second)
         await until(lambda: len(watched.said) == 2, "the join")
-        assert (watched.said[1]["what"], watched.said[1]["status"]) == ("join", "")
+        assert watched.lives()[1] == ("join", "")
         await asyncio.to_thread(second.wait_for, "held", "started")
         watched.programs.close()
 
@@ -360,7 +365,7 @@ def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
     made = held("echo up; exec sleep 1000")
     pod = at_one_pod(monkeypatch)
     pod.append(made)
-    said: list[Any] = []
+    said: list[InstanceReport] = []
     programs = ProgramSupervisor({"a.0": 0}, time.monotonic_ns, lambda _at: 7, lives_to(said))
     at = "/proc/self/ns/net" if told in ("the network", "unattached") else "/proc/0/ns/net"
     resume = ResumeOrder(
@@ -473,7 +478,7 @@ def test_a_join_that_a_leave_overtakes_is_said_not_to_have_been(
         watched.programs.close()
 
     asyncio.run(play())
-    assert [(life["what"], life["status"][:27]) for life in watched.said] == [
+    assert [(what, status[:27]) for what, status in watched.lives()] == [
         ("join", "it was to end before its co"),
         ("leave", "nothing of it was running: "),
     ]

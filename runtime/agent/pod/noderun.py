@@ -12,12 +12,21 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
 from runtime.agent.pod.node_facts import NOWHERE
-from runtime.agent.pod.pod_messages import AGENT, DATAPATH, USER, StartReply, StartRequest
+from runtime.agent.pod.pod_messages import (
+    AGENT,
+    DATAPATH,
+    USER,
+    PartEnded,
+    PartStarted,
+    Say,
+    StartReply,
+    StartRequest,
+    SupervisorNotice,
+)
 from runtime.agent.pod.supervisor_settings import Settings
 from runtime.agent.process import portlog
 from runtime.agent.process.agent import ENDED, LOST, WITHOUT_DATAPATH
@@ -77,8 +86,6 @@ async def _attached(engine: Engine, number: int, netns: str, name: str) -> str:
 
 
 STEADY_NS = 10_000_000_000
-
-Say = Callable[[Mapping[str, object]], None]
 
 
 class NodeRun:
@@ -141,15 +148,15 @@ class NodeRun:
         try:
             self._processes.restart_agent()
         except RunError as error:
-            self._say({"say": "notice", "text": f"the agent cannot be started again: {error}"})
+            self._say(SupervisorNotice(f"the agent cannot be started again: {error}"))
             return
         agent = self._processes.agent
         prefer(agent.pid)
         self._watch(agent)
-        self._say({"say": "started", "what": AGENT, "pid": agent.pid})
+        self._say(PartStarted(AGENT, agent.pid))
 
     def _tell_end(self, what: str, status: int, *, again: bool) -> None:
-        self._say({"say": "ended", "what": what, "status": status, "again": again})
+        self._say(PartEnded(what, status, again))
 
     @property
     def agent_ended(self) -> bool:

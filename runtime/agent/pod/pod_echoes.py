@@ -11,11 +11,12 @@ import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from runtime.agent.pod.podprocesses import PROC
 from runtime.agent.process.orders import EchoOrder, EchoProbe
+from runtime.coordinator.says import AgentNotice, EchoTimes, Say
 from runtime.errors import RunError
 from runtime.system import compiled_programs
 
@@ -23,8 +24,7 @@ SAY_SECONDS = 1.0
 ROWS = 5000  # in one message
 _USUAL = (0, 1)  # how tprobe ends; the latter where all were lost
 
-Say = Callable[[Mapping[str, object]], None]
-Row = list[int | None]
+Row = tuple[int, int, int | None]  # of EchoTimes
 
 
 class Echoes:
@@ -81,12 +81,12 @@ class Echoes:
             delay = None if found.get("lost") else round(found["rtt_us"] * 1000)
         except (ValueError, KeyError, TypeError):
             return None
-        return [pair, sent_ns, delay]
+        return pair, sent_ns, delay
 
     def _complain(self, reason: str) -> None:
         if not self._complained:
             self._complained = True
-            self._say({"say": "notice", "text": f"some paths are not measured: {reason}"})
+            self._say(AgentNotice(f"some paths are not measured: {reason}"))
 
     async def _tell_again_and_again(self) -> None:
         while True:
@@ -96,7 +96,7 @@ class Echoes:
     def _tell(self) -> None:
         rows, self._rows = self._rows, []
         for begin in range(0, len(rows), ROWS):
-            self._say({"say": "echoes", "rows": rows[begin : begin + ROWS]})
+            self._say(EchoTimes(tuple(rows[begin : begin + ROWS])))
 
 
 # Sends ICMP echoes from inside an instance's network: what its packets really meet (tprobe).

@@ -6,11 +6,11 @@ Both sides use this: the coordinator checks with it what comes from a node, as f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from runtime.json_schema import Count, ValueKind, decoded, message, one_of
+from runtime.json_schema import Count, ValueKind, as_message, decoded, message, one_of
 
 SUPERVISOR_PORT = 7475  # TCP: the supervisor listens, the coordinator connects
 
@@ -115,6 +115,7 @@ class SupervisorNotice:
 
 
 Message = PartEnded | PartStarted | SupervisorNotice
+Say = Callable[[Message], None]
 _KINDS: dict[str, type] = {"ended": PartEnded, "started": PartStarted, "notice": SupervisorNotice}
 
 
@@ -131,6 +132,11 @@ def begun(answer: Any, node: str) -> StartReply:
 def left(answer: Any, node: str) -> str:
     """Out of the answer to `end`. RunError that names the node."""
     return decoded(EndReply, answer, f"the end on {node}").left
+
+
+def write(said: Message) -> dict[str, Any]:
+    """As it is sent."""
+    return as_message(_KINDS, said)
 
 
 def read(said: Mapping[str, Any]) -> Message:

@@ -12,48 +12,48 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from runtime.agent.pod.hosts_file import open_regular
 from runtime.agent.pod.podprocesses import PROC
+from runtime.coordinator.says import HOLD_EVENTS
 from runtime.errors import RunError
-from runtime.json_schema import (
-    COUNT,
-    TEXT,
-    Shape,
-    check,
-    parse,
-)
+from runtime.json_schema import Count, decoded, parse
 
 FILE = ("tstorm", "reports")
-EVENTS = (
-    *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
-    *("paused", "resumed", "left", "crashed", "ignored", "released"),
-)
 PART_BYTES = 4096  # of one look; as long as the longest line of a tstorm-hold
 MAX_BYTES = 1 << 20  # of one instance in a run: about 10,000 lines
 MAX_NUMBER = 1 << 32
 MAX_TEXT = 200
-_NUMBERS = ("pid", "status", "signal")
-_TEXTS = ("program", "error", "order")
-_SHAPE = Shape(
-    {
-        "tstorm_hold": TEXT,
-        "monotonic_ns": COUNT,
-        **{f"{name}?": COUNT for name in _NUMBERS},
-        **{f"{name}?": TEXT for name in _TEXTS},
-    }
-)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One of the file, as docs/hold.md has it."""
+
+    tstorm_hold: str
+    monotonic_ns: Count
+    pid: Count = 0
+    status: Count = 0
+    signal: Count = 0
+    program: str = ""
+    error: str = ""
+    order: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`line` counts the reports of an instance from 0, `at_ns` is of CLOCK_MONOTONIC."""
+    """`line` counts the reports of an instance from 0, `at_ns` is of CLOCK_MONOTONIC. A number is
+    0, and a text empty, where the line has none."""
 
     line: int
     event: str
     at_ns: int
-    fields: dict[str, object]
+    pid: int = 0
+    status: int = 0
+    signal: int = 0
+    program: str = ""
+    error: str = ""
+    order: str = ""
 
 
 class Reports:
@@ -110,16 +110,25 @@ class Reports:
 
     def _report(self, line: bytes, now_ns: int) -> Report | None:
         try:
-            found = parse(line, "a report")
-            check(found, _SHAPE, "a report")
+            found = decoded(_Line, parse(line, "a report"), "a report")
         except RunError:
-            found = {}
-        if found.get("tstorm_hold") not in EVENTS:
+            found = None
+        if found is None or found.tstorm_hold not in HOLD_EVENTS:
             self.odd += 1
             return None
-        self._last_ns = max(self._last_ns, min(found["monotonic_ns"], now_ns))
+        self._last_ns = max(self._last_ns, min(found.monotonic_ns, now_ns))
         self._lines += 1
-        return Report(self._lines - 1, found["tstorm_hold"], self._last_ns, _fields(found))
+        return Report(
+            self._lines - 1,
+            found.tstorm_hold,
+            self._last_ns,
+            _bounded(found.pid),
+            _bounded(found.status),
+            _bounded(found.signal),
+            _printable(found.program),
+            _printable(found.error),
+            _printable(found.order),
+        )
 
     def close(self) -> None:
         if self._file >= 0:
@@ -127,12 +136,9 @@ class Reports:
             self._file = -1
 
 
-def _fields(found: dict[str, Any]) -> dict[str, object]:
-    fields: dict[str, object] = {
-        name: found[name] for name in _NUMBERS if found.get(name, MAX_NUMBER) < MAX_NUMBER
-    }
-    for name in _TEXTS:
-        if name in found:
-            letters = (letter if letter.isprintable() else "?" for letter in found[name][:MAX_TEXT])
-            fields[name] = "".join(letters)
-    return fields
+def _bounded(number: int) -> int:
+    return number if number < MAX_NUMBER else 0
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:MAX_TEXT])

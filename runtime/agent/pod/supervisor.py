@@ -94,9 +94,10 @@ class Supervisor:
         async with self._changing:
             return await handler(request)
 
-    def _say(self, message: Mapping[str, object]) -> None:
+    def _say(self, said: pod_messages.Message) -> None:
         """To the coordinator, or kept until one is there; to the log in any case."""
-        self._tell(f"says {dict(message)}")
+        message = pod_messages.write(said)
+        self._tell(f"says {message}")
         if self._channel is not None and not self._channel.over:
             try:
                 self._channel.send(message)

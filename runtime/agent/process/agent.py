@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,8 @@ from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.process.commandline import PPB, AgentOptions
 from runtime.agent.process.responder import Responder
+from runtime.coordinator import says
+from runtime.coordinator.says import AgentFailed, AgentNotice, TrafficSample
 from runtime.errors import RunError
 from runtime.judge.machine_load import OwnMachine
 from runtime.options import REAL
@@ -93,10 +96,11 @@ class Agent:
             return {**answer, **more}
         return answer
 
-    def say(self, message: Mapping[str, object]) -> None:
+    def say(self, said: says.Message) -> None:
         """To the coordinator, or kept until one is there."""
-        if self.options.count_ppb != PPB and message.get("say") == "sample":
-            message = _miscounted(message, self.options.count_ppb)
+        if self.options.count_ppb != PPB and isinstance(said, TrafficSample):
+            said = _miscounted(said, self.options.count_ppb)
+        message = says.write(said)
         if self._channel is not None and not self._channel.over:
             try:
                 self._channel.send(message)
@@ -165,14 +169,14 @@ class Agent:
         if event.startswith("failed"):
             self._fail(f"the datapath could not apply a change: {event}")
         else:
-            self.say({"say": "notice", "text": f"the datapath says: {event}"})
+            self.say(AgentNotice(f"the datapath says: {event}"))
 
     def _fail(self, text: str) -> None:
         """Ends the process. Who needed the datapath first says only that it is gone."""
         gone = self.datapath.engine.closed.done()
         text = DATAPATH_ENDED if gone else text
         if not self._over.done():
-            self.say({"say": "failed", "text": text})
+            self.say(AgentFailed(text))
             _tell(text)  # the coordinator may not hear it
         self._end(WITHOUT_DATAPATH if gone else FAILED)
 
@@ -216,9 +220,7 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr)  # noqa: T201  # the process has no other place to say it
 
 
-def _miscounted(message: Mapping[str, Any], count_ppb: int) -> Mapping[str, object]:
-    """A sample with another part of everything that was counted."""
-    rows = [
-        [*row[:2], *(count * count_ppb // PPB for count in row[2:])] for row in message["pairs"]
-    ]
-    return {**message, "pairs": rows}
+def _miscounted(sample: TrafficSample, count_ppb: int) -> TrafficSample:
+    """With another part of everything that was counted."""
+    rows = [[*row[:2], *(count * count_ppb // PPB for count in row[2:])] for row in sample.pairs]
+    return replace(sample, pairs=rows)

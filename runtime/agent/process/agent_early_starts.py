@@ -11,7 +11,7 @@ import ctypes
 import os
 import select
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,28 +85,28 @@ class AgentEarlyStarts:
 def _take(early: _Early, report: Report) -> None:
     if early.over or report.at_ns < early.asked_ns:
         return
-    how = _how(report.fields)
+    how = _how(report)
     if report.event == SET_UP and early.wait == SET_UP:
         _end(early, f"setup {how}" if how else "")
     elif report.event == "failed":
-        _end(early, f"cannot start {report.fields.get('program')}: {report.fields.get('error')}")
+        _end(early, f"cannot start {report.program}: {report.error}")
     elif report.event == early.wait:
         _end(early, "")
     elif report.event == "not_ready":
         _end(early, "it is not ready within its ready-timeout=")
     elif report.event == "ended":  # and whatever it has left behind: nothing will be ready
         _end(early, f"its program {how or 'ended before it was ready'}")
-    elif report.event == "ignored" and report.fields.get("order") in ("setup", "join"):
+    elif report.event == "ignored" and report.order in ("setup", "join"):
         _end(early, "")  # it was so already
 
 
-def _how(fields: Mapping[str, object]) -> str:
+def _how(report: Report) -> str:
     """How something ended that did not end well; '' if it did."""
-    if fields.get("error"):
-        return f"could not run: {fields['error']}"
-    if fields.get("signal"):
-        return f"ended by signal {fields['signal']}"
-    return f"ended with {fields['status']}" if fields.get("status") else ""
+    if report.error:
+        return f"could not run: {report.error}"
+    if report.signal:
+        return f"ended by signal {report.signal}"
+    return f"ended with {report.status}" if report.status else ""
 
 
 def _end(early: _Early, error: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,7 @@ from runtime.agent.process.orders import (
 from runtime.agent.process.program_supervisor import ProgramSupervisor
 from runtime.agent.share.loop import MetadataPart, ShareLoop, SharingPart
 from runtime.agent.vocabulary import Change, Moved, PathDelay
+from runtime.coordinator.says import AgentNotice, Say, StepApplied, TrafficSample
 from runtime.datapath import dialect
 from runtime.datapath.sampler import arrays, digest_arrays
 from runtime.errors import fail
@@ -52,8 +53,6 @@ SAMPLE_ROWS = 5000  # in one message
 
 APART_NS = 1_500_000  # from what one host of a machine does to what the next one does
 MOST_APART_NS = 6_000_000  # from the first to the last one
-
-Say = Callable[[Mapping[str, object]], None]
 
 
 def apart_ns(order: PrepareOrder) -> int:
@@ -391,19 +390,18 @@ class HostRun:
 
     def _say_applied(self, step: int, at_ns: int, *, late: bool) -> None:
         elapsed = at_ns - self.enforcer.t0_ns
-        self._say({"say": "applied", "step": step, "elapsed_ns": elapsed, "late": late})
+        self._say(StepApplied(step, elapsed, late))
 
     def notice(self, text: str) -> None:
-        self._say({"say": "notice", "text": text})
+        self._say(AgentNotice(text))
 
     def _sample(self, at_ns: int, moved: Moved) -> None:
         elapsed = max(at_ns - self.enforcer.t0_ns, 0)
         for begin in range(0, max(len(moved.pairs), len(moved.digests)), SAMPLE_ROWS):
             end = begin + SAMPLE_ROWS
-            message = {"pairs": json.loads(arrays(moved.pairs[begin:end]))}
-            if moved.digests:
-                message["digests"] = json.loads(digest_arrays(moved.digests[begin:end]))
-            self._say({"say": "sample", "elapsed_ns": elapsed, **message})
+            pairs = json.loads(arrays(moved.pairs[begin:end]))
+            digests = json.loads(digest_arrays(moved.digests[begin:end])) if moved.digests else ()
+            self._say(TrafficSample(elapsed, pairs, digests))
 
     def counters(self) -> dict[str, dict[str, int]]:
         return {

@@ -20,7 +20,7 @@ from runtime.agent.pod import hosts_file, podend, podprocesses
 from runtime.agent.pod.pod_echoes import reach
 from runtime.agent.pod.podend import PodEnding
 from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
-from runtime.agent.pod.reports import Reports
+from runtime.agent.pod.reports import Report, Reports
 from runtime.agent.process.agent_early_starts import ORDERS, AgentEarlyStarts, Hold
 from runtime.agent.process.attachedports import network_at
 from runtime.agent.process.orders import (
@@ -29,6 +29,7 @@ from runtime.agent.process.orders import (
     OrderError,
     ResumeOrder,
 )
+from runtime.coordinator.says import AgentNotice, AgentReport, InstanceReport, Say
 from runtime.errors import RunError
 from runtime.schedule import Schedule
 
@@ -40,8 +41,6 @@ UNTOLD = "nobody has told which process keeps it"
 UNATTACHED = "the coordinator has not told that its network is attached"
 OVER = "the run is over"
 LEFT_ALREADY = ("ignored", "leave")  # a report: nothing of it was running
-
-Say = Callable[[Mapping[str, object]], None]
 
 
 @dataclass(slots=True)
@@ -267,7 +266,7 @@ class ProgramSupervisor:
         if program.hold is not None and not program.gated:
             refused = program.hold.order(kind)
         if refused:
-            self._say({"say": "notice", "text": f"no {kind} of {name} at the start: {refused}"})
+            self._say(AgentNotice(f"no {kind} of {name} at the start: {refused}"))
 
     def carry_out_again(self, orders: Iterable[InstanceOrder]) -> None:
         """What an agent before this one may not have done. A tstorm-hold ignores what is so already
@@ -293,8 +292,7 @@ class ProgramSupervisor:
             program.task = asyncio.get_running_loop().create_task(acting)
 
     def _lived(self, step: int, node: int, what: str, status: str, at_ns: int) -> None:
-        life = {"say": "life", "step": step, "node": node, "what": what, "status": status}
-        self._say({**life, "elapsed_ns": self._since(at_ns)})
+        self._say(InstanceReport(step, node, what, self._since(at_ns), status))
 
     async def _act(
         self, before: asyncio.Task[None] | None, step: int, node: int, what: str
@@ -368,10 +366,8 @@ class ProgramSupervisor:
 
     def _look_at(self, node: int, program: HeldProgram) -> None:
         for report in program.reports.read(self._now):
-            at_ns = self._since(report.at_ns)
-            self._reported(node, report.line, report.event, at_ns, report.fields)
-            order = report.fields.get("order")
-            program.left |= report.event == "left" or (report.event, order) == LEFT_ALREADY
+            self._reported(node, report)
+            program.left |= report.event == "left" or (report.event, report.order) == LEFT_ALREADY
         if program.reports.over:
             self._warn(node, "are longer than any that are read to the end")
         elif program.reports.odd:
@@ -379,20 +375,29 @@ class ProgramSupervisor:
         if program.hold is not None and not program.gone and not program.hold.alive():
             program.gone = True
             event = "released" if program.gated else "gone"
-            self._reported(node, 0, event, self._since(self._now()), {})
+            self._reported(node, Report(0, event, self._now()))
 
-    def _reported(
-        self, node: int, line: int, event: str, elapsed_ns: int, fields: Mapping[str, object]
-    ) -> None:
-        report = {"say": "report", "node": node, "line": line, "event": event}
-        self._say({**report, "elapsed_ns": elapsed_ns, **fields})
+    def _reported(self, node: int, report: Report) -> None:
+        said = AgentReport(
+            node,
+            report.line,
+            report.event,
+            self._since(report.at_ns),
+            report.pid,
+            report.status,
+            report.signal,
+            report.program,
+            report.error,
+            report.order,
+        )
+        self._say(said)
 
     def _warn(self, node: int, words: str) -> None:
         program = self._program(node)
         if not program.warned:
             program.warned = True
             name = next(name for name, own in self._own.items() if own == node)
-            self._say({"say": "notice", "text": f"the reports of {name} {words}"})
+            self._say(AgentNotice(f"the reports of {name} {words}"))
 
     # -- the end ----------------------------------------------------------------------------------
 

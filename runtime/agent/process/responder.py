@@ -22,9 +22,10 @@ from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.process import orders
 from runtime.agent.process.attachedports import AttachedPorts
-from runtime.agent.process.hostrun import HostRun, Say
+from runtime.agent.process.hostrun import HostRun
 from runtime.agent.process.orders import OrderError, PrepareOrder
 from runtime.agent.share.sharing import Sharing
+from runtime.coordinator.says import Say
 from runtime.datapath.pktd import EngineError
 from runtime.errors import MachineError, RunError
 from runtime.json_schema import decoded

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from runtime.agent.pod import pod_echoes
 from runtime.agent.pod.pod_echoes import Echoes
 from runtime.agent.process.orders import EchoesOrder, EchoOrder, EchoProbe
 from runtime.coordinator import says
+from runtime.coordinator.says import AgentNotice
 from runtime.errors import RunError
 from runtime.json_schema import decoded
 from tests.waiting import until
@@ -29,9 +31,9 @@ def order(pair: int) -> EchoOrder:
     return EchoOrder(pair, 1, "10.0.0.2", 2, 10**8, 10**9, 0)
 
 
-async def said(script: str, enough: Callable[[list[Mapping[str, Any]]], bool]) -> list[Any]:
+async def said(script: str, enough: Callable[[list[says.Message]], bool]) -> list[Any]:
     """What is told where each tprobe is this script of a shell."""
-    found: list[Mapping[str, Any]] = []
+    found: list[says.Message] = []
     started = []
 
     async def start(_network: int, _probe: EchoProbe) -> asyncio.subprocess.Process:
@@ -57,11 +59,12 @@ async def said(script: str, enough: Callable[[list[Mapping[str, Any]]], bool]) -
 
 def test_what_becomes_of_them_is_told_and_nobody_is_left() -> None:
     found = asyncio.run(said(f"printf '%s' '{LINES}'; exec sleep 600", bool))
-    assert [row for message in found for row in message["rows"]] == [
-        [3, 500, 20500],
-        [3, 1500, None],
+    assert [row for message in found for row in message.rows] == [
+        (3, 500, 20500),
+        (3, 1500, None),
     ]
-    assert all(says.read(dict(message)) for message in found)
+    sent = [json.loads(json.dumps(says.write(message))) for message in found]
+    assert [says.read(message) for message in sent] == found
 
 
 @pytest.mark.parametrize(
@@ -69,18 +72,18 @@ def test_what_becomes_of_them_is_told_and_nobody_is_left() -> None:
 )
 def test_what_cannot_be_sent_is_a_notice(script: str, words: str) -> None:
     [notice] = asyncio.run(said(script, bool))
-    assert notice["say"] == "notice"
-    assert words in notice["text"]
+    assert isinstance(notice, AgentNotice)
+    assert words in notice.text
 
 
 def test_a_tprobe_that_is_killed_is_a_notice_although_it_has_told() -> None:
     told = asyncio.run(said(f"printf '%s' '{LINES}'; kill -9 $$", _has_notice))
-    [notice] = [message for message in told if message["say"] == "notice"]
-    assert notice["text"].endswith("tprobe has ended with status -9, without a word")
+    [notice] = [message for message in told if isinstance(message, AgentNotice)]
+    assert notice.text.endswith("tprobe has ended with status -9, without a word")
 
 
-def _has_notice(found: list[Mapping[str, Any]]) -> bool:
-    return any(message["say"] == "notice" for message in found)
+def _has_notice(found: list[says.Message]) -> bool:
+    return any(isinstance(message, AgentNotice) for message in found)
 
 
 def test_an_order_that_makes_no_sense_is_refused() -> None:

@@ -83,6 +83,7 @@ def test_a_wrong_begin_is_refused(change: dict[str, Any], words: str) -> None:
 def test_what_supervisors_say_is_checked(message: dict[str, Any]) -> None:
     found = {name: value for name, value in message.items() if name != "say"}
     assert asdict(pod_messages.read(message)) == found
+    assert pod_messages.write(pod_messages.read(message)) == message
     for name in found:
         assert f"wrong '{name}'" in refusal({**message, name: None})
         missing = {key: value for key, value in message.items() if key != name}

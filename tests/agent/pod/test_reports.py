@@ -6,8 +6,8 @@ import fcntl
 import json
 import os
 import signal
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from runtime.agent.pod.reports import MAX_BYTES, PART_BYTES, Report, Reports
 from runtime.coordinator import says
+from runtime.coordinator.says import AgentReport
 from tests.agent.pod.planted import Planted
 
 NOW_NS = 1_000_000
@@ -72,11 +73,11 @@ def test_lines_are_numbered_and_come_when_they_are_whole(node: Planted, file: Pa
     assert reports.read(now) == []
     whole = line("held", 10, unix_ns=3) + line("started", 20, pid=7)
     file.write_bytes(whole[:-5])
-    assert reports.read(now) == [Report(0, "held", 10, {})]
+    assert reports.read(now) == [Report(0, "held", 10)]
     file.write_bytes(whole + line("failed", 30, program="p", error="no"))
     assert reports.read(now) == [
-        Report(1, "started", 20, {"pid": 7}),
-        Report(2, "failed", 30, {"program": "p", "error": "no"}),
+        Report(1, "started", 20, pid=7),
+        Report(2, "failed", 30, program="p", error="no"),
     ]
     assert (reports.odd, reports.over) == (0, False)
     reports.close()
@@ -93,7 +94,7 @@ def test_the_next_container_goes_on_with_the_file(node: Planted, file: Path) -> 
     file.unlink()
     file.write_bytes(line("started", 30))  # another file
     reports.open(30, node.proc)
-    assert reports.read(now) == [Report(2, "started", 30, {})]
+    assert reports.read(now) == [Report(2, "started", 30)]
     reports.close()
 
 
@@ -128,7 +129,7 @@ ODD = [
 def test_a_line_that_is_no_report_is_left_out(node: Planted, file: Path, odd: bytes) -> None:
     file.write_bytes(odd + line("held", 5))
     reports = opened(node)
-    assert everything(reports) == [Report(0, "held", 5, {})]
+    assert everything(reports) == [Report(0, "held", 5)]
     assert reports.odd == 1
     reports.close()
 
@@ -229,7 +230,8 @@ def test_whatever_is_written_becomes_reports_that_a_coordinator_believes(
     times = [report.at_ns for report in found]
     assert times == sorted(times)
     for report in found:
-        said: dict[str, Any] = {"say": "report", "node": 0, "line": report.line}
-        said |= {"event": report.event, "elapsed_ns": report.at_ns, **report.fields}
-        assert says.read(said)
+        fields = asdict(report)
+        told = AgentReport(node=0, elapsed_ns=fields.pop("at_ns"), **fields)
+        said = says.write(told)
+        assert says.read(said) == told
         assert len(json.dumps(said)) < 10_000
