@@ -36,9 +36,8 @@ async def main_async(connection: socket.socket) -> int:
     if config.options.time == REAL:
         share = 0 < config.options.hosts <= rt_lock.MOST
         rt_throttle.RESTS.begin(rt_lock.make() if share else -1, PATIENCE_NS)
-    final = await carry_out(config, make, channel, sys.stderr.buffer)
-    final["facts"]["driver"] = rt_throttle.RESTS.counters()
-    channel.send_final({"final": final})
+    end = await carry_out(config, make, channel, sys.stderr.buffer)
+    channel.send_final(end.with_facts(driver=rt_throttle.RESTS.counters()))
     return 0
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -25,6 +24,7 @@ from runtime.backend.base import (
 from runtime.driver import status
 from runtime.driver.control import ControlServer, Given, Reply, answered_by
 from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import RunStarted, Said
 from runtime.driver.expectedruns import ExpectedRuns
 from runtime.driver.link_requests import LinkRequests
 from runtime.driver.machinewatch import MachineWatch
@@ -37,6 +37,7 @@ from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpect
 from runtime.expectations import measured_figures
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
+from runtime.judge.run_end import RunEnd
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, REAL
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import last_line
@@ -60,7 +61,7 @@ class FollowerChannel(Protocol):
         """How long to wait from one regular progress record to the next, in a run that is to take
         so long."""
 
-    def send(self, record: Mapping[str, object]) -> None:
+    def send(self, said: Said) -> None:
         """Waits for nobody and raises nothing."""
 
 
@@ -224,7 +225,7 @@ class Driver:
         record = status.progress(
             self.config, self.timeline_runner, self.phase, message, warning=warning
         )
-        self.channel.send({"progress": asdict(record)})
+        self.channel.send(record)
 
     def _unprobed(self, why: str) -> None:
         """Nobody probes any more, or from the start on."""
@@ -321,7 +322,7 @@ class Driver:
         network = await self.set_up()
         assert self.sampler
         self.phase = RUNNING
-        self.channel.send({"started": self.facts})
+        self.channel.send(RunStarted(self.facts))
         work = asyncio.create_task(self.timeline_runner.carry_out(network))
         self.sampling = asyncio.create_task(self.sampler.run())
         self.prober.go()
@@ -414,32 +415,24 @@ class Driver:
 
 async def carry_out(
     config: DriverConfig, make_backend: MakeBackend, channel: FollowerChannel, log: IO[bytes]
-) -> dict[str, Any]:
-    """A whole run. Returns how it ended: outcome, message, facts, whether the machine refused or
-    programs have ended it, and how many events there were to do (None: as planned).
-
-    A run whose network or programs could not be ended as planned has failed.
-    """
+) -> RunEnd:
+    """A whole run, and how it ended. One whose network or programs could not be ended as planned
+    has failed."""
     try:
         driver = Driver(config, make_backend, channel, log)
     except (RunError, PlanError, OSError) as error:
         said = unexpected(error) if isinstance(error, OSError) else error
-        outcome, message, facts, planned = FAILED, str(said), {}, None
-        refused, failed = isinstance(error, MachineError), False
-    else:
-        outcome, message = await driver.run()
-        trouble = await driver.wind_down()
-        trouble = trouble or driver.trouble
-        if trouble and outcome == COMPLETED:
-            outcome = FAILED
-        message = message or trouble
-        facts, refused, failed = driver.facts, driver.refused, driver.programs_failed
-        planned = driver.timeline_runner.planned
-    return {
-        "outcome": outcome,
-        "message": message,
-        "facts": facts,
-        "refused": refused,
-        "programs_failed": failed,
-        "planned": planned,
-    }
+        return RunEnd(FAILED, str(said), refused=isinstance(error, MachineError))
+    outcome, message = await driver.run()
+    trouble = await driver.wind_down()
+    trouble = trouble or driver.trouble
+    if trouble and outcome == COMPLETED:
+        outcome = FAILED
+    return RunEnd(
+        outcome,
+        message or trouble,
+        driver.facts,
+        driver.refused,
+        driver.programs_failed,
+        driver.timeline_runner.planned,
+    )

@@ -1,4 +1,5 @@
-"""The socket between `runtime.launch.launch` and the driver: one JSON object a message.
+"""What a driver says to whoever follows its run, and the socket on which it does on this machine:
+one JSON object a message.
 
 SOCK_SEQPACKET keeps messages whole, so a progress record that finds no room is dropped as a whole.
 """
@@ -9,7 +10,13 @@ import asyncio
 import json
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+from runtime.driver.progress import Progress
+from runtime.errors import RunError
+from runtime.json_schema import decoded, encoded
+from runtime.judge.run_end import RunEnd
 
 MESSAGE_BYTES = 1 << 20
 REPORT_SECONDS = 0.2  # five looks a second look like motion
@@ -23,10 +30,34 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return ends
 
 
-def without_word(outcome: str, message: str, *, refused: bool = False) -> dict[str, Any]:
-    """The last word of a driver, as others say it where there is none. `refused`: by the machine or
-    the cluster, which is no failure of the experiment."""
-    return {"outcome": outcome, "message": message, "facts": {}, "refused": refused}
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """Time 0 is known. `facts` goes into the manifest."""
+
+    facts: Mapping[str, Any]
+
+
+Said = Progress | RunStarted | RunEnd
+
+
+def write(said: Said) -> dict[str, Any]:
+    """As it is sent."""
+    if isinstance(said, RunStarted):
+        return {"started": dict(said.facts)}
+    return {"progress" if isinstance(said, Progress) else "final": encoded(said)}
+
+
+def read(message: Mapping[str, Any]) -> Said | None:
+    """None for what is about something else. RunError for what makes no sense."""
+    if "progress" in message:
+        return decoded(Progress, message["progress"], "progress")
+    if "final" in message:
+        return decoded(RunEnd, message["final"], "the end")
+    if "started" not in message:
+        return None
+    if not isinstance(message["started"], dict):
+        raise RunError(f"the start is {message['started']!r:.40}")
+    return RunStarted(message["started"])
 
 
 def encode(record: Mapping[str, object]) -> bytes:
@@ -88,15 +119,15 @@ class DriverEnd:
     def report_seconds(self, _planned_seconds: float) -> float:
         return REPORT_SECONDS
 
-    def send(self, record: Mapping[str, object]) -> None:
+    def send(self, said: Said) -> None:
         """Dropped if nobody reads; a reader that is gone means PID 1 is about to end us."""
         try:
-            self._socket.send(encode(record))
+            self._socket.send(encode(write(said)))
         except OSError:
             return
 
-    def send_final(self, record: Mapping[str, object]) -> None:
+    def send_final(self, end: RunEnd) -> None:
         """The same, but waits for room, however long: the reader may have been stopped (^Z) or wait
         for who reads from it, and an outcome that is lost would be a failure."""
         self._socket.setblocking(True)
-        self.send(record)
+        self.send(end)

@@ -1,13 +1,9 @@
-"""Progress of a run as records: the runtime yields them, the command line renders them.
-
-They travel from the driver to `runtime.launch.launch` as one JSON object a line.
-"""
+"""Progress of a run as records: the runtime yields them, the command line renders them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 STARTING = "starting"
 RUNNING = "running"
@@ -59,15 +55,3 @@ Reporter = Callable[[Progress], None]
 
 def ignore(_record: Progress) -> None:
     """A reporter for callers who want none."""
-
-
-def from_record(record: Mapping[str, Any]) -> Progress:
-    """Inverse of asdict. Raises TypeError or KeyError for anything else."""
-    fields = dict(record)
-    upcoming = fields.pop("next_event")
-    services = fields.pop("services")
-    return Progress(
-        **fields,
-        next_event=NextEvent(**upcoming) if upcoming else None,
-        services=tuple(ServiceState(**service) for service in services),
-    )

@@ -13,19 +13,23 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from compiler.plan.format import PlanError
 from runtime.backend.base import MakeBackend
+from runtime.driver import driver_messages
 from runtime.driver.control import ControlServer, Reply, answered_by
 from runtime.driver.driver import carry_out
 from runtime.driver.driver_config import DriverConfig
-from runtime.driver.driver_messages import REPORT_SECONDS, without_word
+from runtime.driver.driver_messages import REPORT_SECONDS, Said
+from runtime.driver.progress import Progress
 from runtime.errors import MachineError, RunError, unexpected, unwritten
 from runtime.job import assignment
 from runtime.job.assignment import JobAssignment
 from runtime.job.container_paths import FINAL, MESSAGES, PROGRESS, ContainerPaths
+from runtime.judge.run_end import RunEnd
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.rundir import reserve
 from runtime.rundir.held_directory import HeldDirectory, write_all
@@ -56,17 +60,16 @@ class Journal:
     def report_seconds(self, _planned_seconds: float) -> float:
         return REPORT_SECONDS
 
-    def send(self, record: Mapping[str, Any]) -> None:
+    def send(self, said: Said) -> None:
         """What a full disk does not take is lost: the run's own files tell the driver of that."""
-        if "progress" in record:
-            progress = record["progress"]
+        if isinstance(said, Progress):
             with suppress(OSError):
-                latest = {**progress, "message": "", "warning": False}  # it is told once, below
-                self._home.write(PROGRESS, encode({"progress": latest}))
-            if not progress["message"]:
+                latest = replace(said, message="", warning=False)  # it is told once, below
+                self._home.write(PROGRESS, encode(driver_messages.write(latest)))
+            if not said.message:
                 return
-            self._say(progress["message"])
-        line = encode(record)
+            self._say(said.message)
+        line = encode(driver_messages.write(said))
         try:
             write_all(self._messages, line)
         except OSError:
@@ -74,19 +77,18 @@ class Journal:
         else:
             self._bytes += len(line)
 
-    def close(self, final: Mapping[str, Any]) -> Mapping[str, Any]:
+    def close(self, end: RunEnd) -> RunEnd:
         """Writes the run's end; one that finds no room is replaced by one that says so. Returns
         what was written. OSError."""
         os.close(self._messages)
         try:
-            reserve.spend(self._home, FINAL, encode({"final": final}))
+            reserve.spend(self._home, FINAL, encode(driver_messages.write(end)))
         except OSError as error:
-            reason = f"; the run: {final['message']}" if final["message"] else ""
-            message = f"{unwritten(error).message}{reason}"[:4096]
-            final = without_word(FAILED, message)
-            reserve.spend(self._home, FINAL, encode({"final": final}))
-        self._say(f"{final['outcome']}: {final['message']}".removesuffix(": "))
-        return final
+            reason = f"; the run: {end.message}" if end.message else ""
+            end = RunEnd(FAILED, f"{unwritten(error).message}{reason}"[:4096])
+            reserve.spend(self._home, FINAL, encode(driver_messages.write(end)))
+        self._say(f"{end.outcome}: {end.message}".removesuffix(": "))
+        return end
 
 
 LINGER_SECONDS = 600.0  # of a run that did not get as far as to know
@@ -112,26 +114,25 @@ class Job:
     async def run(self, variables: Mapping[str, str]) -> int:
         """The whole of it; the exit status. Raises OSError if not even the end can be written."""
         try:
-            final = await self._lead(variables)
-            final = self._journal.close(final)
-            self._ended = str(final["outcome"])
+            end = await self._lead(variables)
+            self._ended = self._journal.close(end).outcome
             await self._linger()
         finally:
             self._server.close()
         return 0 if self._ended == COMPLETED else 1
 
-    async def _lead(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+    async def _lead(self, variables: Mapping[str, str]) -> RunEnd:
         """Whatever goes wrong, there is an end to tell whoever follows."""
         try:
             return await self._carry_out(variables)
         except (RunError, PlanError, OSError) as error:
             said = unexpected(error) if isinstance(error, OSError) else error
-            return without_word(FAILED, str(said), refused=isinstance(said, MachineError))
+            return RunEnd(FAILED, str(said), refused=isinstance(said, MachineError))
         except Exception as error:
             traceback.print_exc()
-            return without_word(FAILED, f"the coordinator failed: {error!r}")
+            return RunEnd(FAILED, f"the coordinator failed: {error!r}")
 
-    async def _carry_out(self, variables: Mapping[str, str]) -> Mapping[str, Any]:
+    async def _carry_out(self, variables: Mapping[str, str]) -> RunEnd:
         places = self._places
         given = await asyncio.to_thread(assignment.read, places, variables)
         self._linger_seconds = given.linger_seconds
@@ -147,7 +148,7 @@ class Job:
             whole = carry_out(config, self._backend_of(given), self._journal, log)
             return await self._in_time(asyncio.create_task(whole))
 
-    async def _in_time(self, work: asyncio.Task[dict[str, Any]]) -> Mapping[str, Any]:
+    async def _in_time(self, work: asyncio.Task[RunEnd]) -> RunEnd:
         """What comes of it; it is given up if it does not end although it was asked to."""
         stop = asyncio.create_task(self._journal.stop.wait())
         await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -158,7 +159,7 @@ class Job:
         work.cancel()
         await asyncio.wait({work}, timeout=1.0)  # nothing shall grow after the end
         message = f"given up: it had not wound down after {WIND_DOWN_SECONDS:.0f} s"
-        return without_word(INTERRUPTED, message)
+        return RunEnd(INTERRUPTED, message)
 
     async def _linger(self) -> None:
         """Until the results are fetched, nobody can be expected any more, or the pod is to go."""

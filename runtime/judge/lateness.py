@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compiler.plan.event_kinds import PROCESS_KINDS
+from runtime.judge.run_end import RunEnd
 from runtime.judge.verdict import MANY, Judge, milliseconds
 from runtime.options import COMPLETED, FAILED
 from runtime.schedule import Schedule
@@ -98,17 +99,15 @@ def _back(judge: Judge, away: dict[str, int], host: str, at_ns: int) -> None:
         judge.see("agent_away", f"the agent of {host}", at_ns - lost, lost)
 
 
-def look_at_end(judge: Judge, final: Record, planned: int, applied: int) -> None:
+def look_at_end(judge: Judge, end: RunEnd, planned: int, applied: int) -> None:
     """What the driver said in the end: the engines' lateness, the agents' loops, who was silent,
     how far clocks have moved."""
-    facts = final.get("facts", {})
+    facts = end.facts
     if not facts and judge.measured is not None:
         judge.miss(DRIVER, f"{DRIVER} gave no account at the end: nobody knows what it left undone")
-    broke = final.get("outcome") == FAILED and not final.get("programs_failed")
+    broke = end.outcome == FAILED and not end.programs_failed
     if broke and facts and judge.measured is not None:
-        judge.miss(
-            "the run", f"it broke off, and nobody knows how it ended: {final.get('message', '')}"
-        )
+        judge.miss("the run", f"it broke off, and nobody knows how it ended: {end.message}")
     hosts = facts.get("counters")
     if hosts is None:
         _look_at_engine(judge, ENGINE, facts.get("totals", {}))
@@ -125,7 +124,7 @@ def look_at_end(judge: Judge, final: Record, planned: int, applied: int) -> None
             "virtual time",
             f"time went on by {crept['ns'] / 1e9:.3g} s while programs computed: {programs}",
         )
-    if final.get("outcome") == COMPLETED and applied < planned:
+    if end.outcome == COMPLETED and applied < planned:
         judge.miss("events", f"{planned - applied} of {planned} events were not done")
 
 

@@ -20,6 +20,7 @@ from runtime.errors import RunError, filesystem_remedy, unwritten
 from runtime.expectations import judging, measured_figures, recorded
 from runtime.expectations.run_evidence import RunEvidence
 from runtime.judge.lateness import smallest_delay
+from runtime.judge.run_end import RunEnd
 from runtime.judge.verdict import Judge
 from runtime.options import FAILED, VIRTUAL, RunOptions
 from runtime.page.page_file import render
@@ -55,12 +56,10 @@ def results(
     plan: Plan,
     schedule: Schedule,
     options: RunOptions,
-    final: Mapping[str, Any],
+    end: RunEnd,
 ) -> Mapping[str, Any]:
     """Summary and page, then the manifest with the outcome. Returns the summary, in which `no_page`
     says why there is no page.
-
-    `final`: "outcome", "message" and "facts", as the driver says them at its end.
 
     RunError if the directory was removed, the disk is full or what was recorded was damaged; the
     manifest, for which there is space, then has the outcome `failed`.
@@ -74,18 +73,15 @@ def results(
         options.cpu_ppb,
         thresholds=options.thresholds,
     )
-    outcome, message = str(final["outcome"]), str(final["message"])
-    more = {name: final["facts"][name] for name in _LATE_FACTS if final["facts"].get(name)}
+    more = {name: end.facts[name] for name in _LATE_FACTS if end.facts.get(name)}
     try:
-        planned = final.get("planned")
-        if planned is None:
-            planned = schedule.total
-        files = final["facts"].get("figures")
+        planned = schedule.total if end.planned is None else end.planned
+        files = end.facts.get("figures")
         if files is None:  # nobody was left to read them
             files = measured_figures.of_files(directory, plan, here=options.on_this_machine)
         left = discard.discard(directory, directory.manifest_so_far().get("discards", ()))
-        evidence = certificate.gather(directory, plan, schedule, final["facts"], judge)
-        summary = summarise(directory, plan, planned, final, judge)
+        evidence = certificate.gather(directory, plan, schedule, end.facts, judge)
+        summary = summarise(directory, plan, planned, end, judge)
         if plan.expectations:
             found = judging.judged(directory, plan, schedule, evidence, summary)
             summary["expectations"] = found
@@ -108,9 +104,9 @@ def results(
                 directory.write_json(SUMMARY, summary)
         if not directory.is_where_it_was():
             raise FileNotFoundError(errno.ENOENT, "it was moved or removed", str(directory.path))
-        directory.close_manifest(outcome, message, **more)
+        directory.close_manifest(end.outcome, end.message, **more)
     except (OSError, RunError) as error:
-        reason = f"; the run: {message}" if message else ""
+        reason = f"; the run: {end.message}" if end.message else ""
         what = unwritten(error).message if isinstance(error, OSError) else error.message
         text = f"{UNWRITTEN}: {what}{reason}"
         with suppress(OSError, RunError):

@@ -21,11 +21,12 @@ from runtime.backend.local import environment, outside
 from runtime.backend.local.filesystem import scripts
 from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.local_backend import LocalSettings
+from runtime.driver import driver_messages
 from runtime.driver.driver_config import DriverConfig
-from runtime.driver.driver_messages import without_word
 from runtime.driver.progress import Reporter, ignore
 from runtime.errors import MachineError, RunError, fail, unexpected
 from runtime.images.preparing import digests, prepared
+from runtime.judge.run_end import RunEnd
 from runtime.launch import cleanup, imageroots, registry, starting, stops
 from runtime.launch.run_result import RunResult
 from runtime.launch.session import Session
@@ -99,7 +100,7 @@ def run(
                 try:
                     _carry_out(attempt, signals)
                 finally:
-                    if session.final is None:  # else whoever made them has removed them
+                    if session.end is None:  # else whoever made them has removed them
                         control_groups.remove_left(claim.record.run_id)
                 return _conclude(attempt)
         finally:
@@ -255,12 +256,12 @@ class _DriverProcess:
                 # Mostly it ended before it listened: then its status and its log say why.
                 self.trouble = unexpected(error).message
             finally:
-                if process.poll() is None and self.session.final is None:
+                if process.poll() is None and self.session.end is None:
                     process.kill()
                 self.status = process.wait()
                 if started.outside is not None:
                     started.outside.join(outside.END_SECONDS)
-        if self.machine is not None and self.session.final is None:
+        if self.machine is not None and self.session.end is None:
             self._ask_guest(self.machine)
 
     def _ask_guest(self, machine: guest.Machine) -> None:
@@ -395,8 +396,10 @@ class _DriverProcess:
             over.set_result(None)
 
     def _hear(self, message: Mapping[str, Any]) -> None:
-        self.session.hear(message)
-        if "call" in message and self.exchange is not None:
+        said = driver_messages.read(message)
+        if said is not None:
+            self.session.hear(said)
+        elif "call" in message and self.exchange is not None:
             self.exchange.hear(message)
 
     def log_tail(self) -> str:
@@ -429,11 +432,11 @@ def _conclude(attempt: _DriverProcess) -> RunResult:
     """Writes summary, report and outcome. Raises MachineError if the machine refused something."""
     session = attempt.session
     outcome = INTERRUPTED if attempt.interrupted else FAILED
-    final = session.final or without_word(outcome, _why(attempt))
+    end = session.end or RunEnd(outcome, _why(attempt))
     if attempt.crept:
-        final = {**final, "facts": {**final["facts"], "crept": attempt.crept}}
-    summary = session.results(final)
-    if session.final is None and attempt.status == REFUSED and not attempt.interrupted:
+        end = end.with_facts(crept=attempt.crept)
+    summary = session.results(end)
+    if session.end is None and attempt.status == REFUSED and not attempt.interrupted:
         refusal = attempt.log_tail().removeprefix("tstorm-ns: ")
         remedy = process_limits.remedy_for(refusal) or namespaces.refusal_remedy()
         raise MachineError(f"this machine refuses what a run needs: {refusal}", remedy)
@@ -441,7 +444,7 @@ def _conclude(attempt: _DriverProcess) -> RunResult:
         known = (attempt.killed, "`tstorm doctor` tries it")
         why, remedy = next(iter(forbidden.refusals()), known)
         raise MachineError(f"this machine refuses what virtual time needs: {why}", remedy)
-    return session.result(final, summary)
+    return session.result(end, summary)
 
 
 def _why(attempt: _DriverProcess) -> str:

@@ -15,8 +15,10 @@ from typing import Any
 
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan
-from runtime.driver.progress import Progress, Reporter, from_record
+from runtime.driver.driver_messages import RunStarted, Said
+from runtime.driver.progress import Progress, Reporter
 from runtime.errors import MachineError, RunError
+from runtime.judge.run_end import RunEnd
 from runtime.launch import conclude
 from runtime.launch.run_result import RunResult
 from runtime.options import FAILED, RunOptions
@@ -39,34 +41,34 @@ class Session:
     latest: Progress | None = None  # that the driver has said
     started: bool = False  # time 0 is known
     t0_ns: int = 0  # of the driver's CLOCK_MONOTONIC, where it has one that we share
-    final: dict[str, Any] | None = None  # the driver's last word
+    end: RunEnd | None = None  # the driver's last word
     began_ns: int = field(default_factory=time.monotonic_ns)
 
-    def hear(self, message: Mapping[str, Any]) -> None:
-        """Takes progress, the start and the end, as the driver says them. KeyError, TypeError or
-        ValueError if one of them makes no sense."""
-        if "progress" in message:
-            shown = from_record(message["progress"])
-            self.latest = replace(shown, directory=str(self.directory.path))
-            self.reporter(self.latest)
-        elif "started" in message:
-            self.started = True
-            self.t0_ns = int(message["started"].get("start_monotonic_ns", 0))
-            setup_ns = time.monotonic_ns() - self.began_ns
-            self.directory.update_manifest(**message["started"], setup_ns=setup_ns)
-        elif "final" in message:
-            self.final = dict(message["final"])
+    def hear(self, said: Said) -> None:
+        """Takes what the driver says."""
+        match said:
+            case Progress():
+                self.latest = replace(said, directory=str(self.directory.path))
+                self.reporter(self.latest)
+            case RunStarted(facts):
+                self.started = True
+                t0_ns = facts.get("start_monotonic_ns")
+                self.t0_ns = t0_ns if type(t0_ns) is int else 0
+                setup_ns = time.monotonic_ns() - self.began_ns
+                self.directory.update_manifest(**facts, setup_ns=setup_ns)
+            case RunEnd():
+                self.end = said
 
     def fail(self, why: str) -> None:
         """The run did not get as far as to an end of its own: it has an outcome all the same."""
         with suppress(OSError, RunError):
             self.directory.close_manifest(FAILED, why)
 
-    def results(self, final: Mapping[str, Any]) -> Mapping[str, Any]:
+    def results(self, end: RunEnd) -> Mapping[str, Any]:
         """Writes what comes of the run, and returns its summary. RunError (conclude.results)."""
         if self.directory.has(PLANNED):
             self._follow()
-        return conclude.results(self.directory, self.plan, self.schedule, self.options, final)
+        return conclude.results(self.directory, self.plan, self.schedule, self.options, end)
 
     def _follow(self) -> None:
         """A run that was steered is judged by what was in force. RunError."""
@@ -79,16 +81,17 @@ class Session:
             self.fail(why)
             raise RunError(why) from error
 
-    def result(self, final: Mapping[str, Any], summary: Mapping[str, Any]) -> RunResult:
+    def result(self, end: RunEnd, summary: Mapping[str, Any]) -> RunResult:
         """MachineError if the run has been refused what it needs."""
-        if final["refused"]:
-            raise MachineError(str(final["message"]))
+        if end.refused:
+            raise MachineError(end.message)
+        failed = programs_failed(summary, self.options, ended_by_programs=end.programs_failed)
         return RunResult(
-            outcome=str(final["outcome"]),
+            outcome=end.outcome,
             run_id=self.run_id,
             directory=self.directory.path,
-            message=str(final["message"]),
+            message=end.message,
             summary=summary,
-            programs_failed=programs_failed(summary, final, self.options),
+            programs_failed=failed,
             options=self.options,
         )

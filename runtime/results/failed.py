@@ -108,7 +108,7 @@ def record(summary: Mapping[str, Any], options: RunOptions, end_ns: int) -> dict
     found += _expectations(summary)
     found.sort(key=lambda one: not one["counts"])
     outcome = summary.get("outcome")
-    if outcome == FAILED or programs_failed(summary, {}, options):
+    if outcome == FAILED or programs_failed(summary, options):
         state = FAILED
     elif outcome == INTERRUPTED:
         state = INTERRUPTED

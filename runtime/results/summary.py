@@ -13,6 +13,7 @@ from runtime.errors import RunError
 from runtime.json_schema import REMEDY
 from runtime.judge import judge_programs, lateness, verdict_text
 from runtime.judge.lateness import late_for_delays
+from runtime.judge.run_end import RunEnd
 from runtime.judge.verdict import Judge
 from runtime.options import COMPLETED, FAILED, RunOptions
 from runtime.results import reactions_done
@@ -154,41 +155,40 @@ def _failures(
 
 
 def programs_failed(
-    summary: Mapping[str, Any], final: Mapping[str, Any], options: RunOptions
+    summary: Mapping[str, Any], options: RunOptions, *, ended_by_programs: bool = False
 ) -> bool:
     """Whether programs, or expectations that failed, make the run end with PROGRAMS_FAILED. Of one
     that has failed only if they have ended it: else what ended it may have ended them, too."""
     if summary.get("outcome") == FAILED:
-        return bool(final.get("programs_failed"))
+        return ended_by_programs
     found = summary.get("failures", ())
     asked = options.fail_on_exit or options.fail_fast
     counted = any(judge_programs.counts(one, fail_on_exit=asked) for one in found)
     expected = summary.get("outcome") == COMPLETED and verdict_text.any_failed(summary)
-    return counted or expected or bool(final.get("programs_failed"))
+    return counted or expected or ended_by_programs
 
 
 def summarise(
     directory: HeldDirectory,
     plan: Plan,
     planned: int,
-    final: Mapping[str, Any],
+    end: RunEnd,
     judge: Judge | None = None,
 ) -> dict[str, Any]:
-    """`planned` events were to be applied; `final` is what the driver said at the end; `judge`
-    knows the bounds of this run.
+    """`planned` events were to be applied; `judge` knows the bounds of this run.
 
     RunError if the files were tampered with.
     """
     records = list(_records(directory, EVENTS))
     columns, links, pairs = _counters(directory)
     topology = plan.topology
-    facts = final.get("facts") or {}
+    facts = end.facts
     totals = facts.get("totals", {})
     hosts = {"hosts": facts["counters"]} if "counters" in facts else {}
     events = _events(records)
     judge = judge or Judge()
     lateness.look_at_events(judge, records)
-    lateness.look_at_end(judge, final, planned, int(events["applied"]))
+    lateness.look_at_end(judge, end, planned, int(events["applied"]))
     stacks = stack_summary.sum_up(_records(directory, STACKS))
     carried = _named(
         columns["pairs"], pairs, ("src", "dst"), [node.name for node in topology.nodes]
@@ -200,13 +200,13 @@ def summarise(
     return {
         **hosts,
         "verdict": judge.verdict(),
-        "outcome": final["outcome"],
-        "message": final.get("message", ""),
+        "outcome": end.outcome,
+        "message": end.message,
         "plan_digest": plan.digest,
         "seed": plan.seed,
         "events": {"planned": planned, **events},
         "exits": _exits(directory, records),
-        "failures": _failures(directory, plan, records, str(final["outcome"])),
+        "failures": _failures(directory, plan, records, end.outcome),
         **({"limits": limits} if limits else {}),
         **_reactions(records, facts.get("reactions", ())),
         **_readiness(records),

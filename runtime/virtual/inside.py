@@ -18,10 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from runtime.backend.local import cpu_accounting, local_backend
+from runtime.driver import driver_messages
 from runtime.driver.control import ask, refusal
 from runtime.driver.driver import carry_out
 from runtime.driver.driver_config import DriverConfig, from_record
+from runtime.driver.driver_messages import Said
+from runtime.driver.progress import Progress
 from runtime.errors import RunError
+from runtime.judge.run_end import RunEnd
 from runtime.virtual.execution import Execution
 from runtime.virtual.line import AHEAD_BYTES, DEVICE, READ_BYTES, Lines, Writer
 
@@ -132,15 +136,15 @@ class LineEnd:
         """So many records that they look like motion, however fast the run goes."""
         return max(LEAST_REPORT_SECONDS, planned_seconds / REPORTS)
 
-    def send(self, record: Mapping[str, object]) -> None:
+    def send(self, said: Said) -> None:
         """Progress is dropped while what was said before has not gone out."""
-        if "progress" not in record or self._writer.waiting_bytes < CROWDED_BYTES:
-            self._writer.send(record)
+        if not isinstance(said, Progress) or self._writer.waiting_bytes < CROWDED_BYTES:
+            self._writer.send(driver_messages.write(said))
 
-    async def finish(self, record: Mapping[str, object]) -> None:
+    async def finish(self, end: RunEnd) -> None:
         """Says the last thing and waits until all of it is out."""
         await self._calls.close()
-        self._writer.send(record)
+        self._writer.send(driver_messages.write(end))
         while self._writer.waiting_bytes:
             await asyncio.sleep(0.01)
 
@@ -154,10 +158,10 @@ async def main_async(record: Mapping[str, Any]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
     make = partial(local_backend.LocalBackend, local)
-    final = await carry_out(config, make, channel, sys.stderr.buffer)
+    end = await carry_out(config, make, channel, sys.stderr.buffer)
     if config.options.cpu_ppb:
-        final["facts"]["cpu"] = cpu_accounting.books()
-    await channel.finish({"final": final})
+        end = end.with_facts(cpu=cpu_accounting.books())
+    await channel.finish(end)
     return 0
 
 

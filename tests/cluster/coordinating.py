@@ -25,6 +25,8 @@ from runtime.backend.k8s.httpget import ApiAddress
 from runtime.backend.k8s.supervisors import NodeParts, Notice
 from runtime.driver import driver
 from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import RunStarted, Said
+from runtime.driver.progress import Progress
 from runtime.options import RunOptions
 from runtime.system.process_limits import raise_limit
 from tests.cluster.simulatednodes import address
@@ -42,17 +44,16 @@ class Told(Followed):
         self.record: dict[str, Any] = {}
         self.facts: Mapping[str, Any] = {}
 
-    def send(self, record: Mapping[str, Any]) -> None:
-        if "started" in record:
-            self.facts = record["started"]
+    def send(self, said: Said) -> None:
+        if isinstance(said, RunStarted):
+            self.facts = said.facts
             self.record["start_s"] = round(time.monotonic() - self.began, 2)
             sent, received = transferred()
             self.record["sent_mb"] = round(sent / 1e6, 1)
             self.record["received_mb"] = round(received / 1e6, 1)
             self.record["start_mib"] = peak_mib()
-        text = record.get("progress", {}).get("message")
-        if text:
-            print(f"{time.monotonic() - self.began:.1f} s: {text}", file=sys.stderr)
+        if isinstance(said, Progress) and said.message:
+            print(f"{time.monotonic() - self.began:.1f} s: {said.message}", file=sys.stderr)
 
 
 def _parts(name: str, _address: str, key: bytes, notice: Notice) -> NodeParts:
@@ -64,8 +65,8 @@ async def lead(directory: Path, api: Api) -> dict[str, Any]:
     told = Told()
     config = DriverConfig("run1", str(directory), str(directory / "control"), options)
     with (directory / "driver.log").open("wb") as log:
-        final = await driver.carry_out(config, make(KEY, api), told, log)
-    wanted = {name: final[name] for name in ("outcome", "message")}
+        end = await driver.carry_out(config, make(KEY, api), told, log)
+    wanted = {"outcome": end.outcome, "message": end.message}
     proven = len(told.facts.get("proof", ()))
     return {**told.record, **wanted, "proven": proven, "peak_mib": peak_mib()}
 

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.driver.driver_messages import REPORT_SECONDS
+from runtime.driver import driver_messages
+from runtime.driver.driver_messages import REPORT_SECONDS, Said
 
 
 class Followed:
@@ -19,8 +20,8 @@ class Followed:
     def report_seconds(self, _planned_seconds: float) -> float:
         return REPORT_SECONDS
 
-    def send(self, record: Mapping[str, Any]) -> None:
-        self.records.append(record)
+    def send(self, said: Said) -> None:
+        self.records.append(driver_messages.write(said))
 
     def messages(self) -> list[str]:
         found = [record["progress"]["message"] for record in self.records if "progress" in record]

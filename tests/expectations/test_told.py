@@ -44,7 +44,7 @@ FOUND = [
 def result(found: list[dict[str, Any]], outcome: str = COMPLETED) -> RunResult:
     summary = {**recorded.SUMMARY, "verdict": VERDICT, "outcome": outcome, "expectations": found}
     return RunResult(
-        outcome, "a", Path("/run"), "", summary, programs_failed(summary, {}, DEFAULTS), DEFAULTS
+        outcome, "a", Path("/run"), "", summary, programs_failed(summary, DEFAULTS), DEFAULTS
     )
 
 

@@ -30,6 +30,7 @@ if __package__ in (None, ""):
 from compiler.pipeline import compile_source
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
+from runtime.judge.run_end import RunEnd
 from runtime.launch import cleanup, run_status
 from runtime.launch.registry import RunRecord
 from runtime.page.page_file import render
@@ -188,8 +189,7 @@ def check_everything(directory: Path) -> None:
 
 def sum_up(directory: Path) -> None:
     held = rundir.RunDirectory.hold(directory)
-    final = {"outcome": "completed", "message": "", "facts": {}}
-    summary = summarise(held, plan(), 2, final)
+    summary = summarise(held, plan(), 2, RunEnd("completed"))
     rundir.encode(render(held, recorded.MANIFEST, summary))
     rundir.encode_json(summary)
 

@@ -107,9 +107,9 @@ def test_what_cannot_be_started_counts_whatever_is_stated(expect: str) -> None:
 def test_a_run_that_failed_blames_programs_only_where_they_have_ended_it() -> None:
     """What ended the run may have ended them, too, as when memory runs out."""
     summary = {"outcome": FAILED, "failures": [{"target": "a.0", "expect": "success", "signal": 9}]}
-    assert not programs_failed(summary, {}, DEFAULTS)
-    assert programs_failed(summary, {"programs_failed": True}, DEFAULTS)
-    assert programs_failed({**summary, "outcome": COMPLETED}, {}, DEFAULTS)
+    assert not programs_failed(summary, DEFAULTS)
+    assert programs_failed(summary, DEFAULTS, ended_by_programs=True)
+    assert programs_failed({**summary, "outcome": COMPLETED}, DEFAULTS)
 
 
 def test_packets_that_are_late_for_small_delays_are_said() -> None:

@@ -14,6 +14,7 @@ from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
 from runtime.judge import lateness, verdict_text
 from runtime.judge.pulse import TICK_NS, Pulse
+from runtime.judge.run_end import RunEnd
 from runtime.judge.verdict import BOUNDS, MS, Judge
 from runtime.launch.run_result import RunResult
 from runtime.options import RunOptions
@@ -34,10 +35,10 @@ def done(kind: str, due_ns: int, late_ns: int, **more: object) -> dict[str, Any]
     return {**found, "lag_ns": late_ns, **more}
 
 
-def judged(*records: dict[str, Any], judge: Judge | None = None, **final: object) -> dict[str, Any]:
+def judged(*records: dict[str, Any], judge: Judge | None = None, **final: Any) -> dict[str, Any]:
     judge = judge or Judge()
     lateness.look_at_events(judge, records)
-    lateness.look_at_end(judge, final, len(records), len(records))
+    lateness.look_at_end(judge, RunEnd(**{"outcome": "", **final}), len(records), len(records))
     return judge.verdict()
 
 
@@ -236,7 +237,7 @@ def test_a_clock_that_has_moved_since_the_start_is_named() -> None:
 def test_events_that_were_never_done_are_missed_in_a_completed_run() -> None:
     for outcome, state in (("completed", "degraded"), ("interrupted", "unknown")):
         judge = Judge()
-        lateness.look_at_end(judge, {"outcome": outcome, "facts": {}}, planned=3, applied=2)
+        lateness.look_at_end(judge, RunEnd(outcome), planned=3, applied=2)
         assert judge.verdict()["state"] == state
 
 

@@ -24,9 +24,10 @@ from manifests.write import encoded
 from runtime.agent.pod.podend import longest_seconds
 from runtime.backend import datapath_choice
 from runtime.doctor.findings import WARN, Check
-from runtime.driver.driver_messages import without_word
+from runtime.driver import driver_messages
 from runtime.driver.progress import STARTING, STOPPING, Progress, Reporter, ignore
 from runtime.errors import RunError, unexpected, unfit
+from runtime.judge.run_end import RunEnd
 from runtime.launch import stops
 from runtime.launch.run_result import RunResult
 from runtime.launch.session import Session
@@ -138,7 +139,7 @@ class _ClusterRun:
             self._carry_out()
             keep = self.cluster.keep
         except StoppedError:
-            self.session.final = without_word(INTERRUPTED, "")
+            self.session.end = RunEnd(INTERRUPTED)
         except OSError as error:
             refusal = unexpected(error)
             self.session.fail(refusal.message)
@@ -148,7 +149,7 @@ class _ClusterRun:
             self.session.fail(error.message if isinstance(error, RunError) else failed)
             raise
         finally:
-            if self.session.final is None or self.session.final["outcome"] == FAILED:
+            if self.session.end is None or self.session.end.outcome == FAILED:
                 self._keep_logs()
             if not keep:
                 self._remove()
@@ -176,18 +177,18 @@ class _ClusterRun:
         finally:
             follower.halt()
             follower.join(coordinator_follower.BEAT_SECONDS)
-        if self.session.final is not None:
-            self._say_if_destroyed(self.session.final)
+        if self.session.end is not None:
+            self._say_if_destroyed(self.session.end)
             self._fetched()
 
-    def _say_if_destroyed(self, final: dict[str, Any]) -> None:
+    def _say_if_destroyed(self, end: RunEnd) -> None:
         """The coordinator only sees that pods go, or is told to end as its own does."""
-        if final["outcome"] == COMPLETED or self.stops:
+        if end.outcome == COMPLETED or self.stops:
             return
         with suppress(ServerError):
             removal = coordinator_follower.removed(self.cluster.connection, self.root)
             if removal is not None:
-                final.update(outcome=FAILED, message=removal.text)
+                self.session.end = replace(end, outcome=FAILED, message=removal.text)
 
     def _listen(self) -> None:
         waiting = Waiting(
@@ -231,21 +232,18 @@ class _ClusterRun:
     def _over(self, said: Heard) -> None:
         if said.error is not None and not isinstance(said.error, CoordinatorLostError):
             raise said.error
-        if self.session.final is None:
+        if self.session.end is None:
             outcome = INTERRUPTED if self.stops else FAILED
-            self.session.final = without_word(
-                outcome, str(said.error or "the coordinator said no end")
-            )
+            self.session.end = RunEnd(outcome, str(said.error or "the coordinator said no end"))
 
     def _take(self, record: Mapping[str, Any]) -> None:
         """One record of the stream, as the driver says it on one machine."""
         try:
-            self.session.hear(record)
-        except (KeyError, TypeError, ValueError) as error:
-            raise RunError(
-                f"the coordinator says what this release does not understand: {error}",
-                "use the release that made its image (--agent-image)",
-            ) from error
+            said = driver_messages.read(record)
+        except RunError as error:
+            raise coordinator_follower.nonsense(error.message) from error
+        if said is not None:
+            self.session.hear(said)
 
     # -- ends -------------------------------------------------------------------------------------
 
@@ -312,9 +310,9 @@ class _ClusterRun:
         return not (self._stop_asked() and self.stops > 1)
 
     def _conclude(self) -> RunResult:
-        final = self.session.final
-        assert final is not None
-        return self.session.result(final, self.session.results(final))
+        end = self.session.end
+        assert end is not None
+        return self.session.result(end, self.session.results(end))
 
     # -- words ------------------------------------------------------------------------------------
 

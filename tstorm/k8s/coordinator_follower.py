@@ -115,7 +115,7 @@ class Frames:
                 if end < 0:
                     self._searched = len(self._held)
                     if self._searched >= HEADER_BYTES:
-                        raise _nonsense("a line without an end")
+                        raise nonsense("a line without an end")
                     return
                 self._searched = 0
                 self._header = _header(bytes(self._held[:end]))
@@ -133,18 +133,19 @@ def _header(line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise _nonsense(f"{line[:80]!r}") from error
+        raise nonsense(f"{line[:80]!r}") from error
     if type(found) is not dict:
-        raise _nonsense(f"{line[:80]!r}")
+        raise nonsense(f"{line[:80]!r}")
     if "file" in found:
         sizes = found.get("offset"), found.get("bytes")
         right = all(type(size) is int and size >= 0 for size in sizes)
         if type(found["file"]) is not str or not right or found["bytes"] > FRAME_BYTES:
-            raise _nonsense(f"{line[:80]!r}")
+            raise nonsense(f"{line[:80]!r}")
     return found
 
 
-def _nonsense(what: str) -> RunError:
+def nonsense(what: str) -> RunError:
+    """What to say of a stream that has this in it."""
     return RunError(
         f"the coordinator says what this release does not understand: {what}",
         "use the release that made its image (--agent-image)",

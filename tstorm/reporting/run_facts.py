@@ -19,6 +19,7 @@ from runtime.json_schema import (
     Shape,
     check,
 )
+from runtime.judge.run_end import RunEnd
 from runtime.judge.verdict import Judge
 from runtime.options import decode
 from runtime.results import failed
@@ -115,9 +116,9 @@ def _so_far(
     directory: RunDirectory, plan: Plan, manifest: Mapping[str, Any], state: str
 ) -> dict[str, Any]:
     """A summary of what is there."""
-    final = {"outcome": manifest.get("outcome", state), "message": manifest.get("message", "")}
+    end = RunEnd(manifest.get("outcome", state), manifest.get("message", ""))
     try:
-        found = summarise(directory, plan, len(plan.events), final)
+        found = summarise(directory, plan, len(plan.events), end)
     except (KeyError, TypeError) as error:  # of lines whose shape leaves more open than it reads
         raise RunError(f"{directory.path}: its records lack {error}", REMEDY) from error
     check_summary(found, f"{directory.path}: what it has recorded")

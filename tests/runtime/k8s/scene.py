@@ -18,6 +18,7 @@ from runtime.backend.k8s import pods
 from runtime.backend.k8s.cluster_backend import ClusterBackend, make
 from runtime.driver import driver
 from runtime.driver.driver_config import DriverConfig
+from runtime.judge.run_end import RunEnd
 from runtime.options import RunOptions
 from tests.doubles.agent import KEY
 from tests.doubles.api import FakeApi, shown
@@ -71,7 +72,7 @@ class Scene:
         for number in range(len(self.nodes)):
             self.server.put_pod(self.agent_pod(number))
 
-    async def run(self) -> dict[str, Any]:
+    async def run(self) -> RunEnd:
         """How the run ended, as its driver says."""
         config = DriverConfig(
             run_id="run1",

@@ -35,7 +35,7 @@ def test_a_run_is_carried_out_and_logged_as_locally(tmp_path: Path) -> None:
     async def play(scene: Scene) -> None:
         await scene.fill()
         final = await scene.run()
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
         joins = scene.of("join")
         targets = [event["target"] for event in joins]
         assert sorted(targets[:3]) == ["client.0", "server.0", "server.1"]
@@ -49,7 +49,7 @@ def test_a_run_is_carried_out_and_logged_as_locally(tmp_path: Path) -> None:
         assert len(scene.of("set")) == 2
         exits = scene.of("exit")
         assert [(e["target"], e["signal"], e["asked"]) for e in exits] == [("server.0", 15, True)]
-        facts = final["facts"]
+        facts = final.facts
         assert facts["datapath"] == "user"
         assert "netem: No such file" in facts["datapath_reason"]
         assert {(row["from"], row["to"]) for row in facts["underlay"]} == {
@@ -90,7 +90,7 @@ def test_names_go_to_some_agents_at_a_time(tmp_path: Path, monkeypatch: pytest.M
                 return find(request)
 
             node.agent.behave["pods"], node.agent.delays["pods"] = found, 0.2
-        assert (await scene.run())["outcome"] == "completed"
+        assert (await scene.run()).outcome == "completed"
         assert len(asked) == 2 and asked[1] - asked[0] >= 0.2
 
     act(TEXT, 2, tmp_path, play)
@@ -112,7 +112,7 @@ def test_it_waits_for_pods_and_says_what_is_missing(
         await until(lambda: any("1 agents: n1" in m for m in scene.channel.messages()), "agents")
         scene.server.put_pod(scene.agent_pod(1))
         final = await running
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
 
     act(TEXT, 2, tmp_path, play)
 
@@ -132,8 +132,8 @@ def test_a_pod_that_moves_while_agents_are_waited_for_is_taken_where_it_is(tmp_p
         scene.addresses[2] = "10.244.0.99"
         scene.server.put_pod(scene.agent_pod(1))
         final = await running
-        assert (final["outcome"], final["message"]) == ("completed", "")
-        assert final["facts"]["hosts"][0]["instances"] == ["server.0", "client.0"]
+        assert (final.outcome, final.message) == ("completed", "")
+        assert final.facts["hosts"][0]["instances"] == ["server.0", "client.0"]
         for node in scene.nodes:
             assert [pair[0] for pair in node.addresses] == scene.addresses
 
@@ -162,7 +162,7 @@ def test_a_pod_that_is_another_before_the_start_ends_it(tmp_path: Path, how: str
         await scene.change(scene.pod(1, **change))
         agent.gates["lives"].set()
         final = await running
-        assert final["outcome"] == "failed" and words in final["message"]
+        assert final.outcome == "failed" and words in final.message
         assert not any(node.agent.asked("start") for node in scene.nodes)
 
     act(TEXT, 2, tmp_path, play)
@@ -181,7 +181,7 @@ def test_a_pod_that_changes_before_it_is_looked_for_is_not_missed(tmp_path: Path
         await scene.change(scene.pod(1, **change))
         node.may_begin.set()
         final = await running
-        assert final["outcome"] == "failed" and words in final["message"]
+        assert final.outcome == "failed" and words in final.message
         assert not any(node.agent.asked("start") for node in scene.nodes)
 
     act(TEXT, 2, tmp_path, play)
@@ -196,8 +196,8 @@ def test_what_never_comes_is_named_at_the_end_of_patience(
         await scene.fill()
         scene.server.remove_pod("server-1")
         final = await scene.run()
-        assert final["outcome"] == "failed"
-        assert "1 pods: server.1: there is no pod of it yet" in final["message"]
+        assert final.outcome == "failed"
+        assert "1 pods: server.1: there is no pod of it yet" in final.message
 
     act(TEXT, 2, tmp_path, play)
 
@@ -209,10 +209,9 @@ def test_a_container_that_ends_again_and_again_is_an_error(tmp_path: Path) -> No
         last = {"terminated": {"exitCode": 127}}
         scene.server.put_pod(scene.pod(0, state=waits, restarts=3, last=last))
         final = await scene.run()
-        assert final["outcome"] == "failed"
-        assert (
-            "container instance of pod server-0 ends again and again, with status 127"
-            in (final["message"])
+        assert final.outcome == "failed"
+        assert "container instance of pod server-0 ends again and again, with status 127" in (
+            final.message
         )
 
     act(TEXT, 2, tmp_path, play)
@@ -229,9 +228,9 @@ def test_nothing_of_another_plan_or_release_takes_part(tmp_path: Path, which: st
         else:
             setattr(scene.nodes[1], which, "another")
         final = await scene.run()
-        assert final["outcome"] == "failed"
+        assert final.outcome == "failed"
         named = "pod client-0 is of another plan" if which == "pod" else "n1"
-        assert named in final["message"]
+        assert named in final.message
 
     act(TEXT, 2, tmp_path, play)
 
@@ -242,7 +241,7 @@ def test_the_kernels_datapath_where_all_nodes_have_it(tmp_path: Path) -> None:
             node.kernel = {}
         await scene.fill()
         final = await scene.run()
-        assert final["facts"]["datapath"] == "kernel"
+        assert final.facts["datapath"] == "kernel"
         begun = [node.supervised[1]["datapath"] for node in scene.nodes]
         assert begun == ["kernel", "kernel"]
 
@@ -258,13 +257,13 @@ def test_where_packets_are_not_shaped_no_run_starts(tmp_path: Path, fault: str) 
         else:
             setattr(scene.nodes[1], fault, True)
         final = await scene.run()
-        assert final["outcome"] == "failed"
+        assert final.outcome == "failed"
         words = {
             "bypasses": "packets of instances pass although their network is closed",
             "uncounted": "the datapath has not seen them",
             "short": "packets are not shaped",
         }
-        assert words[fault] in final["message"] and "(sent on n1)" in final["message"]
+        assert words[fault] in final.message and "(sent on n1)" in final.message
         assert not scene.channel.started
         assert not any(node.agent.asked("start") for node in scene.nodes)
 
@@ -275,7 +274,7 @@ def test_a_path_below_the_underlay_is_a_warning(tmp_path: Path) -> None:
     async def play(scene: Scene) -> None:
         await scene.fill()
         final = await scene.run()
-        assert final["outcome"] == "completed"
+        assert final.outcome == "completed"
         wanted = "server.0 -> server.1 is planned to take 0.020 ms; the cluster's own network takes"
         assert f"{wanted} 0.080 ms more" in scene.channel.warnings()
 
@@ -292,8 +291,8 @@ def test_a_program_that_does_not_start_is_the_end_of_the_run(tmp_path: Path) -> 
         assert (failed["target"], failed["error"]) == ("client.0", "Exec format error")
         said = "client.0: cannot start '/bin/client': Exec format error"
         assert said in scene.channel.warnings()
-        assert (final["outcome"], final["programs_failed"]) == ("failed", True)
-        assert final["message"].startswith(said)
+        assert (final.outcome, final.programs_failed) == ("failed", True)
+        assert final.message.startswith(said)
 
     act(TEXT, 2, tmp_path, play)
 
@@ -304,7 +303,7 @@ def test_a_stop_ends_programs_and_nodes(tmp_path: Path) -> None:
         running = asyncio.create_task(scene.run())
         await until(lambda: scene.channel.started, "the start")
         scene.channel.stop.set()
-        assert (await running)["outcome"] == "interrupted"
+        assert (await running).outcome == "interrupted"
         for node in scene.nodes:
             assert node.agent.asked("finish") and node.agent.asked("stop")
             assert node.supervised[-1]["do"] == "end"
@@ -354,7 +353,7 @@ def test_the_kernels_datapath_need_not_count_before_the_start(tmp_path: Path) ->
             node.kernel, node.uncounted = {}, True
         await scene.fill()
         final = await scene.run()
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
 
     act(TEXT, 2, tmp_path, play)
 
@@ -389,7 +388,7 @@ def test_setups_run_before_the_start_and_a_failed_one_is_said(tmp_path: Path) ->
         for node in scene.nodes:
             node.agent.behave["early"] = lambda _request: next(looks)
         final = await scene.run()
-        assert final["outcome"] == "completed"
+        assert final.outcome == "completed"
         assert asked_early(scene) == [[0, "set_up"]] * 2
         order = [request["do"] for request in scene.nodes[0].agent.requests]
         assert order.index("open") < order.index("early") < order.index("start")
@@ -404,7 +403,7 @@ def test_a_run_that_starts_when_ready_starts_programs_first(tmp_path: Path) -> N
         for node in scene.nodes:
             node.agent.behave["early"] = lambda _request: {"pending": [], "failed": []}
         final = await scene.run()
-        assert final["outcome"] == "completed"
+        assert final.outcome == "completed"
         assert sorted(asked_early(scene)) == [[0, "ready"]]  # the other is a client
 
     act("start when ready" + READY, 2, tmp_path, play)
@@ -419,8 +418,8 @@ def test_what_is_not_ready_ends_a_run_that_waits_for_it(tmp_path: Path) -> None:
                 "failed": [[node, "no"] for node, wait in request["nodes"] if wait == "ready"],
             }
         final = await scene.run()
-        assert (final["outcome"], final["message"]) == ("failed", "server.0: no")
-        assert final["programs_failed"] is True
+        assert (final.outcome, final.message) == ("failed", "server.0: no")
+        assert final.programs_failed is True
         assert all("start" not in [r["do"] for r in n.agent.requests] for n in scene.nodes)
 
     act("start when ready" + READY, 2, tmp_path, play)

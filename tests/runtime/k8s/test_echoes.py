@@ -25,8 +25,8 @@ def test_a_run_in_a_cluster_has_a_verdict(tmp_path: Path) -> None:
     async def play(scene: Scene) -> None:
         await scene.fill()
         final = await scene.run()
-        assert (final["outcome"], final["message"]) == ("completed", "")
-        assert final["facts"]["logs_incomplete"] == {}
+        assert (final.outcome, final.message) == ("completed", "")
+        assert final.facts["logs_incomplete"] == {}
         held = HeldDirectory.hold(tmp_path.resolve())
         found = read(held)
         assert found is not None
@@ -37,7 +37,7 @@ def test_a_run_in_a_cluster_has_a_verdict(tmp_path: Path) -> None:
         assert sorted(row[0] for row in asked) == [0, 1, 2]
         judge = Judge()
         timeline = Schedule(scene.plan, scene.options)
-        certificate.gather(held, scene.plan, timeline, final["facts"], judge)
+        certificate.gather(held, scene.plan, timeline, final.facts, judge)
         verdict = judge.verdict()
         assert (verdict["state"], verdict["measured"]["pairs"]) == ("valid", 3)
 

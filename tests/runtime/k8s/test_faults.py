@@ -51,7 +51,7 @@ def test_an_agent_that_dies_is_taken_up_again(tmp_path: Path) -> None:
         await until(lambda: scene.of("agent_back"), "the return")
 
     def check(scene: Scene, final: Any) -> None:
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
         assert [event["target"] for event in scene.of("agent_back")] == ["n1"]
         assert len(scene.of("set")) == 2
         resumed = scene.nodes[1].agent.asked("prepare")[-1]["resume"]
@@ -70,7 +70,7 @@ def test_a_container_of_an_agent_that_dies_is_begun_again(tmp_path: Path) -> Non
         await until(lambda: scene.of("agent_back"), "the return")
 
     def check(scene: Scene, final: Any) -> None:
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
         begun = [one for one in scene.nodes[1].supervised if one["do"] == "begin"]
         assert [one["resume"] for one in begun] == [False, True]
         assert scene.nodes[1].attached == {1}
@@ -110,8 +110,8 @@ def test_a_container_that_does_not_come_back_ends_the_run(
         await scene.nodes[1].die()
 
     def check(scene: Scene, final: Any) -> None:
-        assert final["outcome"] == "failed"
-        assert "the agent pod of n1 was lost" in final["message"]
+        assert final.outcome == "failed"
+        assert "the agent pod of n1 was lost" in final.message
 
     outcome(tmp_path, LONG, fault, check)
 
@@ -159,8 +159,8 @@ def test_a_datapath_that_dies_ends_the_run(tmp_path: Path) -> None:
         scene.nodes[0].say(say="ended", what="datapath", status=-11, again=False)
 
     def check(scene: Scene, final: Any) -> None:
-        assert final["outcome"] == "failed"
-        assert "the datapath of n0 ended with signal 11" in final["message"]
+        assert final.outcome == "failed"
+        assert "the datapath of n0 ended with signal 11" in final.message
 
     outcome(tmp_path, LONG, fault, check)
 
@@ -177,8 +177,8 @@ def test_an_agents_pod_that_is_another_ends_the_run(tmp_path: Path, how: str) ->
             scene.server.put_pod(pod)
 
     def check(scene: Scene, final: Any) -> None:
-        assert final["outcome"] == "failed"
-        assert "the agent pod of n1 was deleted or replaced" in final["message"]
+        assert final.outcome == "failed"
+        assert "the agent pod of n1 was deleted or replaced" in final.message
 
     outcome(tmp_path, LONG, fault, check)
 
@@ -189,8 +189,8 @@ def test_an_instances_pod_that_is_evicted_ends_the_run(tmp_path: Path) -> None:
         scene.server.put_pod(pod)
 
     def check(scene: Scene, final: Any) -> None:
-        assert final["outcome"] == "failed"
-        assert "pod server-1 on n1 was deleted or replaced: Evicted: low" in final["message"]
+        assert final.outcome == "failed"
+        assert "pod server-1 on n1 was deleted or replaced: Evicted: low" in final.message
 
     outcome(tmp_path, LONG, fault, check)
 
@@ -205,7 +205,7 @@ def test_a_container_of_an_instance_that_dies_is_an_event(tmp_path: Path) -> Non
         await until(lambda: len(node.agent.asked("lives")) > asked, "who takes orders now")
 
     def check(scene: Scene, final: Any) -> None:
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
         assert [event["target"] for event in scene.of("killed")] == ["server.1"]
         assert any("server.1 was killed from outside" in m for m in scene.channel.warnings())
 
@@ -219,9 +219,9 @@ def test_a_pod_that_moves_out_of_the_runs_networks_ends_it(tmp_path: Path) -> No
         scene.server.put_pod(scene.pod(1, ips=["10.245.7.9"]))
 
     def check(scene: Scene, final: Any) -> None:
-        assert final["outcome"] == "failed"
+        assert final.outcome == "failed"
         words = "pod server-1 on n1 has got the address 10.245.7.9, which is in no network of the"
-        assert f"{words} run: 10.244.0.0/24 10.244.1.0/24" in final["message"]
+        assert f"{words} run: 10.244.0.0/24 10.244.1.0/24" in final.message
         assert scene.of("moved") == []
         assert not any(node.agent.asked("move") for node in scene.nodes)
 
@@ -247,7 +247,7 @@ def test_a_container_that_changes_while_it_is_looked_for_in_vain_is_looked_for_a
         await until(lambda: len(agent.asked("lives")) > told, "who takes orders now")
 
     def check(scene: Scene, final: Any) -> None:
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
         assert not any("cannot join again" in warning for warning in scene.channel.warnings())
 
     outcome(tmp_path, TEXT, fault, check)
@@ -264,7 +264,7 @@ def test_nobody_joins_again_while_a_run_ends(tmp_path: Path) -> None:
         scene.channel.stop.set()
 
     def check(scene: Scene, final: Any) -> None:
-        assert final["outcome"] == "interrupted"
+        assert final.outcome == "interrupted"
         asked = [request["do"] for request in scene.nodes[1].agent.requests]
         assert asked[asked.index("finish") :] == ["finish", "stop"]
         assert not any("cannot join again" in warning for warning in scene.channel.warnings())
@@ -277,9 +277,9 @@ def test_an_api_server_that_is_away_costs_the_ends_of_logs_only(tmp_path: Path) 
         scene.server.close()
 
     def check(scene: Scene, final: Any) -> None:
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
         assert len(scene.of("set")) == 2
-        incomplete = final["facts"]["logs_incomplete"]
+        incomplete = final.facts["logs_incomplete"]
         assert list(incomplete) == ["client.0", "server.0", "server.1"]
         words = "lines may be missing in the log of client.0 and 2 more: "
         assert words + incomplete["client.0"] in scene.channel.warnings()
@@ -298,7 +298,7 @@ def test_a_supervisor_that_says_nonsense_is_cut_off_and_met_again(
         await until(lambda: len(node.channels) > channels, "another connection")
 
     def check(scene: Scene, final: Any) -> None:
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
         assert scene.of("agent_lost") == []
 
     outcome(tmp_path, TEXT, fault, check)

@@ -93,7 +93,7 @@ def test_a_whole_run_runs_them_until_they_end_well(tmp_path: Path) -> None:
         scene.server.on_exec = lambda *_: next(answers)
         await scene.fill()
         final = await scene.run()
-        assert (final["outcome"], final["message"]) == ("completed", "")
+        assert (final.outcome, final.message) == ("completed", "")
         assert scene.server.execs == [("client-0", ["check", "client.0"])] * 2
         [record] = scene.of("expect_run")
         assert (record["target"], record["status"]) == ("client.0", 0)

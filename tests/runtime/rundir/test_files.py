@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from runtime.doctor import namespace_checks
 from runtime.doctor.checks import parse_kernel
 from runtime.driver import driver_messages, progress
 from runtime.errors import MachineError, RunError, no_instance
+from runtime.judge.run_end import RunEnd
 from runtime.launch import (
     cleanup,
     registry,
@@ -422,7 +423,7 @@ def test_summary_and_report(plan_of: Compile, tmp_path: Path) -> None:
     samples.append({"links": [[0, 5]], "pairs": []})
     samples.close()
     facts = {"totals": {"rx": "12", "late": "x"}}
-    found = summary.summarise(directory, plan, 2, {"outcome": "completed", "facts": facts})
+    found = summary.summarise(directory, plan, 2, RunEnd("completed", facts=facts))
     assert found["links"] == [{"link": "a.0->s1", "pkts": 5}, {"link": "s1->a.0", "pkts": 1}]
     assert found["pairs"] == [{"src": "a.0", "dst": "a.0", "pkts": 3}]
     assert found["engine"] == {"rx": 12}
@@ -442,7 +443,22 @@ def test_progress_survives_its_channel() -> None:
     state = progress.ServiceState("a", 1, 0, 2, 0, 0)
     following = progress.NextEvent(5, "crash", "a.0")
     one = progress.Progress("running", "r", "/d", 1, 2, 3, 4, 5, following, (state,), "news")
-    assert progress.from_record(json.loads(json.dumps(asdict(one)))) == one
+    for said in (one, driver_messages.RunStarted({"engine": "pktd"}), RunEnd("failed", "why")):
+        assert driver_messages.read(json.loads(json.dumps(driver_messages.write(said)))) == said
+    assert driver_messages.read({"call": 1}) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"progress": {}}, "progress: phase is missing"),
+        ({"started": 1}, "the start is 1"),
+        ({"final": {"outcome": 1}}, "the end: outcome must be a text"),
+    ],
+)
+def test_what_a_driver_never_says_is_refused(message: dict[str, Any], words: str) -> None:
+    with pytest.raises(RunError, match=words):
+        driver_messages.read(message)
 
 
 def test_an_outcome_waits_for_its_reader_without_limit() -> None:
@@ -456,10 +472,10 @@ def test_an_outcome_waits_for_its_reader_without_limit() -> None:
             while True:
                 theirs.send(driver_messages.encode({"progress": "x" * 1000}))
                 sent += 1
-        final = threading.Thread(target=driver.send_final, args=({"final": 1},), daemon=True)
+        final = threading.Thread(target=driver.send_final, args=(RunEnd("failed"),), daemon=True)
         final.start()
         assert all("progress" in (driver_messages.receive(ours) or {}) for _ in range(sent))
-        assert driver_messages.receive(ours) == {"final": 1}
+        assert driver_messages.receive(ours) == driver_messages.write(RunEnd("failed"))
         final.join(60)
         assert theirs.gettimeout() is None
 
