@@ -36,12 +36,17 @@ def render_text(
     `text` is the source, `includes` are the texts that it includes; columns are characters. Ends
     with a newline unless it is empty.
     """
-    texts = {"": source_lines(text)}
+    found = sort(diagnostics)
+    last: dict[str, int] = {}  # line of each file that is shown; a file may have millions after it
+    for item in found:
+        last[item.span.file] = max(item.span.line, last.get(item.span.file, 1))
+    texts = {
+        file: source_lines(includes.get(file, b"") if file else text, line)
+        for file, line in last.items()
+    }
     blocks = []
-    for item in sort(diagnostics):
+    for item in found:
         file = item.span.file
-        if file not in texts:
-            texts[file] = source_lines(includes.get(file, b""))
         blocks.append(_block(item, named(filename, file), texts[file], colour))
     return "\n".join(blocks)
 

@@ -9,7 +9,6 @@ mentions the name, since it may have declared or used it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from compiler.declare.model import build
 from compiler.declare.nodes.machines import with_parts
@@ -33,19 +32,24 @@ def also_wrong(partial: Partial, text: str | bytes) -> list[Diagnostic]:
     missing = MISSING
     if moves or MOBILITY in partial.mentioned:
         missing = frozenset()  # its file is not read: it may have any node and link
-    texts = {"": source_lines(text)}
-    texts |= {path: source_lines(data) for path, data in partial.includes.items()}
+    texts = {"": text, **partial.includes}
+    lines: dict[str, list[str]] = {}  # of files with something to look at: they may be huge
+
+    def mentions(span: Span) -> bool:
+        if span.file not in lines:
+            lines[span.file] = source_lines(texts[span.file])
+        return not partial.mentioned.isdisjoint(_names(span, lines[span.file]))
+
     return [
         found
         for found in sink.found
-        if found.code in CERTAIN
-        or (found.code in missing and partial.mentioned.isdisjoint(_names(found.span, texts)))
+        if found.code in CERTAIN or (found.code in missing and not mentions(found.span))
     ]
 
 
-def _names(span: Span, texts: Mapping[str, list[str]]) -> list[str]:
+def _names(span: Span, lines: list[str]) -> list[str]:
     """The words that a span covers."""
-    rows = texts[span.file][span.line - 1 : span.end_line]
+    rows = lines[span.line - 1 : span.end_line]
     if not rows:
         return []
     rows[-1] = rows[-1][: span.end_col - 1]

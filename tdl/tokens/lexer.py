@@ -434,10 +434,11 @@ def _describe(found: str) -> tuple[str, str | None]:
     return f"unexpected '{shown}'", None
 
 
-def source_lines(text: str | bytes) -> list[str]:
-    """The physical lines of a source, as spans count them."""
+def source_lines(text: str | bytes, most: int = 0) -> list[str]:
+    """The physical lines of a source, as spans count them. What is behind the first `most` is one
+    more; 0: all of them."""
     source = text if isinstance(text, str) else text.decode("utf-8", "replace")
-    return _NEWLINE.split(source.removeprefix("\ufeff"))
+    return _NEWLINE.split(source.removeprefix("\ufeff"), most)
 
 
 @lru_cache(maxsize=4096)

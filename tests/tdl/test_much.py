@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -227,3 +228,19 @@ def test_shown_are_errors_before_warnings_in_order_of_place() -> None:
     assert presentation.rest(found, presentation.first(found, 6)) == "2 more warnings"
     assert presentation.rest(found, presentation.first(found, 3)) == "1 more error, 4 more warnings"
     assert presentation.rest(found, found) == ""
+
+
+def test_a_line_that_is_shown_costs_no_list_of_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a huge file has behind the last line with an error is not cut into lines."""
+    text = b"# x\n" * 200_000
+    monkeypatch.setattr(decoding, "MAX_FILE_BYTES", len(text) - 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TdlError) as caught:
+            compile_source(text)
+        shown = presentation.render_text(caught.value.diagnostics, "f", text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "f:1:1: error TS0030" in shown
+    assert peak < 8 * len(text)  # a list of its lines takes twice that
