@@ -9,23 +9,29 @@ from compiler.plan.rules.property_limits import HOP_EXACT
 from runtime.errors import UnfitError, unfit
 from runtime.options import RunOptions
 
+KERNEL = "kernel"
 
-def check(plan: Plan, options: RunOptions) -> None:
+
+def check(plan: Plan, options: RunOptions, chosen: str = "") -> None:
     """Raises RunError for what this way of running does not carry out, UnfitError if the plan has
-    what the datapath would refuse in the middle of the run."""
+    what the datapath would refuse in the middle of the run. `chosen`: the datapath of a run in a
+    cluster, which its nodes have decided."""
     refused = capabilities.refusal(plan, options.backend)
     if refused:
         raise unfit(refused, "leave it out", capabilities.to_blame(plan, options.backend))
-    kernel = options.datapath == "kernel"
+    kernel = KERNEL in (options.datapath, chosen)
+    whole_paths = bool(options.hosts or chosen)
     end = {} if options.until_ns is None else {"end_ns": options.until_ns}
-    datapath = "kernel" if kernel else "user" if options.hosts else HOP_EXACT
+    datapath = KERNEL if kernel else "user" if whole_paths else HOP_EXACT
     found = misfit(plan, datapath, options.start_at_ns, **end)
     if found is None:
         return
     seconds = found.at_ns / 1e9
-    whose = "the kernel" if kernel else "any datapath" if found.limit else "--hosts"
+    lacking = "--hosts" if options.hosts else "paths as one queue, as a cluster has them"
+    whose = "the kernel" if kernel else "any datapath" if found.limit else lacking
     message = f"{found} with {whose}, at {seconds:g} s"
-    remedy = "lower it" if found.limit else "leave --hosts and --datapath out"
+    without = "leave --hosts and --datapath out" if options.hosts or kernel else "leave it out"
+    remedy = "lower it" if found.limit else without
     if found.what.startswith("the jitter of the path"):
         remedy = f"lower the jitter of {found.link}, or use --datapath user"
     raise UnfitError(found, message, remedy)

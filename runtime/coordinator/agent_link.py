@@ -150,6 +150,10 @@ class AgentLink:
             raise LostError(self.number, f"{self.host} is lost: {self.lost}")
         return (await self._ask(request, seconds)).value
 
+    async def ask_shut(self, request: Request, seconds: float = ANSWER_SECONDS) -> None:
+        """The same between connect(shut=True) and open()."""
+        await self._ask(request, seconds)
+
     async def _ask(self, asked: Mapping[str, object] | Request, seconds: float) -> Answer:
         asker = self._asker
         request = asked if isinstance(asked, Request) else Request.of(asked)

@@ -56,6 +56,7 @@ class AgreedExperiment:
     digest: str
     placement: Placement
     options: RunOptions
+    shards: tuple[Request, ...] = ()  # that bring the plan to an agent which does not have it
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,17 @@ class Coordinator:
         """Agents that come back are prepared for this one."""
         self._experiment = experiment
 
+    async def deliver(self, shards: Sequence[Request], seconds: float) -> None:
+        """Brings a plan to all agents, each request within so many seconds. Raises AgentError."""
+        few = asyncio.Semaphore(DELIVERIES)
+
+        async def one(link: AgentLink) -> None:
+            async with few:
+                for shard in shards:
+                    await link.ask(shard, seconds)
+
+        await self._everyone(one)
+
     async def measure(self) -> list[Offset]:
         """The clocks of all agents, now, by host. Raises AgentError above the budget."""
         return list((await self._everyone(self._measure)).values())
@@ -282,6 +294,8 @@ class Coordinator:
         self._start[host] = offset
         self._starts[host] += 1
         others = [other for other in self._links if other is not link]
+        for shard in experiment.shards:
+            await link.ask_shut(shard)
         # On its way before the new one has anything to say: that has to prepare first.
         told = asyncio.create_task(self._announce(others))
         link.open()

@@ -20,6 +20,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,15 +28,16 @@ from compiler.plan.format import HEADER, PlanError
 from compiler.plan.growing import CannotGrowError, GrowingPlan, Row
 from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, decode, read_plan
-from compiler.plan.storage import outdir, scratch
+from compiler.plan.storage import scratch
 from compiler.plan.types import Event
 from runtime.backend import instance_clocks
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
-from runtime.errors import RunError, UnfitError, fail, unwritten
+from runtime.errors import RunError, UnfitError, fail
 from runtime.options import K8S, VIRTUAL, RunOptions
+from runtime.rundir import longer_plan
 from runtime.rundir.eventlog import ENTERED
-from runtime.rundir.runfiles import LONGER_PLAN, PLAN, PLANNED
+from runtime.rundir.runfiles import LONGER_PLAN, PLAN
 from runtime.schedule import VIRTUAL_LEAD_NS, PlanClock, Schedule
 
 GRID_NS = 1_000_000  # moments of actions are whole ms of plan time
@@ -60,10 +62,13 @@ Follow = Callable[[Schedule], None]
 T = TypeVar("T")
 
 
+def has_agents(options: RunOptions) -> bool:
+    """Whether the network of a run with these options is that of agents, which take whole plans."""
+    return bool(options.hosts) or options.backend == K8S
+
+
 def why_not(options: RunOptions) -> str:
     """Why a run with these options cannot be steered; '' if it can."""
-    if options.backend == K8S:
-        return "it goes on in a cluster, whose nodes are not given a longer plan while it runs"
     if options.hosts and options.time == VIRTUAL:
         return "it has --hosts in virtual time, whose agents are not given a longer plan there"
     return ""
@@ -74,8 +79,8 @@ def check(options: RunOptions) -> None:
     if why := why_not(options):
         raise RunError(
             f"this run cannot be steered: {why}",
-            "write the statement into the experiment (`at 30s …`) and run that, or run it on this"
-            " machine, without --hosts or in real time",
+            "write the statement into the experiment (`at 30s …`) and run that, or run it without"
+            " --hosts, or in real time",
         )
 
 
@@ -208,7 +213,7 @@ class Steering:
     async def _grow(self, request: Mapping[str, Any], left: Path | None) -> dict[str, object]:
         number, at_ns = int(request["number"]), int(request["at_ns"])
         network, runner, asked_ns = self._running(), self._runner, self._runner.elapsed()
-        if self._options.hosts:
+        if has_agents(self._options):
             return {"whole": "agents take whole plans"}
         if number != self._next():
             return {"whole": "another action came first"}
@@ -343,9 +348,12 @@ class Steering:
     async def _placed_and_adopted(self, path: Path, plan: Plan, schedule: Schedule) -> str:
         """From here on, or not at all: why not. RunError."""
         async with self._disk:
-            await self._beside(self._put_in_place, path)
+            is_first = self._is_first
+            put = partial(longer_plan.put_in_place, self._directory, path, is_first=is_first)
+            await self._beside(put)
             if why := self._adopt(plan, schedule, self._margin_ns()):
-                await self._beside(self._take_back, path)
+                back = partial(longer_plan.take_back, self._directory, path, is_first=is_first)
+                await self._beside(back)
             return why
 
     async def fire(self, offer: Mapping[str, Any], files: Mapping[str, bytes]) -> Fired:
@@ -390,14 +398,8 @@ class Steering:
                     await self._beside(self._keep, files)
 
     def _keep(self, files: Mapping[str, bytes]) -> None:
-        try:
-            with scratch.directory(self._directory, LONGER_PLAN) as path:
-                for name, data in files.items():
-                    (path / name).write_bytes(data)
-                self._put_in_place(path)
-                self._is_first = False
-        except OSError as error:
-            raise unwritten(error) from error
+        longer_plan.keep(self._directory, files, is_first=self._is_first)
+        self._is_first = False
 
     def _ending(self) -> str:
         runner = self._runner
@@ -419,7 +421,7 @@ class Steering:
     def _margin_ns(self) -> int:
         if self._options.time == VIRTUAL:
             return _VIRTUAL_MARGIN_NS
-        return _HOSTS_MARGIN_NS if self._options.hosts else MARGIN_NS
+        return _HOSTS_MARGIN_NS if has_agents(self._options) else MARGIN_NS
 
     def _adopt(self, plan: Plan, schedule: Schedule, margin_ns: int) -> str:
         """Why not, '' if it was done."""
@@ -445,33 +447,6 @@ class Steering:
             return plan, Schedule(plan, self._options)
         except PlanError as error:
             raise RunError(f"the plan that was left cannot be used: {error}") from error
-
-    def _put_in_place(self, path: Path) -> None:
-        """The run's plan is what is in force; what was planned at first is kept beside it.
-        RunError."""
-        plan, planned = self._directory / PLAN, self._directory / PLANNED
-        try:
-            swapped = outdir.exchange(path, plan)  # what it was is removed by who has left this
-            if swapped and self._is_first:
-                path.rename(planned)
-            elif self._is_first:
-                plan.rename(planned)
-                path.rename(plan)
-            elif not swapped:
-                raise RunError("two folders cannot be swapped here, which a second action takes")
-        except OSError as error:
-            raise unwritten(error) from error
-
-    def _take_back(self, path: Path) -> None:
-        plan, planned = self._directory / PLAN, self._directory / PLANNED
-        try:
-            if self._is_first:
-                plan.rename(path)
-                planned.rename(plan)
-            else:
-                outdir.exchange(path, plan)
-        except OSError as error:
-            raise unwritten(error) from error
 
     async def finish(self) -> None:
         """No action after this; what those have left who asked is removed."""

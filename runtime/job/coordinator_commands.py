@@ -13,6 +13,7 @@ from runtime.driver.control import ask
 from runtime.errors import RunError, unexpected
 from runtime.job.container_paths import ContainerPaths
 from runtime.job.follow import JobFollower, read_request
+from runtime.job.steering_session import SteeringSession
 
 if TYPE_CHECKING:
     from runtime.job.job import BackendOf
@@ -37,7 +38,7 @@ def fetched(places: ContainerPaths) -> None:
     ask(places.socket, {"ask": "fetched"})
 
 
-USAGE = "usage: tstorm-coordinator [follow | state | stop | fetched | probe]"
+USAGE = "usage: tstorm-coordinator [follow | steer | state | stop | fetched | probe]"
 WRONG_USAGE = 2
 
 
@@ -49,6 +50,8 @@ def call(argv: Sequence[str], places: ContainerPaths, backend_of: BackendOf) -> 
                 return asyncio.run(_job(places, backend_of))
             case ["follow"]:
                 return _follow(places)
+            case ["steer"]:
+                SteeringSession(places, sys.stdin.buffer, sys.stdout.buffer).run()
             case ["state"]:
                 print(json.dumps(state(places)))  # noqa: T201 - its product
             case ["stop"]:

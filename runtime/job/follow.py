@@ -1,13 +1,16 @@
 """`follow`: everything of the run that grows, from where the caller has it, as one stream.
 
 Frames are lines of JSON: `{"file": F, "offset": N, "bytes": L}` and then L raw bytes of a file of
-the run directory; `{"message": …, "have": N}`, a line of MESSAGES that ends at byte N of it;
-`{"progress": …}`, the latest record; `{"beat": true}` once a second; at last the final message and
-`{"end": true}`. It reads files only, so it may be killed at any time, and started again.
+the run directory; `{"plan": DIGEST, "shard": I, "of": N, "bytes": L}` and then L bytes of a shard,
+once the plan in force is not the one that the run began with; `{"message": …, "have": N}`, a line
+of MESSAGES that ends at byte N of it; `{"progress": …}`, the latest record; `{"beat": true}` once a
+second; at last the final message and `{"end": true}`. It reads files only, so it may be killed at
+any time, and started again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -16,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from compiler.plan.format import HEADER, PlanError
+from compiler.plan.storage import plan_shards
 from runtime.errors import RunError
 from runtime.job.container_paths import (
     FINAL,
@@ -31,7 +36,7 @@ from runtime.json_schema import (
     parse,
 )
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, PROBES, SAMPLES
+from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, LOG_TIMES, LOGS, PLAN, PROBES, SAMPLES
 
 FRAME_BYTES = 1 << 20
 BEAT_SECONDS = 1.0
@@ -60,6 +65,7 @@ class JobFollower:
         self._have = have
         self._out = out
         self._progress = b""
+        self._plan = ""  # the digest of the one that the caller has, once it is known
         self._next_beat = 0.0
         began = places.socket.exists()  # else the Job is about to begin
         self._patient_until = 0.0 if began else time.monotonic() + START_SECONDS
@@ -94,8 +100,26 @@ class JobFollower:
         moved = self._messages()
         for folder, name, size in self._files():
             moved = self._file(folder, name, size) or moved
+        moved = self._longer_plan() or moved
         self._latest()
         return moved
+
+    def _longer_plan(self) -> bool:
+        """Sends the plan in force where it is another than before. It is known whole once its
+        digest fits, whoever puts the next one in its place meanwhile."""
+        digest = _digest_of(self._places.run / PLAN)
+        self._plan = self._plan or _digest_of(self._places.plan)
+        if digest in ("", self._plan):
+            return False
+        try:
+            found, shards = shards_of(self._places.run / PLAN)
+        except (PlanError, OSError):
+            return True  # it is being replaced: looks again
+        for number, data in enumerate(shards):
+            head = {"plan": found, "shard": number, "of": len(shards), "bytes": len(data)}
+            self._put(_line(head) + data)
+        self._plan = found
+        return True
 
     def _files(self) -> Iterator[tuple[str, str, int]]:
         """Folder ('' or LOGS), name and size of each file that grows, in order."""
@@ -164,6 +188,23 @@ class JobFollower:
     def _put(self, data: bytes) -> None:
         self._out.write(data)
         self._out.flush()
+
+
+def _digest_of(place: Path) -> str:
+    """Of the plan there; '' where there is none."""
+    try:
+        return hashlib.sha256((place / HEADER).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def shards_of(place: Path) -> tuple[str, list[bytes]]:
+    """Digest and shards of the plan there. PlanError, OSError, also while it is being replaced."""
+    from compiler.plan.reader import read_plan  # not above: most callers need none
+
+    plan = read_plan(place, lazy=True)
+    shards = plan_shards.pack({name: plan.raw(name) for name in plan.names})
+    return plan.digest, list(shards.values())
 
 
 def _line(record: Any) -> bytes:

@@ -19,13 +19,14 @@ import pytest
 from compiler.extension import extend
 from compiler.pipeline import write
 from compiler.plan.reader import read_plan
+from runtime.backend.hosts.agent_network import shard_requests
 from runtime.coordinator import coordinator as coordinators
 from runtime.coordinator.agent_link import AgentError, Host
 from runtime.coordinator.says import StepApplied
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
-from tests.agent.stage import MS, Stage, act, act_in_time
+from tests.agent.stage import DEADLINE_SECONDS, MS, Stage, act, act_in_time
 from tests.waiting import until
 
 TEXT = """seed 4
@@ -189,6 +190,47 @@ def test_agents_go_over_to_a_longer_plan_together_while_they_run(tmp_path: Path)
         assert (2 + 30 + 3) * MS in delays
         assert (2 + 9 + 3) * MS not in delays
         assert not any(0 in pair for found in paths for pair in found)
+        assert (await stage.coordinator.stop()).missing == {}
+
+    act_in_time(tmp_path, text, 2, play)
+
+
+def test_agents_that_share_no_files_get_a_longer_plan_in_shards(tmp_path: Path) -> None:
+    """Also one that is started again: what it finds is the plan of the beginning."""
+    text = TEXT.replace("at 4000ms s1--s2 set latency=1\n", "")
+
+    async def play(stage: Stage) -> None:
+        before = stage.plan.digest
+        await begin(stage)
+        await until(lambda: all(1 in applied(stage, n) for n in (0, 1)), "the second step")
+        made = extend(stage.plan, 1, "s1--s2 set latency=30ms", 2_300 * MS)
+        stage.plan = made.plan
+        shards = shard_requests(made.plan)
+        told = {"do": "extend", "base": before, "digest": made.plan.digest, "left": ""}
+        with pytest.raises(AgentError, match="has no shards"):
+            await stage.coordinator.broadcast(told)
+        other = extend(stage.plan, 2, "s1--s2 set latency=3ms", 2_300 * MS).plan
+        await stage.coordinator.deliver(shard_requests(other), DEADLINE_SECONDS)
+        with pytest.raises(AgentError, match="has the digest"):
+            await stage.coordinator.broadcast(told)
+        await stage.coordinator.deliver(shards, DEADLINE_SECONDS)
+        answers = await stage.coordinator.broadcast(told)
+        assert all(answer["left_ns"] > 0 for answer in answers.values())
+        await stage.coordinator.broadcast({"do": "adopt", "digest": made.plan.digest})
+        grown = replace(stage.experiment(), digest=made.plan.digest, shards=shards)
+        stage.coordinator.follow(grown)
+        stage.processes[1].kill()
+        await until(lambda: stage.lost, "the loss")
+        resume = {"ports": [], "held": [], "applied": max(applied(stage, 1)) + 1}
+        stage.again(1)
+        assert await stage.coordinator.rejoin(1, lambda: resume, DEADLINE_SECONDS) is not None
+        await all_applied(stage)
+        delays = {
+            path["delay"]
+            for datapath in stage.datapaths
+            for path in datapath.told.open_paths().values()
+        }
+        assert (2 + 30 + 3) * MS in delays
         assert (await stage.coordinator.stop()).missing == {}
 
     act_in_time(tmp_path, text, 2, play)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -24,22 +25,16 @@ import yaml
 from runtime.backend.k8s.api import Api
 from runtime.backend.k8s.httpget import ApiAddress
 from tests.doubles import apihandler
+from tests.doubles.apihandler import SUCCESS as SUCCESS
+from tests.doubles.apihandler import ended as ended
 
 DEADLINE_SECONDS = 20.0  # only a test that fails takes so long
 NAMESPACE = "tstorm-test"  # whose pods can be watched
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-SUCCESS: dict[str, Any] = {"status": "Success"}  # how a command ends
 
 Frames = Iterable[tuple[int, bytes]]  # channel, data; channel 3 is how it ended
+Talk = Callable[[list[str]], "subprocess.Popen[bytes]"]  # a command, with pipes
 Exec = Callable[[str, list[str]], Frames]  # of a pod, a command and, for `follow`, a line of stdin
-
-
-def ended(status: int) -> dict[str, Any]:
-    """How a command in a container ended, as the API server says it."""
-    if status == 0:
-        return SUCCESS
-    causes = [{"reason": "ExitCode", "message": str(status)}]
-    return {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
 
 
 def says(output: bytes, how: dict[str, Any] = SUCCESS) -> Frames:
@@ -111,6 +106,7 @@ class FakeApi:
         self.queries: list[dict[str, str]] = []  # of the requests
         self.execs: list[tuple[str, list[str]]] = []  # commands, with their pods
         self.on_exec: Exec = lambda _pod, _argv: says(b"")
+        self.on_talk: Talk | None = None  # of commands that answer what comes on their stdin
         self.on_change: Callable[[str, str], None] = lambda _method, _path: None
         self.page = 0  # most objects in one answer; 0: as many as are asked for
         # What requests meet: the next ones, one each, in order; those of a method and path, one

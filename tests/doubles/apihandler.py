@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import socket
 import struct
+import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +25,15 @@ if TYPE_CHECKING:
 _MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455
 _CLOSE = b"\x88\x02\x03\xe8"  # a normal one
 _PING = b"there?"
+SUCCESS: dict[str, Any] = {"status": "Success"}  # how a command ends
+
+
+def ended(status: int) -> dict[str, Any]:
+    """How a command in a container ended, as the API server says it."""
+    if status == 0:
+        return SUCCESS
+    causes = [{"reason": "ExitCode", "message": str(status)}]
+    return {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
 
 
 class HttpServer(ThreadingHTTPServer):
@@ -253,6 +265,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         asked = [self._line().decode()] if stdin and argv[1:] == ["follow"] else []
         pings = 0
+        if fake.on_talk is not None and argv[1:] == ["steer"]:
+            self._talk(fake.on_talk(argv))
+            return
         for channel, data in fake.on_exec(pod, [*argv, *asked]):
             message = bytes([channel]) + data
             if fake.pings and channel == 1:  # in the middle of a message
@@ -268,6 +283,30 @@ class _Handler(BaseHTTPRequestHandler):
             assert self._message()[0] == 0x88
         while self.connection.recv(1 << 16):
             """What is not read would reset the connection."""
+
+    def _talk(self, process: subprocess.Popen[bytes]) -> None:
+        """What comes is its stdin, what it prints goes back, to the end of either."""
+        assert process.stdin is not None
+        with process:
+            telling = threading.Thread(target=self._tell, args=(process,))
+            telling.start()
+            with suppress(OSError, ValueError):  # the client has gone, or the command has ended
+                while (message := self._message())[0] != 0x88:
+                    process.stdin.write(message[1][1:])
+                    process.stdin.flush()
+            with suppress(OSError):
+                process.stdin.close()
+            telling.join()
+
+    def _tell(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with suppress(OSError):
+            while data := os.read(process.stdout.fileno(), 1 << 16):
+                self.wfile.write(_frame(0x82, b"\1" + data))
+            self.wfile.write(_frame(0x82, b"\2" + process.stderr.read()))
+            how = json.dumps(ended(process.wait())).encode()
+            self.wfile.write(_frame(0x82, b"\3" + how) + _CLOSE)
 
     def _line(self) -> bytes:
         """Of stdin: messages until its end."""

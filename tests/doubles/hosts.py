@@ -59,6 +59,7 @@ class FakeHosts:
     connect_seconds = DEADLINE_SECONDS / 4
     back_seconds = REJOIN_SECONDS
     pipes = None
+    shares_files = True
 
     def __init__(self, agents: Sequence[Host], placement: Placement, key: bytes = KEY) -> None:
         self.key = key

@@ -14,6 +14,7 @@ from typing import Any
 from compiler.pipeline import compile_source
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.storage import plan_shards
+from compiler.plan.storage.delivery import ArrivingPlan
 from runtime.job.container_paths import ContainerPaths
 from runtime.options import RunOptions, RunPlaces
 from runtime.rundir import rundir
@@ -84,6 +85,17 @@ class Pod:
                 stderr=subprocess.PIPE,
             )
 
+    def talk(self, command: str) -> subprocess.Popen[bytes]:
+        """A command that answers what comes on its stdin."""
+        words = [sys.executable, "-P", "-m", "tests.job.program", str(self.root)]
+        return subprocess.Popen(
+            [*words, str(self.log_bytes), command],
+            env={**os.environ, **self.variables, "PYTHONPATH": str(REPOSITORY)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
     def follow(self, have: dict[str, int] | None = None) -> subprocess.Popen[bytes]:
         return self.start("follow", stdin=json.dumps({"have": have or {}}).encode() + b"\n")
 
@@ -108,6 +120,7 @@ class Mirror:
         self.files: dict[str, bytes] = {}
         self.messages: list[dict[str, Any]] = []
         self.progress: list[dict[str, Any]] = []
+        self.arriving = ArrivingPlan()
         self.have: dict[str, int] = {}
         self.beats = 0
         self.ended = False
@@ -126,6 +139,9 @@ class Mirror:
                     return
                 self._take(header, data)
                 taken += len(data)
+            elif "plan" in header:
+                data = process.stdout.read(header["bytes"])
+                self.arriving.take(header["plan"], header["shard"], data)
             else:
                 self._note(header)
 

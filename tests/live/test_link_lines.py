@@ -23,7 +23,7 @@ from runtime.rundir import rundir
 from tdl.diagnostics import TdlError
 from tstorm.commands.live.do import _decoded
 from tstorm.exit_codes import CommandError
-from tstorm.live import quick_links, steer
+from tstorm.live import link_lines, quick_links, steer
 from tstorm.live.link_lines import LinkLines
 from tstorm.live.quick_links import QuickLinks
 
@@ -35,7 +35,7 @@ BOTH: dict[str, Any] = {"src": "a.0", "dst": "b.0", "delay_ns": 9, "up": 0, "bot
 LATER = {"src": "a.1", "dst": "b.0", "delay_ns": 7, "id": "y"}
 
 
-def taken(run: str, said: str, make: Callable[[Plan, int], str]) -> steer.Done:
+def taken(run: str, said: str, make: Callable[[Plan, int], str], where: object) -> steer.Done:
     try:
         extension.extend(PLAN, 1, make(PLAN, 5 * S), 5 * S)
     except TdlError as error:
@@ -47,7 +47,7 @@ def taken(run: str, said: str, make: Callable[[Plan, int], str]) -> steer.Done:
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkLines:
     found = SimpleNamespace(directory=str(tmp_path), socket="")
     monkeypatch.setattr(registry, "find", lambda run: found)
-    monkeypatch.setattr(steer, "options_of", lambda _directory: RunOptions())
+    monkeypatch.setattr(link_lines, "options_of", lambda _directory: RunOptions())
     monkeypatch.setattr(steer, "do_made", taken)
     monkeypatch.setattr(QuickLinks, "change", lambda *_: None)
     return LinkLines("run")
@@ -98,12 +98,15 @@ def test_what_is_no_line_is_refused_and_nothing_after_it_is_read(bad: bytes) -> 
         next(found)
 
 
-def test_a_run_in_a_cluster_is_refused_as_one_while_it_goes_on(tmp_path: Path) -> None:
+def test_a_run_in_a_cluster_is_looked_for_there_while_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No list of this machine has it."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     out = tmp_path / "run"
     rundir.begin_new(PLAN, RunOptions(backend="k8s"), RunPlaces(out=out))
     for act in (steer.hold, steer.go, lambda run: steer.do(run, "a crash 1")):
-        with pytest.raises(RunError, match="cannot be steered: it goes on in a cluster"):
+        with pytest.raises(RunError, match="there is no kubeconfig"):
             act(str(out))
     with pytest.raises(RunError, match="other"):
         steer.hold(str(tmp_path / "other"))

@@ -331,10 +331,9 @@ def test_a_plan_of_something_else_is_refused(tmp_path: Path) -> None:
     asyncio.run(whole())
 
 
-@pytest.mark.parametrize("options", [{"hosts": 2, "time": "virtual"}, {"backend": "k8s"}])
-def test_other_runs_are_not_steered(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_hosts_in_virtual_time_are_not_steered(tmp_path: Path) -> None:
     async def whole() -> None:
-        scene = Scene(tmp_path, **options)
+        scene = Scene(tmp_path, hosts=2, time="virtual")
         with pytest.raises(RunError, match="cannot be steered"):
             await scene.steering.moment({"lead_ns": 100 * MS})
 

@@ -16,16 +16,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.plan.format import PlanError
+from compiler.plan.reader import decode
+from compiler.plan.storage.delivery import ArrivingPlan
 from runtime.backend.k8s.exec_status import STDERR, STDIN
 from runtime.errors import RunError, unwritten
+from runtime.rundir import longer_plan
 from runtime.rundir.held_directory import HeldDirectory, write_all
-from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.rundir import RunDirectory, plan_in
 from runtime.rundir.runfiles import (
     COORDINATOR_LOG,
     DRIVER_LOG,
     EVENTS,
     LOG_TIMES,
     LOGS,
+    PLANNED,
     PROBES,
     SAMPLES,
 )
@@ -53,6 +58,7 @@ class Mirror:
         self._directory = directory
         self._logs = directory.enter(LOGS)
         self._files: dict[str, int] = {}
+        self._arriving = ArrivingPlan()
         self.have: dict[str, int] = {}
 
     def write(self, name: str, offset: int, data: bytes) -> None:
@@ -69,6 +75,25 @@ class Mirror:
             except OSError as error:
                 raise unwritten(error) from error
         self.have[name] = before + len(rest)
+
+    def take_shard(self, digest: str, number: int, count: int, data: bytes) -> None:
+        """Of the plan in force, of the run's `count` shards in order: with the last one it takes
+        the place of the plan before. RunError for what is no plan."""
+        self._arriving.take(digest, number, data)
+        if number < count - 1:
+            return
+        arrived, self._arriving = self._arriving, ArrivingPlan()
+        try:
+            files, before = arrived.files(), plan_in(self._directory)
+            plan = decode(files)
+            if plan.digest == before.digest:
+                return  # a connection broke, and all of it came again
+            if plan.topology != before.topology or plan.seed != before.seed:
+                raise nonsense("a plan of another run")
+        except PlanError as error:
+            raise nonsense(str(error)) from error
+        is_first = not self._directory.has(PLANNED)
+        longer_plan.keep(self._directory.path, files, is_first=is_first)
 
     def _descriptor(self, name: str) -> int:
         if name not in self._files:
@@ -93,11 +118,13 @@ class Mirror:
 
 # The stream of `tstorm-coordinator follow` taken apart: lines of JSON, some with bytes after them.
 #
-# A header with "file" is followed by "bytes" raw bytes of that file. What comes from a cluster is
+# A header with "file" is followed by "bytes" raw bytes of that file, one with "plan" by those of a
+# shard. What comes from a cluster is
 # foreign data: lengths and types are checked before they are used.
 
 HEADER_BYTES = 1 << 26  # the last message has facts of every node
 FRAME_BYTES = 1 << 24
+_WITH_BYTES = {"file": ("offset", "bytes"), "plan": ("shard", "of", "bytes")}
 
 
 class Frames:
@@ -120,7 +147,8 @@ class Frames:
                 self._searched = 0
                 self._header = _header(bytes(self._held[:end]))
                 del self._held[: end + 1]
-            wanted = self._header.get("bytes", 0) if "file" in self._header else 0
+            with_bytes = self._header.keys() & _WITH_BYTES
+            wanted = self._header.get("bytes", 0) if with_bytes else 0
             if len(self._held) < wanted:
                 return
             header, self._header = self._header, None
@@ -136,10 +164,10 @@ def _header(line: bytes) -> dict[str, Any]:
         raise nonsense(f"{line[:80]!r}") from error
     if type(found) is not dict:
         raise nonsense(f"{line[:80]!r}")
-    if "file" in found:
-        sizes = found.get("offset"), found.get("bytes")
+    for kind in found.keys() & _WITH_BYTES:
+        sizes = [found.get(name) for name in _WITH_BYTES[kind]]
         right = all(type(size) is int and size >= 0 for size in sizes)
-        if type(found["file"]) is not str or not right or found["bytes"] > FRAME_BYTES:
+        if type(found[kind]) is not str or not right or found["bytes"] > FRAME_BYTES:
             raise nonsense(f"{line[:80]!r}")
     return found
 
@@ -332,6 +360,9 @@ class RunFollower(threading.Thread):
         """Whether this is the end."""
         if "file" in header:
             self._mirror.write(str(header["file"]), int(header["offset"]), payload)
+        elif "plan" in header:
+            number, count = int(header["shard"]), int(header["of"])
+            self._mirror.take_shard(str(header["plan"]), number, count, payload)
         elif "message" in header:
             self._mirror.have[MESSAGES] = int(header["have"])
             self._tell(Heard(header["message"]))

@@ -35,6 +35,19 @@ def inspect(connection: ApiConnection, run: str | None, namespace: str | None) -
 
 def state(connection: ApiConnection, run: ClusterRun) -> dict[str, Any]:
     """What the coordinator says. RunError that names why it says nothing."""
+    place = coordinator_follower.place_of(coordinator_of(connection, run))
+    answer = parse(
+        podexec.answer(connection, place, [PROGRAM, "state"]), f"the answer of run {run.text}"
+    )
+    if type(answer) is not dict:
+        raise RunError(f"the answer of run {run.text} is none")
+    if "error" in answer:
+        raise RunError(str(answer["error"]), str(answer.get("remedy", "")))
+    return answer
+
+
+def coordinator_of(connection: ApiConnection, run: ClusterRun) -> dict[str, Any]:
+    """Its pod, which runs. RunError that names why it does not."""
     pod = coordinator_follower.pod_of(connection, run.namespace)
     phase = pod.get("status", {}).get("phase") if pod else None
     if pod is None or phase == "Pending":
@@ -44,13 +57,7 @@ def state(connection: ApiConnection, run: ClusterRun) -> dict[str, Any]:
         how = coordinator_follower.how_ended(pod)
         remedy = f"tstorm destroy --backend k8s --namespace {run.namespace} removes what is left"
         raise RunError(f"run {run.text} is over: {how}", remedy)
-    data = podexec.answer(connection, coordinator_follower.place_of(pod), [PROGRAM, "state"])
-    answer = parse(data, f"the answer of run {run.text}")
-    if type(answer) is not dict:
-        raise RunError(f"the answer of run {run.text} is none")
-    if "error" in answer:
-        raise RunError(str(answer["error"]), str(answer.get("remedy", "")))
-    return answer
+    return pod
 
 
 def instance_state(shown: Mapping[str, Any], name: str) -> str:

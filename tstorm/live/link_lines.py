@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compiler import link_changes
 from compiler.link_changes import ChangeError, LinkChange, LinkChanges
@@ -23,6 +23,10 @@ from runtime.options import VIRTUAL
 from runtime.rundir.runfiles import EVENTS
 from tstorm.live import steer
 from tstorm.live.quick_links import Done, QuickLinks
+from tstorm.live.steered_runs import is_in_cluster, options_of
+
+if TYPE_CHECKING:
+    from tstorm.options.cluster import Where
 
 _GRACE_SECONDS = 10.0  # after the moment for which a change was taken
 _PAUSE_SECONDS = 0.001
@@ -32,15 +36,22 @@ Answer = dict[str, Any]
 
 
 class LinkLines:
-    """Of one run, which goes on. RunError if it does not."""
+    """Of one run, which goes on; `where`: in which cluster. RunError if it does not."""
 
-    def __init__(self, run: str) -> None:
-        self._run = run
+    def __init__(self, run: str, where: Where | None = None) -> None:
+        self._run, self._where = run, where
+        self._is_virtual = False
+        self._quick: QuickLinks | None = None
+        self._events: _Applied | None = None
+        if is_in_cluster(run, where):
+            if (Path(run) / EVENTS).exists():  # else nobody here hears when it came into force
+                self._events = _Applied(Path(run) / EVENTS)
+            return
         record = registry.find(run)
         directory = Path(record.directory)
         # In virtual time there is no hurry, and what a question costs the run is to be told; agents
         # of hosts take whole plans.
-        options = steer.options_of(directory)
+        options = options_of(directory)
         self._is_virtual = options.time == VIRTUAL
         self._quick = None if self._is_virtual or options.hosts else QuickLinks(record)
         self._events = _Applied(directory / EVENTS)
@@ -70,7 +81,8 @@ class LinkLines:
         quick = None if self._quick is None else self._quick.change(changes, line.strip())
         told, links = quick or self._compiled(changes, line)
         later = self._is_virtual or any(one.at_ns is not None for one in changes)
-        applied = {} if later or not told["events"] else self._events.of(told, links)
+        events = None if later or not told["events"] else self._events
+        applied = {} if events is None else events.of(told, links)
         return [
             _named(one.id, {"ok": self._ok(one, own, told, applied)})
             for one, own in zip(changes, links, strict=True)
@@ -89,7 +101,7 @@ class LinkLines:
             return "".join(f"{text}\n" for _, text in found)
 
         try:
-            return steer.do_made(self._run, line.strip(), make).told, links
+            return steer.do_made(self._run, line.strip(), make, self._where).told, links
         except steer.ActionError as error:
             raise ChangeError(
                 error.diagnostics[0].code, str(error), number=_guilty(error, owners)
@@ -161,10 +173,12 @@ class _Applied:
             yield json.loads(line)
 
 
-def carry_out(run: str, lines: Iterator[str], say: Callable[[str], None]) -> bool:
+def carry_out(
+    run: str, lines: Iterator[str], say: Callable[[str], None], where: Where | None = None
+) -> bool:
     """All lines, one after the other; whether each of them was done. RunError if there is no such
     run."""
-    running, good = LinkLines(run), True
+    running, good = LinkLines(run, where), True
     try:
         for line in lines:
             if line.strip():

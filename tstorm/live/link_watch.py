@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compiler.link_changes import NO_LINK, ChangeError, LinkChange, LinkChanges
 from compiler.pipeline import compile_source
@@ -19,10 +20,13 @@ from compiler.plan.reader import Plan
 from compiler.plan.types import Link, Topology
 from compiler.sources import SourceFolder
 from runtime.errors import RunError
-from runtime.launch import registry
 from tdl.diagnostics import Diagnostic, TdlError
 from tstorm.live import steer
+from tstorm.live.steered_runs import life_of
 from tstorm.topologies.load_topology import load_topology
+
+if TYPE_CHECKING:
+    from tstorm.options.cluster import Where
 
 _PAUSE_SECONDS = 0.1
 _FIELDS = tuple(BY_WORD[word].field for word in ("rate", "delay", "loss"))
@@ -46,15 +50,16 @@ class LinkWatch:
         done: Callable[[steer.Done], None],
         wrong: Wrong,
         refused: Callable[[Exception], None],
+        where: Where | None = None,
     ) -> None:
-        self._run, self._file = run, file
+        self._run, self._file, self._where = run, file, where
         self._done, self._wrong, self._refused = done, wrong, refused
 
     def follow(self) -> None:
         """Until the run ends. RunError if there is none."""
-        record = registry.find(self._run)
+        goes_on = life_of(self._run, self._where)
         seen: Stamp | None = None
-        while record.is_live:
+        while goes_on():
             stamp = self._stamp()
             if stamp is not None and stamp != seen:
                 self.look()
@@ -86,7 +91,8 @@ class LinkWatch:
             return meaning.text(changes, meaning.links(changes))
 
         try:
-            self._done(steer.do_made(self._run, f"watch {self._file.name}", make))
+            said = f"watch {self._file.name}"
+            self._done(steer.do_made(self._run, said, make, self._where))
         except _AsItIsError:
             return
         except (ChangeError, RunError, PlanError, steer.ActionError) as error:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compiler import extension
 from compiler.pipeline import Compilation
@@ -24,19 +24,20 @@ from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
 from runtime.driver import steering
-from runtime.driver.control import ask
 from runtime.errors import RunError
-from runtime.launch import registry
-from runtime.launch.registry import RunRecord
-from runtime.options import VIRTUAL, RunOptions, decode
+from runtime.options import VIRTUAL, RunOptions
 from runtime.rundir import eventlog, rundir
 from runtime.rundir.eventlog import ENTERED
-from runtime.rundir.runfiles import LONGER_PLAN, MANIFEST, PLAN
+from runtime.rundir.runfiles import LONGER_PLAN, PLAN
 from runtime.schedule import Schedule
 from runtime.virtual.standstill import Repetition
 from tdl import quantities
 from tdl.diagnostics import Diagnostic, Severity, TdlError
+from tstorm.live.steered_runs import LocalRun, SteeredRun, is_in_cluster, options_of, reached
 from tstorm.live.stopped_time import StoppedTime
+
+if TYPE_CHECKING:
+    from tstorm.options.cluster import Where
 
 Extend = Callable[[Plan, int, int], Compilation]  # number and moment of the action
 
@@ -68,36 +69,40 @@ class Done:
     name: str
 
 
-def do(run: str, text: str) -> Done:
-    """Returns when the run has taken it; its events are still to come. ActionError, RunError, and
-    PlanError if the run's plan cannot be read."""
-    return _steered(run, text, lambda plan, number, at: extension.extend(plan, number, text, at))
+def do(run: str, text: str, where: Where | None = None) -> Done:
+    """Returns when the run has taken it; its events are still to come. `where`: in which cluster
+    the run is. ActionError, RunError, and PlanError if the run's plan cannot be read."""
+    act = lambda plan, number, at: extension.extend(plan, number, text, at)  # noqa: E731
+    return _steered(run, where, text, act)
 
 
-def do_made(run: str, said: str, make: Callable[[Plan, int], str]) -> Done:
+def do_made(
+    run: str, said: str, make: Callable[[Plan, int], str], where: Where | None = None
+) -> Done:
     """The same of a text that is `make`(plan, moment); the record has what was `said`."""
 
     def extend(plan: Plan, number: int, at_ns: int) -> Compilation:
         return extension.extend(plan, number, make(plan, at_ns), at_ns)
 
-    return _steered(run, said[: steering.MOST_TEXT // 2], extend)  # a request has a bound
+    said = said[: steering.MOST_TEXT // 2]  # a request has a bound
+    return _steered(run, where, said, extend)
 
 
-def hold(run: str) -> Done:
+def hold(run: str, where: Where | None = None) -> Done:
     """What is planned waits. As `do`."""
-    return _steered(run, "hold", _apart(extension.hold))
+    return _steered(run, where, "hold", _apart(extension.hold))
 
 
-def go(run: str) -> Done:
+def go(run: str, where: Where | None = None) -> Done:
     """What is planned goes on. As `do`."""
-    return _steered(run, "go", _apart(extension.go))
+    return _steered(run, where, "go", _apart(extension.go))
 
 
-def skip(run: str, to_ns: int | None) -> Done:
+def skip(run: str, to_ns: int | None, where: Where | None = None) -> Done:
     """What is planned up to then, or the next of it, happens at once. As `do`."""
     text = "skip to next" if to_ns is None else f"skip to {quantities.time(to_ns)}"
     act = lambda plan, number, at: extension.skip(plan, number, to_ns, at)  # noqa: E731
-    return _steered(run, text, _apart(act))
+    return _steered(run, where, text, _apart(act))
 
 
 def _apart(extend: Extend) -> Extend:
@@ -112,36 +117,22 @@ def _apart(extend: Extend) -> Extend:
     return moved
 
 
-def options_of(directory: Path) -> RunOptions:
-    """Of the run there. RunError."""
-    return decode(rundir.recorded(str(directory)).manifest()["options"], "options")
+def _steered(run: str, where: Where | None, text: str, extend: Extend) -> Done:
+    with reached(run, where) as there:
+        steering.check(there.options)
+        if isinstance(there, LocalRun) and there.options.time == VIRTUAL:
+            place = there.directory, there.socket
+            return in_stopped_time(*place, there.options, (text, extend))
+        return _taken(there, (text, extend))
 
 
-def _found(run: str) -> RunRecord:
-    """A run that goes on. RunError."""
-    try:
-        return registry.find(run)
-    except RunError:
-        if (Path(run) / MANIFEST).is_file():  # one in a cluster is in no list of this machine
-            manifest = rundir.recorded(run).manifest()
-            if not manifest.get("outcome"):
-                steering.check(decode(manifest["options"], "options"))
-        raise
-
-
-def _steered(run: str, text: str, extend: Extend) -> Done:
-    record = _found(run)
-    directory, socket = Path(record.directory), Path(record.socket)
-    options = options_of(directory)
-    steering.check(options)
-    if options.time == VIRTUAL:
-        return in_stopped_time(directory, socket, options, (text, extend))
+def _taken(there: SteeredRun, action: tuple[str, Extend]) -> Done:
     lead_ns, why = _FIRST_LEAD_NS, ""
     for left in reversed(range(_TRIES)):
         began_ns = time.monotonic_ns()
         try:
             moment = {"lead_ns": lead_ns, "reserve": left < _TRIES - 1}
-            answer = _tried(directory, socket, moment, (text, extend))
+            answer = _tried(there, moment, action)
         except PlanError:  # it was replaced while it was read
             if not left:
                 raise
@@ -157,32 +148,17 @@ def _steered(run: str, text: str, extend: Extend) -> Done:
 
 
 def _tried(
-    directory: Path, socket: Path, asked: Mapping[str, Any], action: tuple[str, Extend]
+    there: SteeredRun, asked: Mapping[str, Any], action: tuple[str, Extend]
 ) -> Done | str | None:
     """Why it came too late, if it did; None: another action is about to be carried out."""
-    moment, _ = ask(socket, {"ask": "moment", **asked})
-    plan = read_plan(directory / PLAN, lazy=True)
+    moment = there.ask({"ask": "moment", **asked})
+    plan = there.plan(str(moment["base"]))
     if plan.digest != moment["base"]:
         return None
-    return _offered(directory, socket, plan, moment, action)
-
-
-def _offered(
-    directory: Path,
-    socket: Path,
-    plan: Plan,
-    moment: Mapping[str, Any],
-    action: tuple[str, Extend],
-) -> Done | str:
-    """Why it came too late, if it did."""
     text, extend = action
     number = int(moment["number"])
     longer = _longer(plan, number, int(moment["at_ns"]), extend)
-    with scratch.directory(directory, LONGER_PLAN) as path:
-        for file, data in longer.files.items():
-            (path / file).write_bytes(data)
-        request = {"ask": "do", "plan": path.name, "text": text, **moment}
-        answer, _ = ask(socket, request)
+    answer = there.offer(longer.files, {"ask": "do", "text": text, **moment})
     if "ok" not in answer:
         return str(answer.get("again", ""))
     return _done(answer, longer, number)
@@ -292,21 +268,21 @@ def repetition(found: Sequence[Entered]) -> Repetition | None:
     return Repetition([one.at_ns for one in found], do)
 
 
-def hold_time(run: str) -> int:
+def hold_time(run: str, where: Where | None = None) -> int:
     """Everything stands still, from when on since the start of the run. RunError."""
-    record = registry.find(run)
-    if options_of(Path(record.directory)).time != VIRTUAL:
-        raise RunError(
-            "this run goes on in real time, which stands still for nobody",
-            "`tstorm hold` without --time holds what is planned; `pause` stops programs:"
-            ' tstorm do RUN "server pause"',
-        )
-    return int(ask(Path(record.socket), {"ask": "hold time"})[0]["time_held_ns"])
+    with reached(run, where) as there:
+        if there.options.time != VIRTUAL:
+            raise RunError(
+                "this run goes on in real time, which stands still for nobody",
+                "`tstorm hold` without --time holds what is planned; `pause` stops programs:"
+                ' tstorm do RUN "server pause"',
+            )
+        return int(there.ask({"ask": "hold time"})["time_held_ns"])
 
 
-def let_time_go(run: str) -> bool:
+def let_time_go(run: str, where: Where | None = None) -> bool:
     """Whether it was held. RunError."""
-    record = registry.find(run)
-    if options_of(Path(record.directory)).time != VIRTUAL:
-        return False
-    return bool(ask(Path(record.socket), {"ask": "go time"})[0]["went"])
+    if is_in_cluster(run, where):
+        return False  # in real time, as all runs there
+    with reached(run, None) as there:
+        return there.options.time == VIRTUAL and bool(there.ask({"ask": "go time"})["went"])

@@ -1,4 +1,5 @@
-"""A plan out of a folder of its shards, as a cluster mounts them, into a folder that can be read.
+"""A plan out of its shards: those of a folder, as a cluster mounts them, into a folder that can be
+read; or those that come one after the other over a connection.
 
 The folder of shards may hold other files; whoever mounts it decides
 (compiler/plan/storage/plan_shards.py has the shards, rebuild() makes anew what a slim bundle leaves
@@ -75,6 +76,26 @@ def complete(files: Mapping[str, bytes]) -> dict[str, bytes]:
                 "use the release that wrote the plan, or send the plan whole",
             )
     return whole
+
+
+class ArrivingPlan:
+    """A plan whose shards come one after the other. `digest` is that of the one that comes, '' for
+    none: the first shard of another one takes the place of all that came before."""
+
+    def __init__(self) -> None:
+        self.digest = ""
+        self._found: dict[int, bytes] = {}
+
+    def take(self, digest: str, number: int, data: bytes) -> None:
+        """Shard `number` of the plan with this digest."""
+        if digest != self.digest:
+            self.digest, self._found = digest, {}
+        self._found[number] = data
+
+    def files(self) -> dict[str, bytes]:
+        """Of the whole plan, by name. PlanError unless all of it is here, byte for byte."""
+        shards = plan_shards.named([self._found[number] for number in sorted(self._found)])
+        return plan_shards.unpack(shards, self.digest)
 
 
 _SHARDS = "plan-*"

@@ -49,7 +49,12 @@ def pack(files: Mapping[str, bytes], *, slim: bool = False) -> dict[str, bytes]:
             f"{SHARD_BYTES} bytes hold",
             f"split the experiment{hint}",
         )
-    return {_NAME.format(i): data[i * SHARD_BYTES : (i + 1) * SHARD_BYTES] for i in range(count)}
+    return named([data[i * SHARD_BYTES : (i + 1) * SHARD_BYTES] for i in range(count)])
+
+
+def named(shards: Sequence[bytes]) -> dict[str, bytes]:
+    """Shards in their order by their names, as unpack() takes them."""
+    return {_NAME.format(number): data for number, data in enumerate(shards)}
 
 
 def _compressed(pieces: Sequence[bytes]) -> list[bytes]:

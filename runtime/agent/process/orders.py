@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Annotated, Any, NamedTuple
 
 from compiler.plan.event_kinds import PROCESS_KINDS
+from compiler.plan.storage.plan_shards import MAX_SHARDS, SHARD_BYTES
 from runtime.agent.metadata.codec import MAX_BOOT
 from runtime.agent.process.commandline import METADATA_PORT
 from runtime.errors import RunError
@@ -19,6 +21,7 @@ from runtime.rpc.endpoint import Endpoint
 
 PORT_LIMIT = 65535  # of a datapath: one more than the largest (tcal_c/common/limits.h)
 MAX_NETWORKS = 32  # of one `attach` (docs/tcal.md)
+MAX_SHARD_TEXT = 4 * -(-SHARD_BYTES // 3)  # base64 of a whole one
 MAX_HOSTS_BYTES = 4 << 20  # of lines for /etc/hosts
 MAX_PROBES = 1000  # of one path
 MAX_ECHO_PAIRS = 4096
@@ -51,6 +54,12 @@ def _is_word(value: str) -> bool:
     return value != "" and value.isascii() and value.isprintable() and " " not in value
 
 
+def _is_base64(value: str) -> bool:
+    return (
+        len(value) <= MAX_SHARD_TEXT and value.isascii() and b64decode(value, validate=True) != b""
+    )
+
+
 def _are_lines(value: str) -> bool:
     ends = not value or value.endswith("\n")
     words = value.replace("\n", "")
@@ -60,6 +69,7 @@ def _are_lines(value: str) -> bool:
 Line = Annotated[str, _text("a text of printable characters", str.isprintable)]
 Word = Annotated[str, _text("one word of printable ASCII", _is_word)]  # of the datapath's protocol
 Lines = Annotated[str, _text("whole lines of printable ASCII, of at most 4 MiB", _are_lines)]
+Base64 = Annotated[str, _text("the base64 of a shard of a plan", _is_base64)]
 Uid = Annotated[str, _text("the UID of a pod", _UID.fullmatch)]
 Address = Annotated[str, _text("an IPv4 or IPv6 address", ip_address)]
 # The name of an interface means nothing on another host.
@@ -263,9 +273,19 @@ class EarlyOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardOrder:
+    """Shard `number` of the plan with this digest (compiler/plan/storage/plan_shards.py), for an
+    agent that shares no files with who leads it."""
+
+    digest: Line
+    number: Annotated[int, integer(0, MAX_SHARDS - 1)]
+    data: Base64
+
+
+@dataclass(frozen=True, slots=True)
 class ExtendOrder:
     """The plan with the digest `base` is to become another one, which lies in the folder `left`
-    beside that one."""
+    beside that one; with '' the agent has its shards."""
 
     base: Line
     digest: Line
@@ -297,6 +317,7 @@ ORDERS: Mapping[str, type] = {
     "lives": LivesOrder,
     "early": EarlyOrder,
     "move": MoveOrder,
+    "shard": ShardOrder,
     "extend": ExtendOrder,
     "adopt": AdoptOrder,
     "forget": NoFields,

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compiler.plan.format import PlanError
-from compiler.plan.reader import read_plan
+from compiler.plan.reader import Plan, decode, read_plan
+from compiler.plan.storage.delivery import ArrivingPlan
 from runtime.agent.clock import Clock
 from runtime.agent.metadata.auth import Seal
 from runtime.agent.metadata.codec import MAGIC, VERSION
@@ -72,6 +74,7 @@ class Responder:
         self._on_stop = on_stop
         self._resumes = resumes
         self._ports = AttachedPorts(datapath, ports)
+        self._arriving = ArrivingPlan()
         self._used = False
         self._networks: Sequence[str] = ()
         self._instances = 0
@@ -90,6 +93,7 @@ class Responder:
             "lives": self._lives,
             "early": self._do_early,
             "move": self._move,
+            "shard": self._shard,
             "extend": self._extend,
             "adopt": self._adopt,
             "forget": self._forget,
@@ -121,6 +125,8 @@ class Responder:
         return self.conduct is not None and self.conduct.started
 
     async def _prepare(self, request: Request) -> Answer:
+        if self._arriving.digest and self._arriving.digest == request.get("digest"):
+            self._plan = await self._arrived()
         topology = self._plan.topology
         self._instances = instances = sum(node.service >= 0 for node in topology.nodes)
         order = orders.preparation(request, len(topology.nodes), instances)
@@ -284,18 +290,30 @@ class Responder:
         conduct = self._prepared()
         if order.base != self._plan.digest:
             raise OrderError(f"the plan here has the digest {self._plan.digest}, not {order.base}")
-        place = self._directory.parent / order.left
-        if place.parent != self._directory.parent or order.left == "..":
-            raise OrderError(f"{order.left!r:.80} is no folder beside the plan")
-        plan = await asyncio.to_thread(read_plan, place)
+        plan = await self._left(order.left) if order.left else await self._arrived()
         if plan.digest != order.digest:
             raise OrderError(
-                f"the plan in {place} has the digest {plan.digest}, the longer one has"
+                f"the plan that is here has the digest {plan.digest}, the longer one has"
                 f" {order.digest:.80}"
             )
         if plan.topology != self._plan.topology or plan.seed != self._plan.seed:
             raise OrderError("the longer plan is one of another run")
         return {"left_ns": await conduct.extend(plan)}
+
+    async def _left(self, name: str) -> Plan:
+        """The plan in a folder of this name."""
+        place = self._directory.parent / name
+        if place.parent != self._directory.parent or name == "..":
+            raise OrderError(f"{name!r:.80} is no folder beside the plan")
+        return await asyncio.to_thread(read_plan, place)
+
+    async def _arrived(self) -> Plan:
+        """The one whose shards have come."""
+        return await asyncio.to_thread(lambda: decode(self._arriving.files(), lazy=False))
+
+    async def _shard(self, order: orders.ShardOrder) -> Answer:
+        self._arriving.take(order.digest, order.number, b64decode(order.data))
+        return {}
 
     async def _adopt(self, order: orders.AdoptOrder) -> Answer:
         """Doing it twice is as good as once: whoever has asked may not have heard the answer."""

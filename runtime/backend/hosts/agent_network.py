@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
+from compiler.plan.storage import plan_shards
 from runtime.agent.process.orders import (
     AdoptOrder,
     BindOrder,
@@ -27,6 +29,7 @@ from runtime.agent.process.orders import (
     ExtendOrder,
     InstanceOrder,
     PathPlace,
+    ShardOrder,
     request,
 )
 from runtime.backend import plan_fit
@@ -47,6 +50,7 @@ from runtime.json_schema import encoded
 from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
 from runtime.probing.echo_prober import Heard
+from runtime.rpc.calls import Request
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, Schedule, first_moment
 from runtime.system.realtime import wallclock
@@ -71,6 +75,17 @@ def sum_up(datapaths: Iterable[Mapping[str, int]]) -> dict[str, str]:
     return {name: str(value) for name, value in found.items()}
 
 
+def shard_requests(plan: Plan) -> tuple[Request, ...]:
+    """What brings a plan to an agent. PlanError if it is too long for that."""
+    found = plan_shards.pack({name: plan.raw(name) for name in plan.names})
+    return tuple(
+        [
+            Request.of(request(ShardOrder(plan.digest, number, b64encode(data).decode())))
+            for number, data in enumerate(found.values())
+        ]
+    )
+
+
 class AgentNetwork:
     """See runtime.backend.base. Hosts are numbers from 0."""
 
@@ -86,6 +101,7 @@ class AgentNetwork:
         self._names = tuple([host.name for host in hosts.agents])
         self._placement = hosts.placement.hosts
         self._experiment = AgreedExperiment(context.run_id, plan.digest, hosts.placement, options)
+        self._offered: tuple[Request, ...] = ()  # what brings the longer plan to agents
         self._told = AgentState()
         self._steps = HostSteps(self._names, self._effect)
         self._samples: HostSamples | None = None
@@ -279,14 +295,18 @@ class AgentNetwork:
         """Each agent reads it and makes ready, or says why not; until `follow` or `withdraw` it
         stages no further step. So all of them go over, or none. Until then nobody is started again,
         who would not know which of the two plans is the run's."""
-        await asyncio.to_thread(plan_fit.check, plan, self._options)
+        chosen = str(self.facts.get("datapath", ""))
+        await asyncio.to_thread(plan_fit.check, plan, self._options, chosen)
         if (host := self._restarts.wait_to_restart()) is not None:
             raise RunError(
                 f"the agent of {self._names[host]} is not there", "nothing was changed: try again"
             )
-        told = request(ExtendOrder(base, plan.digest, left.name))
-        asked_ns = time.monotonic_ns()
+        shared = self._hosts.shares_files
+        self._offered = () if shared else await asyncio.to_thread(shard_requests, plan)
+        told = request(ExtendOrder(base, plan.digest, left.name if shared else ""))
         try:
+            await self._coordinator.deliver(self._offered, OFFER_SECONDS)
+            asked_ns = time.monotonic_ns()
             answers = await self._coordinator.broadcast(told, OFFER_SECONDS)
         except AgentError as error:
             name = self._names[error.host]
@@ -305,7 +325,7 @@ class AgentNetwork:
     def follow(self, plan: Plan) -> None:
         """An agent that is lost before it hears of it begins again with this plan."""
         self._plan, self._schedule = plan, Schedule(plan, self._options)
-        self._experiment = replace(self._experiment, digest=plan.digest)
+        self._experiment = replace(self._experiment, digest=plan.digest, shards=self._offered)
         self._coordinator.follow(self._experiment)
         self._restarts.restart()
         for host in range(len(self._names)):

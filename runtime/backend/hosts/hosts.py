@@ -75,6 +75,7 @@ class Hosts(Protocol):
     placement        of the instances, for the whole run
     connect_seconds  so long agents may take to be there
     back_seconds     the same of one that was started again
+    shares_files     whether agents find what is in the run directory
     pipes            where datapaths find pipes for packets; None: they capture nothing
     """
 
@@ -82,6 +83,7 @@ class Hosts(Protocol):
     placement: Placement
     connect_seconds: float
     back_seconds: float
+    shares_files: bool
 
     @property
     def pipes(self) -> HeldDirectory | None: ...

@@ -78,6 +78,7 @@ class ClusterHosts:
         self.placement = where.placement
         self.connect_seconds = self.back_seconds = CONNECT_SECONDS
         self.pipes = None
+        self.shares_files = False
         self.parts = list(parts)
         self.agents = [Host(part.name, part.address) for part in parts]
         self._context = context

@@ -42,6 +42,7 @@ class LocalHosts:
         self.connect_seconds = CONNECT_SECONDS + HOST_SECONDS * len(hosts)
         self.back_seconds = REJOIN_SECONDS
         self.pipes = programs.pipes
+        self.shares_files = True
         self._context = context
         self._refusals = Refusals(context.notice)
         self._missing = Missing(context.record, context.notice)

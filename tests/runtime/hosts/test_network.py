@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from compiler.extension import extend
 from compiler.pipeline import compile_source
+from compiler.plan.reader import decode
+from compiler.plan.storage.delivery import ArrivingPlan
 from runtime.agent.process.orders import EchoesOrder, EchoOrder, PodsOrder
 from runtime.backend.base import Change, Effect, RunContext
 from runtime.backend.hosts.agent_network import AgentNetwork
@@ -293,6 +296,43 @@ def test_all_agents_go_over_to_a_longer_plan_or_none_does() -> None:
         run.network.follow(longer)
         adopt = [{"do": "adopt", "digest": longer.digest}]
         await until(lambda: all(agent.asked("adopt") == adopt for agent in run.agents), "both")
+        await run.network.end()
+
+    play(scene)
+
+
+def test_agents_that_find_no_files_of_the_run_are_brought_the_longer_plan() -> None:
+    async def scene(run: Run) -> None:
+        run.hosts.shares_files = False
+        await run.network.start()
+        await run.network.begin({0: 10, 1: 11, 2: 12})
+        await run.applied(0, at_ns=(1, 1))
+        for agent in run.agents:
+            agent.behave["extend"] = lambda _request: {"left_ns": 10_000_000_000}
+        longer = extend(run.plan, 1, "a--s set latency=9ms", 2_000_000_000).plan
+        left = Path("run/.do.7-0.tmp")
+        run.agents[1].behave["shard"] = refuse
+        with pytest.raises(RunError, match=r"agent of node-1 does not take it: .*no room"):
+            await run.network.offer(longer, run.plan.digest, left)
+        await run.network.withdraw()
+        assert not any(agent.asked("extend") for agent in run.agents)
+        del run.agents[1].behave["shard"]
+        assert await run.network.offer(longer, run.plan.digest, left) == ""
+        run.network.follow(longer)
+        (asked,) = run.agents[1].asked("extend")
+        assert asked["left"] == ""
+        arriving = ArrivingPlan()
+        for one in run.agents[1].asked("shard")[1:]:
+            arriving.take(one["digest"], one["number"], b64decode(one["data"]))
+        assert decode(arriving.files()).digest == longer.digest
+        await until(lambda: all(one.asked("adopt") for one in run.agents), "both")
+
+        agent = run.agents[0]
+        await agent.die()
+        await agent.listen()
+        await until(lambda: len(agent.asked("prepare")) == 2, "its return")
+        order = [one["do"] for one in agent.requests if one["do"] in ("shard", "prepare")]
+        assert order[-2:] == ["shard", "prepare"], "it has the plan before it is to begin"
         await run.network.end()
 
     play(scene)

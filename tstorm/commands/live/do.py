@@ -13,6 +13,7 @@ import click
 
 from tstorm import output
 from tstorm.exit_codes import CommandError
+from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument
 
 if TYPE_CHECKING:
@@ -42,11 +43,18 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as
     help="Follow a link simulator's JSON until the run ends: what it says otherwise than the run"
     " has becomes one action.",
 )
+@in_cluster
 @JSON
 def command(
-    run: str, actions: tuple[str, ...], file: str | None, watch: str | None, *, as_json: bool
+    run: str,
+    actions: tuple[str, ...],
+    file: str | None,
+    watch: str | None,
+    *,
+    cluster: Where | None,
+    as_json: bool,
 ) -> None:
-    """Change RUN, a running experiment on this machine: any ACTION of the language.
+    """Change RUN, a running experiment: any ACTION of the language.
 
     Without a time ACTION happens now; `now` and `+5s` count from then, other times are those of the
     experiment. Several, or the lines of a FILE, are one action: all of it is done, or none. It is
@@ -56,9 +64,12 @@ def command(
 
     The run's plan and its events have it, with `do@1`, `do@2`, ... for the line's file: the result
     is judged by what was in force. `tstorm record` writes it as a TDL file, `tstorm replay` does it
-    again. Runs in a cluster, and over --hosts in virtual time, are refused. In virtual time, time
-    stands still until the action is compiled: it happens some milliseconds after the moment at
-    which it came, which its record has (entered_ns), and a replay is the same to the last byte.
+    again. Runs over --hosts in virtual time are refused. In virtual time, time stands still until
+    the action is compiled: it happens some milliseconds after the moment at which it came, which
+    its record has (entered_ns), and a replay is the same to the last byte.
+
+    With --backend k8s RUN goes on in a cluster, from whatever machine it was begun; of a run
+    directory that `tstorm run --backend k8s` fills here that need not be said.
 
     `--json` with no ACTION, or with a FILE.json, takes lines of JSON instead: each an object, or a
     list of them, that changes links by the names or addresses at their ends. Each line is one
@@ -72,19 +83,20 @@ def command(
       tstorm do runs/a -f outage.tdl --json
       echo '{"src": "client.0", "dst": "s.0", "delay_ns": 8000000}' | tstorm do runs/a --json
       tstorm do runs/a --watch links.json
+      tstorm do trial-7 --backend k8s --namespace trial-7 "server crash 1"
     """
     from tstorm.live.steer import do
 
     if watch is not None:
         if actions or file is not None:
             raise click.UsageError("--watch stands alone.")
-        _follow(run, watch, as_json=as_json)
+        _follow(run, watch, cluster, as_json=as_json)
         return
     if as_json and file is None and (lines := _json_lines(actions)) is not None:
-        _lines(run, lines)
+        _lines(run, lines, cluster)
         return
     text, name = _text(actions, file)
-    carry_out(lambda: do(run, text), name, text, as_json=as_json)
+    carry_out(lambda: do(run, text, cluster), name, text, as_json=as_json)
 
 
 def _json_lines(actions: Sequence[str]) -> Iterator[str] | None:
@@ -116,12 +128,12 @@ def _decoded(stream: IO[bytes]) -> Iterator[str]:
                 raise CommandError("error: a line is no UTF-8 text") from None
 
 
-def _lines(run: str, lines: Iterator[str]) -> None:
+def _lines(run: str, lines: Iterator[str], cluster: Where | None) -> None:
     from tstorm.command_support import errors_shown
     from tstorm.live import link_lines
 
     with errors_shown():
-        if not link_lines.carry_out(run, lines, _say):
+        if not link_lines.carry_out(run, lines, _say, cluster):
             raise CommandError(code=1)
 
 
@@ -131,7 +143,7 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _follow(run: str, file: str, *, as_json: bool) -> None:
+def _follow(run: str, file: str, cluster: Where | None, *, as_json: bool) -> None:
     from tstorm.command_support import errors_shown
     from tstorm.live.answers import told_lines
     from tstorm.live.link_watch import LinkWatch
@@ -155,7 +167,7 @@ def _follow(run: str, file: str, *, as_json: bool) -> None:
         click.echo("nothing was changed", err=True)
 
     with errors_shown():
-        LinkWatch(run, path, done, wrong, refused).follow()
+        LinkWatch(run, path, done, wrong, refused, cluster).follow()
 
 
 def carry_out(act: Callable[[], Done], name: str, text: str, *, as_json: bool) -> None:

@@ -8,13 +8,15 @@ import click
 
 from tstorm import output
 from tstorm.commands.live.do import JSON, carry_out
+from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument
 
 
 @click.command()
 @run_argument(required=True)
+@in_cluster
 @JSON
-def command(run: str, *, as_json: bool) -> None:
+def command(run: str, *, cluster: Where | None, as_json: bool) -> None:
     """Let what is planned in RUN go on, which `tstorm hold` holds.
 
     All of it is later by as long as it was held. Where `tstorm hold --time` holds time itself, that
@@ -28,8 +30,8 @@ def command(run: str, *, as_json: bool) -> None:
     from tstorm.live import steer
 
     with errors_shown():
-        went = steer.let_time_go(run)
+        went = steer.let_time_go(run, cluster)
     if not went:
-        carry_out(lambda: steer.go(run), "go", "", as_json=as_json)
+        carry_out(lambda: steer.go(run, cluster), "go", "", as_json=as_json)
     else:
         output.line(json.dumps({"ok": {"time_held_ns": None}}) if as_json else "time goes on")

@@ -8,6 +8,7 @@ import click
 
 from tstorm import output, units
 from tstorm.commands.live.do import JSON, carry_out
+from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument
 
 
@@ -19,8 +20,9 @@ from tstorm.options.shared import run_argument
     is_flag=True,
     help="In virtual time: everything stands still, programs and packets too.",
 )
+@in_cluster
 @JSON
-def command(run: str, *, of_time: bool, as_json: bool) -> None:
+def command(run: str, *, of_time: bool, cluster: Where | None, as_json: bool) -> None:
     """Hold what is planned in RUN, a running experiment, until `tstorm go`.
 
     Events of the plan wait from then on, the end of the run too; programs and packets do not. What
@@ -41,10 +43,10 @@ def command(run: str, *, of_time: bool, as_json: bool) -> None:
     from tstorm.live import steer
 
     if not of_time:
-        carry_out(lambda: steer.hold(run), "hold", "", as_json=as_json)
+        carry_out(lambda: steer.hold(run, cluster), "hold", "", as_json=as_json)
         return
     with errors_shown():
-        held_ns = steer.hold_time(run)
+        held_ns = steer.hold_time(run, cluster)
     if as_json:
         output.line(json.dumps({"ok": {"time_held_ns": held_ns}}))
     else:

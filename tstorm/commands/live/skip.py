@@ -6,6 +6,7 @@ import click
 
 from tstorm.commands.live.do import JSON, carry_out
 from tstorm.options import option_types
+from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument
 
 NEXT = "next"
@@ -32,8 +33,9 @@ class _To(click.ParamType[object]):
     required=True,
     help="A time of the experiment's text, such as 30s, or `next`: the next event.",
 )
+@in_cluster
 @JSON
-def command(run: str, to: object, *, as_json: bool) -> None:
+def command(run: str, to: object, *, cluster: Where | None, as_json: bool) -> None:
     """Have what is planned in RUN, a running experiment, up to T happen at once.
 
     All of it happens at one moment, in its order; what is planned later comes earlier by as much.
@@ -47,4 +49,4 @@ def command(run: str, to: object, *, as_json: bool) -> None:
     from tstorm.live.steer import skip
 
     to_ns = to if isinstance(to, int) else None
-    carry_out(lambda: skip(run, to_ns), "skip", "", as_json=as_json)
+    carry_out(lambda: skip(run, to_ns, cluster), "skip", "", as_json=as_json)
