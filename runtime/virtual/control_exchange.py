@@ -8,7 +8,7 @@ no faster than real time.
 
 What is about time is answered here, too, and the guest hears nothing of it:
 
-    {"ask": "hold time"}, {"ask": "go time"}
+    {"ask": "hold time"}, {"ask": "go time"}, {"ask": "held time"}
     {"ask": "stop"}  time stands still until the peer hangs up. Meanwhile it may send an action as a
                      second line, which is passed on; so an action comes to the guest at a moment
                      that can be told, and is the same when the same comes again at that moment
@@ -36,6 +36,7 @@ LAST_WORDS_SECONDS = 2.0
 ACTION_SECONDS = 600.0  # to compile an action: so long a peer that says nothing stops time
 ACTION_NS = 1_000_000  # virtual time for it to be taken, or as often that as it takes
 _HELD = "by hand"  # who holds time that `tstorm hold --time` has stopped
+_OF_TIME = frozenset(("hold time", "go time", "held time"))
 _Tell = Callable[[Mapping[str, object]], None]
 
 
@@ -95,8 +96,8 @@ class ControlExchange:
         if request.get("ask") == "stop":
             await self._stopped(connection, request)
             return
-        if request.get("ask") in ("hold time", "go time"):
-            answer = encode(await self._hold() if request["ask"] == "hold time" else self._go())
+        if request.get("ask") in _OF_TIME:
+            answer = encode(await self._of_time(request["ask"]))
             await asyncio.get_running_loop().sock_sendall(connection, answer)
             return
         if type(request.get("ask")) is not str:
@@ -122,6 +123,11 @@ class ControlExchange:
         return at_ns - self._begun()
 
     # -- time that stands still -------------------------------------------------------------------
+
+    async def _of_time(self, asked: str) -> Mapping[str, object]:
+        if asked == "held time":  # since the start; None: it goes on
+            return {"time_held_ns": self._since_begin(self._held_ns) if self._held_ns else None}
+        return await self._hold() if asked == "hold time" else self._go()
 
     async def _hold(self) -> Mapping[str, object]:
         async with self._turn_of_one():

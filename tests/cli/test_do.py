@@ -337,3 +337,15 @@ def test_all_hosts_do_what_is_done_by_hand_or_none(tmp_path: Path) -> None:
     plan = read_plan(tmp_path / "run/plan")
     manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
     assert manifest["plan_digest"] == plan.digest
+
+    done = tstorm(tmp_path, "replay", "run", "--check", "--out", "again")
+    assert "the same events, on the same targets, in the same order" in done.stdout + done.stderr
+    lines = (tmp_path / "again/events.jsonl").read_text(encoding="utf-8").splitlines()
+    found: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    again = [one for one in found if one.get("origin") == "manual" and "seq" in one]
+    same = ("kind", "target", "planned_ns", "action", "file", "line", "seq")
+    assert [[one[name] for name in same] for one in again] == [
+        [one[name] for name in same] for one in manual
+    ]
+    options = json.loads((tmp_path / "again/manifest.json").read_text(encoding="utf-8"))["options"]
+    assert options["hosts"] == 2

@@ -19,7 +19,7 @@ from runtime.options import DEFAULTS, RunOptions
 from tests.waiting import wait_until
 from tstorm.ui.access import Guarded
 from tstorm.ui.bounded_http import hang_up_on_all, settings
-from tstorm.ui.feed import Feed
+from tstorm.ui.feed import Feed, Held
 from tstorm.ui.routes import API, ServedRun, application
 
 TDL = "service a img=x\nbridge s\nlink a--s latency=1ms\nat 9s quit\n"
@@ -96,13 +96,15 @@ class Site:
 
 
 @contextmanager
-def served(run: str = "none", options: RunOptions = DEFAULTS) -> Iterator[Site]:
+def served(
+    run: str = "none", options: RunOptions = DEFAULTS, held: Held | None = None
+) -> Iterator[Site]:
     """Loopback, a free port."""
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     site = Site(bound.getsockname()[1])
     site.page.options = options
-    feed = Feed(site.page, API)
+    feed = Feed(site.page, API, held)
     app = application(ServedRun(run, feed, lambda: "# EOF\n"))
     server = uvicorn.Server(uvicorn.Config(Guarded(app, TOKEN, []), **settings()))
 

@@ -208,15 +208,18 @@ def test_time_is_held_by_a_button_where_a_run_has_a_time_of_its_own(
     if found is None:
         pytest.skip("there is no Chromium (Debian: chromium)")
     asked: list[str] = []
+    held: list[int | None] = [None]
 
     def hold(_run: str) -> int:
         if asked[-1:] == ["hold"]:
             raise RunError("its time is held already", "tstorm go lets it go on")
         asked.append("hold")
+        held[:] = [2_500_000_000]
         return 2_500_000_000
 
     def go(_run: str) -> bool:
         asked.append("go")
+        held[:] = [None]
         return True
 
     monkeypatch.setattr(steer, "hold_time", hold)
@@ -227,7 +230,7 @@ def test_time_is_held_by_a_button_where_a_run_has_a_time_of_its_own(
             (RunOptions(), ["do", "hold", "go", "skip to next"]),
             (RunOptions(time="virtual"), ["do", "hold", "hold time", "go", "skip to next"]),
         ):
-            with served(options=options) as site:
+            with served(options=options, held=lambda: held[0]) as site:
                 browser.open_served(f"http://127.0.0.1:{site.port}/#{TOKEN}")
                 browser.wait("document.querySelector('#steering button')")
                 seen = (
@@ -241,4 +244,6 @@ def test_time_is_held_by_a_button_where_a_run_has_a_time_of_its_own(
                     assert "held already" in press(browser, "hold time")
                     assert press(browser, "go") == "time goes on\n"
                     browser.wait(f"!{next_}.includes('time is held')")
+                    held[:] = [3_500_000_000]  # by a command
+                    browser.wait(f"{next_}.startsWith('time is held at 3.5')")
     assert asked == ["hold", "go"]

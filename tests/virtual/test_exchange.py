@@ -360,9 +360,11 @@ def test_time_is_held_and_goes_on_and_the_guest_hears_nothing(tmp_path: Path) ->
     async def scene(guest: Guest) -> None:
         guest.pause(5_000)
         assert await guest.ask(ask="go time") == {"went": False}
+        assert await guest.ask(ask="held time") == {"time_held_ns": None}
         assert await guest.ask(ask="hold time") == {"time_held_ns": 4_000}
         with pytest.raises(RunError, match="held already"):
             await guest.ask(ask="hold time")
+        assert await guest.ask(ask="held time") == {"time_held_ns": 4_000}
         guest.pause(5_512)  # some looks at the clock later
         async with guest.stream(ask="stop") as stream:
             told = {"at_ns": 5_000, "stopped_ns": 4_000, "now_ns": 4_512}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,12 +80,27 @@ def _record(one: Diagnostic, own: str) -> dict[str, object]:
     return found if span.file == own else {**found, "file": span.file or "source.tdl"}
 
 
+def _around(told: Mapping[str, Any]) -> str:
+    """What becomes of events that are not the action's, or why it has none."""
+    others, held = told["others"], told["held"]
+    if others:
+        events = "1 planned event" if others == 1 else f"{others} planned events"
+        one = others == 1
+        what = ("waits" if one else "wait") if held else ("is" if one else "are") + " otherwise"
+        return f"{events} {what} from then on"
+    if held:
+        return "planned events are held: what it does later waits, too, until `tstorm go`"
+    return "nothing is otherwise: the run has it so already"
+
+
 def told_lines(done: Done) -> Iterator[str]:
     """What was planned, in words."""
     told = done.told
     count, at = told["events"], units.duration(told["planned_ns"])
     events = "" if not count else ", 1 event" if count == 1 else f", {count} events"
     yield f"action {told['action']} from {at} on{events}"
+    if not count or told["others"]:
+        yield f"  {_around(told)}"
     for event in told["first"]:
         yield f"  {units.duration(event['at_ns'])} {event['kind']} {event['target']}".rstrip()
     if count > len(told["first"]):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,11 @@ from compiler.plan.format import PlanError
 from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
+from compiler.plan.types import Event
 from runtime.driver import steering
+from runtime.driver.control import ask
 from runtime.errors import RunError
+from runtime.launch import registry
 from runtime.options import VIRTUAL, RunOptions
 from runtime.rundir import eventlog, rundir
 from runtime.rundir.eventlog import ENTERED
@@ -161,7 +165,7 @@ def _tried(
     answer = there.offer(longer.files, {"ask": "do", "text": text, **moment})
     if "ok" not in answer:
         return str(answer.get("again", ""))
-    return _done(answer, longer, number)
+    return _done(answer, plan, longer, number)
 
 
 def _longer(plan: Plan, number: int, at_ns: int, extend: Extend) -> Compilation:
@@ -175,9 +179,28 @@ def _longer(plan: Plan, number: int, at_ns: int, extend: Extend) -> Compilation:
         raise RunError(error.message, error.hint) from error
 
 
-def _done(answer: Mapping[str, Any], longer: Compilation, number: int) -> Done:
+def _done(answer: Mapping[str, Any], plan: Plan, longer: Compilation, number: int) -> Done:
+    told = {
+        **answer["ok"],
+        "others": others(plan, longer.plan, number),
+        "held": extension.is_held(longer.plan),
+    }
     warnings = tuple(extension.warnings(longer, number))
-    return Done(answer["ok"], warnings, action_texts.name_of(number))
+    return Done(told, warnings, action_texts.name_of(number))
+
+
+def others(before: Plan, after: Plan, number: int) -> int:
+    """How many events that are not the action's own come, go or are otherwise with it."""
+    found = Counter(_what(event) for event in before.events)
+    own = [event for event in after.events if action_texts.number_of(event.file) == number]
+    found.subtract(_what(event) for event in after.events)
+    found.update(_what(event) for event in own)
+    counts = found.values()
+    return max(sum(n for n in counts if n > 0), -sum(n for n in counts if n < 0))
+
+
+def _what(event: Event) -> tuple[object, ...]:
+    return event.at_ns, event.kind, event.target, tuple(sorted(event.args.items())), event.place
 
 
 # --- in virtual time ---
@@ -214,7 +237,7 @@ def in_stopped_time(
         if "ok" not in answer:
             why = str(answer.get("again", ""))
             raise RunError(f"the run has not taken it: {why}", "nothing was changed: try again")
-        return _done(answer, longer, number)
+        return _done(answer, plan, longer, number)
 
 
 def _fitting(text: str) -> str:
@@ -278,6 +301,13 @@ def hold_time(run: str, where: Where | None = None) -> int:
                 ' tstorm do RUN "server pause"',
             )
         return int(there.ask({"ask": "hold time"})["time_held_ns"])
+
+
+def time_held(run: str) -> int | None:
+    """Where the time of a run of this machine in virtual time is held, since its start; None: it
+    goes on. The run notices nothing of it. RunError."""
+    held_ns = ask(Path(registry.find(run).socket), {"ask": "held time"})[0]["time_held_ns"]
+    return None if held_ns is None else int(held_ns)
 
 
 def let_time_go(run: str, where: Where | None = None) -> bool:

@@ -12,6 +12,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from compiler.extension import is_held
@@ -80,11 +81,15 @@ class Listener:
         return message
 
 
-class Feed:
-    """`api`: where the page finds what it may do."""
+Held = Callable[[], int | None]
 
-    def __init__(self, page: Growing, api: str) -> None:
-        self._page, self._api = page, api
+
+class Feed:
+    """`api`: where the page finds what it may do. `held`: where a run in virtual time says that its
+    time is held, whoever holds it (RunError)."""
+
+    def __init__(self, page: Growing, api: str, held: Held | None = None) -> None:
+        self._page, self._api, self._held = page, api, held
         self._lock = asyncio.Lock()  # a picture and the updates behind it fit together
         self._listeners: set[Listener] = set()
         self._picture: bytes | None = None
@@ -115,6 +120,7 @@ class Feed:
             if grows:
                 self._grown_at = time.monotonic()
                 found.update(self._page.growth())
+                self._look_at_time()
             if self._page.plan.digest != self._digest:
                 found["live"] = self._lives()
             return _UPDATE, found
@@ -131,6 +137,13 @@ class Feed:
             self._live["time_held_ns"] = self._time_held_ns
             self._live["virtual"] = True
         return self._live
+
+    def _look_at_time(self) -> None:
+        """It may be held, or go on, by a command."""
+        if self._held is not None and self._page.options.time == VIRTUAL:
+            with suppress(RunError):  # the run is getting ready, or ends
+                if (at_ns := self._held()) != self._time_held_ns:
+                    self.hold_time(at_ns)
 
     def hold_time(self, at_ns: int | None) -> None:
         """In virtual time: everything stands still there; None: it goes on."""

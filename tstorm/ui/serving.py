@@ -22,6 +22,7 @@ from runtime.errors import RunError
 from runtime.launch.run_status import directory_of, goes_on
 from runtime.page.growing_page import GrowingPage
 from runtime.rundir.rundir import RunDirectory
+from tstorm.live.steer import time_held
 from tstorm.reporting.openmetrics import live_text
 from tstorm.ui.access import Guarded
 from tstorm.ui.bounded_http import hang_up_on_all, settings
@@ -49,13 +50,14 @@ def serve(
     token = secrets.token_urlsafe(32) if token_file is None else _token(token_file)
     directory = _opened(run, patient=with_run)
     page = GrowingPage(directory, lambda: goes_on(directory) is not False)
-    feed = Feed(page, API)
-    served = ServedRun(str(directory.path), feed, lambda: live_text(page))
+    name = str(directory.path)
+    feed = Feed(page, API, lambda: time_held(name))
+    served = ServedRun(name, feed, lambda: live_text(page))
     bound = _bound(listen, port)
     app = Guarded(application(served), token, [listen])
     address, number = bound.getsockname()[:2]
-    name = f"[{address}]" if ":" in address else address
-    tell(f"http://{name}:{number}/#{token}")
+    host = f"[{address}]" if ":" in address else address
+    tell(f"http://{host}:{number}/#{token}")
     server = uvicorn.Server(uvicorn.Config(app, **settings()))
     with bound, suppress(KeyboardInterrupt):
         asyncio.run(_serve(server, feed, bound, with_run=with_run))
