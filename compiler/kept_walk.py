@@ -121,7 +121,7 @@ def _pending(model: Model, now_ns: int) -> frozenset[int] | None:
     for step in model.steps:
         if isinstance(step.statement.action, ast.Quit):
             continue
-        if max(step.statement.start_ns, step.end_ns or 0) < now_ns:
+        if step.last_ns < now_ns:
             continue
         if isinstance(step.statement.action, _OF_ALL):
             return None

@@ -361,6 +361,20 @@ class NodeStatement:
 # --- selectors -------------------------------------------------------------------------------
 
 
+class Unit(Enum):
+    NUMBER = "number"
+    PERCENT = "percent"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many: `3` (value 3) or `40%` (value in parts per billion of the whole, 400_000_000)."""
+
+    unit: Unit
+    value: int
+    span: Span
+
+
 @dataclass(frozen=True, slots=True)
 class Everything:
     """No selector: everything that the action can apply to."""
@@ -409,24 +423,24 @@ class Members:
     leaving: tuple[LinkSelector, ...] = ()
 
 
-Selector = Everything | Element | LinkSelector | Tagged | Members
+@dataclass(frozen=True, slots=True)
+class Some:
+    """`3 of tags=place`: so many of what is selected, drawn when the statement happens."""
+
+    count: Count
+    of: Element | LinkSelector | Tagged | Members
+    span: Span
+
+
+Selector = Everything | Element | LinkSelector | Tagged | Members | Some
+
+
+def drawn_from(selector: Selector) -> Selector:
+    """What is selected before some of it are drawn."""
+    return selector.of if isinstance(selector, Some) else selector
 
 
 # --- actions ---------------------------------------------------------------------------------
-
-
-class Unit(Enum):
-    NUMBER = "number"
-    PERCENT = "percent"
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How many: `3` (value 3) or `40%` (value in parts per billion of the whole, 400_000_000)."""
-
-    unit: Unit
-    value: int
-    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,12 +605,14 @@ class Ramp:
 @dataclass(frozen=True, slots=True)
 class Partition:
     """Groups of members; a member is an element or a tag selector. `one_way`: of two groups, from
-    the first to the second only. `only`: for these packets, the links stay."""
+    the first to the second only. `only`: for these packets, the links stay. `count`: so many of the
+    one group, drawn, from all others of it."""
 
     groups: tuple[tuple[Element | Tagged, ...], ...]
     span: Span
     one_way: bool = False
     only: Only | None = None
+    count: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -636,12 +652,22 @@ Action = (
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnTiming:
+    """What a statement draws of itself: its `moment`, from its interval, and how long it lasts.
+    Both lengths 0: for good (`sometime`)."""
+
+    moment: bool
+    shortest_ns: int = 0
+    longest_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Dynamic:
     """`at T …` (`end_ns` None) or `from T1 to T2 …`; one selector and action.
 
     `… and …` chains and lists of names (`a;b leave`) become several Dynamic nodes with the same
     times and their own spans. `from T1 …` without an end has `open_ended` (churn and flap only): it
-    goes on until `quit`.
+    goes on until `quit`. `drawn`: `for 1s..2s`, or `sometime` in an interval.
     """
 
     start_ns: int
@@ -650,6 +676,7 @@ class Dynamic:
     action: Action
     span: Span
     open_ended: bool = False
+    drawn: DrawnTiming | None = None
 
 
 # --- expectations ----------------------------------------------------------------------------

@@ -460,7 +460,19 @@ def _times(node: ast.Dynamic) -> list[str]:
 
 def _clause(node: ast.Dynamic) -> list[str]:
     selector = format_selector(node.selector)
-    return ([selector] if selector else []) + _action(node.action)
+    return ([selector] if selector else []) + _action(node.action) + _tail(node)
+
+
+def _tail(node: ast.Dynamic) -> list[str]:
+    drawn = node.drawn
+    if drawn is None:
+        return []
+    if not drawn.longest_ns:
+        return ["sometime"]
+    shown = quantities.time(drawn.shortest_ns)
+    if drawn.shortest_ns != drawn.longest_ns:
+        shown += f"..{quantities.time(drawn.longest_ns)}"
+    return ["after" if isinstance(node.action, ast.Restart) else "for", shown]
 
 
 def format_selector(selector: ast.Selector) -> str:
@@ -478,6 +490,8 @@ def format_selector(selector: ast.Selector) -> str:
             return "tags=" + ";".join(tag.text for tag in selector.tags)
         case ast.Members():
             return format_selector(selector.written)
+        case ast.Some():
+            return f"{_count(selector.count)} of {format_selector(selector.of)}"
 
 
 def _action(action: ast.Action) -> list[str]:
@@ -503,7 +517,8 @@ def _action(action: ast.Action) -> list[str]:
             groups = (" ".join(format_selector(m) for m in group) for group in action.groups)
             between = "->" if action.one_way else ";"
             only = [] if action.only is None else [f"only={some_packets.written(action.only)}"]
-            return ["partition", *between.join(groups).split(" "), *only]
+            number = [] if action.count is None else [_count(action.count), "of"]
+            return ["partition", *number, *between.join(groups).split(" "), *only]
         case ast.Move():
             return []
         case ast.Heal():

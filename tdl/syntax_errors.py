@@ -125,14 +125,17 @@ def _quotes_in_quotes(place: _Place) -> Diagnostic | None:
 
 
 def _first_word(place: _Place) -> Diagnostic | None:
-    if place.token is not place.first:
+    number = place.first.type == "VALUE" and place.before is place.first
+    if place.token is not place.first and not number:  # a number may begin `2 of server crash`
         if place.before is not place.first or place.first.type not in _NAMES:
             return None
         return _not_a_statement(place)
     hint = None
-    if place.first.type == "VALUE" and place.after is not None and place.after.text in STATEMENTS:
+    second = place.token if number else place.after
+    if place.first.type == "VALUE" and second is not None and second.text in STATEMENTS:
         hint = "line numbers are not part of the text: leave it out"
-    return place.error("TS0008", f"a statement cannot begin with {_shown(place.token)}", hint)
+    message = f"a statement cannot begin with {_shown(place.first)}"
+    return place.error("TS0008", message, hint, place.first.span)
 
 
 def _not_a_statement(place: _Place) -> Diagnostic:

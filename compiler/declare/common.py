@@ -78,8 +78,12 @@ def _behind(statement: ast.Statement, bridges: dict[str, ast.Name]) -> ast.State
     if isinstance(statement, ast.LinkStatement):
         a, b = at(statement.a, statement.a_index), at(statement.b, statement.b_index)
         return replace(statement, a=a, b=b)
-    if isinstance(statement, ast.Dynamic) and isinstance(statement.selector, ast.LinkSelector):
-        link = statement.selector
-        first, second = (replace(end, name=at(end.name, end.index)) for end in (link.a, link.b))
-        return replace(statement, selector=replace(link, a=first, b=second))
+    if isinstance(statement, ast.Dynamic):
+        link, written = ast.drawn_from(statement.selector), statement.selector
+        if isinstance(link, ast.LinkSelector):
+            first, second = (replace(end, name=at(end.name, end.index)) for end in (link.a, link.b))
+            behind = replace(link, a=first, b=second)
+            if isinstance(written, ast.Some):
+                return replace(statement, selector=replace(written, of=behind))
+            return replace(statement, selector=behind)
     return statement

@@ -102,6 +102,8 @@ class Resolver:
                 return self._tags(selector)
             case ast.Members():
                 return self._members(selector)
+            case ast.Some():
+                return self.resolve(selector.of)
 
     # --- names ---------------------------------------------------------------------------------
 

@@ -45,6 +45,19 @@ class StatementStep:
         return self.statement.span.line
 
     @property
+    def last_ns(self) -> int:
+        """The latest moment at which it can change anything."""
+        last = max(self.statement.start_ns, self.end_ns or 0)
+        return last + (self.statement.drawn.longest_ns if self.statement.drawn else 0)
+
+    @property
+    def draws_itself(self) -> bool:
+        """Its moment, its length, or which of its targets (compiler/expand/drawing.py)."""
+        action, statement = self.statement.action, self.statement
+        some = isinstance(action, ast.Partition) and action.count is not None
+        return statement.drawn is not None or some or isinstance(statement.selector, ast.Some)
+
+    @property
     def outage(self) -> bool:
         """`from T1 to T2 LINK leave`: they are down from T1 to T2; only which ones may be drawn."""
         action, chosen = self.statement.action, self.chosen
@@ -68,7 +81,7 @@ def _doubt(order: int, statement: ast.Dynamic, selection: Selection | None) -> D
         changes_members = isinstance(statement.action, Member)
         touched = selection if changes_members else selection.only(("link",))
         return Doubt(start, order, touched)
-    if isinstance(statement.selector, ast.LinkSelector):
+    if isinstance(ast.drawn_from(statement.selector), ast.LinkSelector):
         return Doubt(start, order, kinds=("link",))
     return Doubt(start, order, kinds=rule(statement.action).targets)
 
@@ -127,12 +140,12 @@ def _whole(
     order: int, statement: ast.Dynamic, resolver: Resolver, sink: Sink
 ) -> StatementStep | None:
     if not isinstance(statement.action, ast.Partition):
-        return StatementStep(order, statement, EMPTY, None)
+        return StatementStep(order, statement, EMPTY, statement.end_ns)
     groups = resolve_groups(statement.action, resolver, sink)
     some = _some_packets(statement.action, resolver, sink)
     if groups is None:
         return None
-    return StatementStep(order, statement, EMPTY, None, groups, some)
+    return StatementStep(order, statement, EMPTY, statement.end_ns, groups, some)
 
 
 # --- everything else ----------------------------------------------------------------------------
@@ -230,7 +243,7 @@ def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, s
 
 def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
     verb = _verb(statement.action)
-    selector = statement.selector
+    selector = ast.drawn_from(statement.selector)
     if isinstance(statement.action, ast.SetClock):
         return "clocks are of instances: name a service or one of them"
     if kind == "bottleneck":
@@ -253,7 +266,14 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
 def _check_meaning(statement: ast.Dynamic, chosen: Selection, sink: Sink) -> None:
     """In an interval instances leave at drawn moments, and links and bridges for as long."""
     action = statement.action
-    if not isinstance(action, ast.Leave) or action.sometime or statement.end_ns is None:
+    if not isinstance(action, ast.Leave) or action.sometime:
+        return
+    if statement.drawn is not None and "service" in chosen.kinds:
+        message = "an instance that leaves is gone for good: 'for' is of links and bridges"
+        hint = "write `restart after`, or when it joins again"
+        sink.error("TS0221", action.span, message, hint)
+        return
+    if statement.end_ns is None:
         return
     if "service" in chosen.kinds and len(chosen.kinds) > 1:
         others = " and ".join(f"{kind}s" for kind in chosen.kinds[1:])

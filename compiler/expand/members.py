@@ -248,7 +248,7 @@ def _in_interval(
     if not walk.fits(step, wanted):
         return
     who = SeededStream(walk, step, "who")
-    moments = _moments(walk, step, end, wanted)
+    moments = drawn_moments(walk, step, end, wanted)
     failed = False
     grows = verb is JOIN and _single_service(step)
 
@@ -272,7 +272,7 @@ def _in_interval(
         walk.later(at_ns, step, one)
 
 
-def _moments(walk: Walk, step: StatementStep, end_ns: int, count: int) -> list[int]:
+def drawn_moments(walk: Walk, step: StatementStep, end_ns: int, count: int) -> list[int]:
     """From now to the end, ascending. Those after a moment of another seed are drawn again, by it,
     from there to the end."""
     start_ns = walk.world.now

@@ -43,10 +43,28 @@ def partition(walk: Walk, step: StatementStep) -> None:
         walk.warning(step, "TS0911", message)
     if action.only is not None:
         _lose(walk, step, action.only, directions)
-        return
-    for direction in directions:
-        world.block(direction)
-    walk.partitions.append((step.order, directions))
+    else:
+        for direction in directions:
+            world.block(direction)
+        walk.partitions.append((step.order, directions))
+    if step.end_ns is not None:
+        walk.later(step.end_ns, step, lambda: _end(walk, step), closing=True)
+
+
+def _end(walk: Walk, step: StatementStep) -> None:
+    """Of an interval: this partition ends, unless a `heal` has ended it."""
+    mine = [one for one in walk.partitions if one[0] == step.order]
+    some = [one for one in walk.class_cuts if one[0] == step.order]
+    if not mine and not some:
+        message = f"a heal has ended it before {moment(walk.world.now)}"
+        walk.warning(step, "TS0912", message, "leave the heal out, or write 'at T partition'")
+    for order, directions in mine:
+        walk.partitions.remove((order, directions))
+        for direction in sorted(directions):
+            walk.world.unblock(direction, order)
+    for order, cut, directions in some:
+        walk.class_cuts.remove((order, cut, directions))
+        links.set_back(walk, step, cut, directions, order)
 
 
 def _lose(walk: Walk, step: StatementStep, only: ast.Only, directions: tuple[int, ...]) -> None:

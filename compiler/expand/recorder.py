@@ -87,6 +87,7 @@ class _Act:
     step: StatementStep
     first: int  # events before it
     number: int  # among the entries of its step
+    at_ns: int
     samples: list[DrawnSample] = field(default_factory=list)
     draws: list[Draw] = field(default_factory=list)  # outside samples
 
@@ -104,16 +105,17 @@ class Recorder:
         self._identities = identities
         self._numbers: dict[int, int] = {}
         self._begins: dict[int, _Act] = {}
+        self._sampled: dict[int, _Act] = {}  # the first entry of a step with samples
         self._act: _Act | None = None
         self._found: _Act | None = None
         self._mark = 0  # draws of the act when a sample began
 
-    def act(self, step: StatementStep) -> None:
+    def act(self, step: StatementStep, at_ns: int) -> None:
         """The next entry of the agenda begins."""
         self._settle()
         number = self._numbers.get(step.order, 0)
         self._numbers[step.order] = number + 1
-        self._act = _Act(step, self._count(), number)
+        self._act = _Act(step, self._count(), number, at_ns)
         if number == 0:
             self._begins[step.order] = self._act
 
@@ -136,9 +138,10 @@ class Recorder:
         samples = [sample for sample in act.samples if _seen(sample) <= event.seq]
         coins = [draw for draw in act.draws if draw.label == "replace" and draw.seen <= event.seq]
         drawn_ns = event.at_ns
-        if not samples and act is not begin:
-            samples = begin.samples  # the end of what was drawn at the beginning
-            drawn_ns = act.step.statement.start_ns
+        first = self._sampled.get(act.step.order, begin)
+        if not samples and act is not first:
+            samples = first.samples  # the end of what was drawn at the beginning
+            drawn_ns = first.at_ns
         identity = self._identities.get(act.step.order)
         moment = _moment(begin, act)
         drawn = bool(samples or moment)
@@ -172,6 +175,7 @@ class Recorder:
     def sampled(self, sample: DrawnSample) -> None:
         assert self._act is not None
         self._act.samples.append(sample)
+        self._sampled.setdefault(self._act.step.order, self._act)
 
 
 def _seen(sample: DrawnSample) -> int:
@@ -184,6 +188,8 @@ def _moment(begin: _Act, act: _Act) -> Moment | None:
     if not draws or act is begin or any(draw.label == "again" for draw in begin.draws):
         return None  # or some were drawn again, by another seed: nobody can tell which
     rank = act.number - 1
+    if rank >= len(draws):
+        return None  # what follows from it, after some time
     order = sorted(range(len(draws)), key=lambda i: draws[i].value)
     return Moment(draws, order[rank], rank)
 

@@ -14,7 +14,7 @@ from compiler.declare.actions import rule
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
 from compiler.declare.steps import StatementStep
-from compiler.expand import clocks, links, members, outage, partition, ramp
+from compiler.expand import clocks, drawing, links, members, outage, partition, ramp
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
 from compiler.expand.walk import Walk
@@ -93,7 +93,10 @@ def _act(walk: Walk, step: StatementStep) -> Callable[[], None]:
 
     def begin() -> None:
         walk.begun.add(step.order)
-        act(walk, step)
+        if step.draws_itself:
+            drawing.begin(walk, step, act)
+        else:
+            act(walk, step)
 
     return begin
 

@@ -79,7 +79,7 @@ class Walk:
             world.now = at_ns
             world.place, world.by = step.statement.span.place, step.order
             if self._recorder is not None:
-                self._recorder.act(step)
+                self._recorder.act(step, at_ns)
             try:
                 act()
             except TooManyEvents:

@@ -88,9 +88,12 @@ def _down(timeline: Timeline, places: StatementPlaces) -> dict[str, _Element]:
 
 def _ends(statement: ast.Dynamic) -> bool:
     """Whether it would bring its links back by itself."""
-    action = statement.action
+    action, drawn = statement.action, statement.drawn
+    lasts = statement.end_ns is not None if drawn is None else drawn.longest_ns > 0
     if isinstance(action, ast.Leave):
-        return statement.end_ns is not None and not action.sometime
+        return lasts and not action.sometime
+    if isinstance(action, ast.Partition):
+        return lasts
     return isinstance(action, ast.Flap | ast.Move)
 
 

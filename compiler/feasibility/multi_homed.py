@@ -70,7 +70,7 @@ def _known(declared: Declared) -> Iterator[str]:
     tags: set[str] = set()
     called: set[str] = set()
     for statement in declared.dynamics:
-        selector = statement.selector
+        selector = ast.drawn_from(statement.selector)
         if isinstance(selector, ast.LinkSelector):
             for end in (selector.a, selector.b):
                 if end.index is None:

@@ -35,7 +35,7 @@ class Makers:
         fits = [
             one for action in _MAKERS[event.kind] for one in there if isinstance(one.action, action)
         ]
-        naming = (one for one in fits if _names(one.selector, event.target))
+        naming = (one for one in fits if _names(ast.drawn_from(one.selector), event.target))
         return next(naming, fits[0] if fits else None)
 
 

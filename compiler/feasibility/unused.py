@@ -106,7 +106,7 @@ def _forms(tag: str) -> Iterator[str]:
 def _selected(statement: ast.Dynamic) -> Iterator[str]:
     """The words of a statement that may be tags."""
     action = statement.action
-    selectors: list[ast.Selector] = [statement.selector]
+    selectors: list[ast.Selector] = [ast.drawn_from(statement.selector)]
     if isinstance(action, ast.Partition):
         selectors += [member for group in action.groups for member in group]
     for selector in selectors:

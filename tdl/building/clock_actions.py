@@ -16,7 +16,7 @@ class ClockActions(StaticActions):
     """What `set` says of clocks."""
 
     def set_clock(
-        self, verb: Token, assignments: list[WrittenProperty], step: list[Token], span: ast.Span
+        self, verb: Token, assignments: list[WrittenProperty], span: ast.Span
     ) -> ast.SetClock:
         found: dict[str, WrittenProperty] = {}
         for prop in assignments:
@@ -29,10 +29,9 @@ class ClockActions(StaticActions):
                 self.error("TS0013", prop.name_span, message, "keep one of them")
             else:
                 found[prop.name] = prop
-        if verb.text != "set" or step:
-            words = verb.text if verb.text != "set" else f"set clock= … {step[0].text}"
+        if verb.text != "set":
             hint = "write 'at T … set', or 'from … to … set', which sets it back at the end"
-            self.error("TS0260", span, f"a clock has no '{words}'", hint)
+            self.error("TS0260", span, f"a clock has no '{verb.text}'", hint)
         clock = found.get("clock")
         op = ast.Op.ASSIGN if clock is None else _OPS[clock.op]
         return ast.SetClock(self._offset(clock, op), op, self._drift(found.get("drift")), span)

@@ -15,8 +15,9 @@ from tdl.building.builder import (
 )
 from tdl.building.class_actions import Option
 from tdl.building.clock_actions import ClockActions
+from tdl.building.drawn_actions import Clause
 from tdl.building.hunt_actions import HuntActions
-from tdl.building.member_actions import Clause, MemberActions
+from tdl.building.member_actions import MemberActions
 from tdl.building.mobility_actions import MobilityActions
 from tdl.building.node_actions import NodeActions
 from tdl.building.path_actions import AUTO
@@ -39,6 +40,7 @@ from tdl.tokens.words import (
 
 _Period = tuple[Token, Option]
 _Statements = tuple[ast.Statement, ...]
+_Timed = tuple[Clause, ast.Action, ast.DrawnTiming | None]
 _OPEN_ENDED = (ast.Churn, ast.Flap)
 _PERIOD_ONLY = (*_OPEN_ENDED, ast.Ramp)
 # Kinds of properties that do not go from one value to another by steps.
@@ -54,6 +56,7 @@ _IN_INTERVALS = (
     ast.Set,
     ast.SetClock,
     ast.Background,
+    ast.Partition,
     *_PERIOD_ONLY,
 )
 
@@ -67,16 +70,18 @@ class Actions(
 
     def at(self, word: Token, time: Token, clauses: list[Clause]) -> _Statements:
         start = self.number(time, values.time)
+        made = []
         for clause in clauses:
-            if isinstance(clause.action, _PERIOD_ONLY):
+            action, drawn = self.timed(clause, start, interval=False)
+            if isinstance(action, _PERIOD_ONLY) and drawn is None:
                 verb = clause.verb.text
                 hint = f"write from {time.text} to … {verb}"
                 if verb == "churn":
                     hint += "; for one moment use crash"
                 self.error("TS0206", clause.verb.span, f"{verb} goes on for a while", hint)
-            self.check_length(clause, start)
             self.check_moment(clause)
-        return self._events(word, start, None, clauses)
+            made.append((clause, action, drawn))
+        return self._events(word, start, None, made)
 
     def interval(
         self, word: Token, first: Token, _to: Token, last: Token, clauses: list[Clause]
@@ -87,12 +92,15 @@ class Actions(
             same = "when" if end == start else "before"
             message = f"the interval ends {same} it begins: {last.text} is not after {first.text}"
             self.error("TS0301", cover(first, last), message)
+        made = []
         for clause in clauses:
-            self._check_interval(clause, first, last)
-            self.check_tail(clause)
-            if isinstance(clause.action, ast.Flap) and self.errors == errors:
-                self._check_period(clause.action, end - start)
-        return self._events(word, start, end, clauses)
+            action, drawn = self.timed(clause, end, interval=True)
+            if not clause.tail:
+                self._check_interval(clause, first)
+            if isinstance(action, ast.Flap) and self.errors == errors:
+                self._check_period(action, drawn.shortest_ns if drawn else end - start)
+            made.append((clause, action, drawn))
+        return self._events(word, start, end, made)
 
     def open_end(self, word: Token, first: Token, clauses: list[Clause]) -> _Statements:
         start = self.number(first, values.time)
@@ -103,7 +111,15 @@ class Actions(
                 if verb != "ramp":
                     needs, hint = f"{needs} or an instant", f"write 'at {first.text}', or {hint}"
                 self.error("TS0308", clause.verb.span, f"{verb} needs {needs}", hint)
-        return self._events(word, start, None, clauses, open_ended=True)
+            self._no_tail(clause)
+        return self._events(word, start, None, _all(clauses), open_ended=True)
+
+    def _no_tail(self, clause: Clause) -> None:
+        """Of what goes on until the end."""
+        if clause.tail:
+            message = f"{clause.verb.text} without an end has no '{clause.tail[0].text}'"
+            hint = "write 'at T …', or 'from … to …', which draws its moment"
+            self.error("TS0221", clause.tail[0].span, message, hint)
 
     def timeless(self, clauses: list[Clause]) -> _Statements:
         for clause in clauses:
@@ -112,42 +128,43 @@ class Actions(
                 begin = "from 10s to 20s" if verb == "ramp" else "at 10s"
                 hint = f"begin with a time, such as '{begin} {verb}'"
                 self.error("TS0308", clause.verb.span, f"{verb} needs a time", hint)
-        return self._events(self.tokens[0], 0, None, clauses, open_ended=True)
+            self._no_tail(clause)
+        return self._events(self.tokens[0], 0, None, _all(clauses), open_ended=True)
 
     def _events(
         self,
         word: Token,
         start: int,
         end: int | None,
-        clauses: list[Clause],
+        clauses: list[_Timed],
         *,
         open_ended: bool = False,
     ) -> _Statements:
         events: list[ast.Statement] = []
-        for clause in clauses:
+        for clause, action, drawn in clauses:
             span = clause.span
             if not events:
                 span = span.over(word.line, word.col, span.end_line, span.end_col)
             targets = clause.selectors or (ast.Everything(clause.verb.span),)
             events.extend(
-                ast.Dynamic(start, end, target, clause.action, span, open_ended)
+                ast.Dynamic(start, end, target, action, span, open_ended, drawn)
                 for target in targets
             )
         return tuple(events)
 
-    def _check_interval(self, clause: Clause, first: Token, last: Token) -> None:
+    def _check_interval(self, clause: Clause, first: Token) -> None:
         if isinstance(clause.action, _IN_INTERVALS):
             return
         verb = clause.verb.text
         hint = f"write 'at {first.text} … {verb}'"
-        if verb == "partition":
-            hint += f" and 'at {last.text} heal'"
-        elif verb == "reconnect":
+        if verb == "reconnect":
             hint += "; 'from … to … disconnect' reconnects the same instances at the end"
         elif verb == "resume":
             hint += "; 'from … to … pause' resumes the same instances at the end"
         elif verb == "restart":
             hint += "; churn with 'replace 100%' restarts some at random moments"
+        if verb != "quit":
+            hint += f", or 'from … to … {verb} sometime'"
         self.error("TS0207", clause.verb.span, f"{verb} happens at one moment", hint)
 
     def _check_period(self, flap: ast.Flap, length: int) -> None:
@@ -188,40 +205,54 @@ class Actions(
         assert not isinstance(option, Token)
         return value, option
 
-    def flap_all(self, verb: Token, period: _Period) -> Clause:
-        return self.flap((), verb, period)
+    def flap_all(self, verb: Token, period: _Period, tail: list[Token]) -> Clause:
+        return self.flap((), verb, period, tail)
 
     def flap_verb(
-        self, verb: Token, selectors: tuple[ast.Selector, ...], period: _Period
+        self, verb: Token, selectors: tuple[ast.Selector, ...], period: _Period, tail: list[Token]
     ) -> Clause:
-        return self.flap(selectors, verb, period)
+        return self.flap(selectors, verb, period, tail)
 
-    def flap(self, selectors: tuple[ast.Selector, ...], verb: Token, found: _Period) -> Clause:
+    def flap(
+        self, selectors: tuple[ast.Selector, ...], verb: Token, found: _Period, tail: list[Token]
+    ) -> Clause:
         period, option = found
         self.option(verb, option)
         errors = self.errors
         length = self.number(period, values.time)
         if length == 0 and self.errors == errors:
             self.error("TS0210", period.span, "a flap needs a period greater than zero")
-        return self.clause(selectors, ast.Flap(length, cover(verb, period)), verb)
+        return self.clause(selectors, ast.Flap(length, cover(verb, period)), verb, tail)
 
-    def background_all(self, verb: Token, rate: Token, reaction: Option) -> Clause:
-        return self.background((), verb, rate, reaction)
+    def background_all(
+        self, verb: Token, rate: Token, reaction: Option, tail: list[Token]
+    ) -> Clause:
+        return self.background((), verb, rate, reaction, tail)
 
     def background_verb(
-        self, verb: Token, selectors: tuple[ast.Selector, ...], rate: Token, reaction: Option
+        self,
+        verb: Token,
+        selectors: tuple[ast.Selector, ...],
+        rate: Token,
+        reaction: Option,
+        tail: list[Token],
     ) -> Clause:
-        return self.background(selectors, verb, rate, reaction)
+        return self.background(selectors, verb, rate, reaction, tail)
 
     def background(
-        self, selectors: tuple[ast.Selector, ...], verb: Token, rate: Token, reaction: Option
+        self,
+        selectors: tuple[ast.Selector, ...],
+        verb: Token,
+        rate: Token,
+        reaction: Option,
+        tail: list[Token],
     ) -> Clause:
         number = self.number(rate, values.rate)
         span, flows = cover(verb, rate), 0
         if isinstance(reaction, WrittenProperty):
             span = join_spans([span, reaction.span])
             flows = self._reaction(reaction)
-        return self.clause(selectors, ast.Background(number, span, flows), verb)
+        return self.clause(selectors, ast.Background(number, span, flows), verb, tail)
 
     def _reaction(self, prop: WrittenProperty) -> int:
         """How many flows make the background."""
@@ -239,16 +270,20 @@ class Actions(
             )
         return flows
 
-    def solo(self, verb: Token) -> Clause:
+    def solo(self, verb: Token, tail: list[Token]) -> Clause:
         action = ast.Quit(verb.span) if verb.text == "quit" else ast.Heal(verb.span)
-        return self.clause((), action, verb)
+        return self.clause((), action, verb, tail)
 
-    def solo_verb(self, verb: Token, selectors: tuple[ast.Selector, ...]) -> Clause:
-        return self.solo_of(selectors, verb)
+    def solo_verb(
+        self, verb: Token, selectors: tuple[ast.Selector, ...], tail: list[Token]
+    ) -> Clause:
+        return self.solo_of(selectors, verb, tail)
 
-    def solo_of(self, selectors: tuple[ast.Selector, ...], verb: Token) -> Clause:
+    def solo_of(
+        self, selectors: tuple[ast.Selector, ...], verb: Token, tail: list[Token]
+    ) -> Clause:
         self._no_selector(selectors, verb)
-        return self.solo(verb)
+        return self.solo(verb, tail)
 
     def _no_selector(self, selectors: tuple[ast.Selector, ...], verb: Token) -> None:
         message = f"{verb.text} concerns the whole experiment"
@@ -265,18 +300,37 @@ class Actions(
         verb: Token,
         groups: list[list[ast.Element | ast.Tagged]],
         option: Option,
+        tail: list[Token],
     ) -> Clause:
         self._no_selector(selectors, verb)
-        return self.partition(verb, groups, option)
+        return self.partition(verb, groups, option, tail)
 
     def partition(
-        self, verb: Token, groups: list[list[ast.Element | ast.Tagged]], option: Option
+        self,
+        verb: Token,
+        groups: list[list[ast.Element | ast.Tagged]],
+        option: Option,
+        tail: list[Token],
     ) -> Clause:
         span = join_spans([verb.span, groups[-1][-1].span])
         if len(groups) < 2:
             hint = "separate the groups with ';': partition a b;c"
             self.error("TS0211", span, "a partition needs at least two groups", hint)
-        return self._parting(verb, groups, span, option, one_way=False)
+        return self._parting(verb, groups, span, option, tail)
+
+    def partition_drawn(
+        self,
+        verb: Token,
+        number: Token,
+        _of: Token,
+        group: list[ast.Element | ast.Tagged],
+        option: Option,
+        tail: list[Token],
+    ) -> Clause:
+        """So many of one group, from the others of it."""
+        count = self.count(number, ())
+        span = join_spans([verb.span, group[-1].span])
+        return self._parting(verb, [group], span, option, tail, count=count)
 
     def partition_one_way(
         self,
@@ -285,9 +339,10 @@ class Actions(
         _arrow: Token,
         target: list[ast.Element | ast.Tagged],
         option: Option,
+        tail: list[Token],
     ) -> Clause:
         span = join_spans([verb.span, target[-1].span])
-        return self._parting(verb, [source, target], span, option, one_way=True)
+        return self._parting(verb, [source, target], span, option, tail, one_way=True)
 
     def _parting(
         self,
@@ -295,14 +350,17 @@ class Actions(
         groups: list[list[ast.Element | ast.Tagged]],
         span: ast.Span,
         option: Option,
+        tail: list[Token],
         *,
-        one_way: bool,
+        one_way: bool = False,
+        count: ast.Count | None = None,
     ) -> Clause:
         self._check_members(groups)
         only = self.option(verb, option)
         span = span if only is None else join_spans([span, only.span])
-        action = ast.Partition(tuple(tuple(group) for group in groups), span, one_way, only)
-        return self.clause((), action, verb)
+        parted = tuple(tuple(group) for group in groups)
+        action = ast.Partition(parted, span, one_way, only, count)
+        return self.clause((), action, verb, tail)
 
     def _check_members(self, groups: list[list[ast.Element | ast.Tagged]]) -> None:
         """The same words on two sides; what they resolve to is the compiler's to compare."""
@@ -315,29 +373,31 @@ class Actions(
 
     # --- set ---
 
-    def set_all(self, verb: Token, assignments: list[WrittenProperty], step: list[Token]) -> Clause:
-        return self.set_of((), verb, assignments, step)
+    def set_all(self, verb: Token, assignments: list[WrittenProperty], tail: list[Token]) -> Clause:
+        return self.set_of((), verb, assignments, tail)
 
     def set_verb(
         self,
         verb: Token,
         selectors: tuple[ast.Selector, ...],
         assignments: list[WrittenProperty],
-        step: list[Token],
+        tail: list[Token],
     ) -> Clause:
-        return self.set_of(selectors, verb, assignments, step)
+        return self.set_of(selectors, verb, assignments, tail)
 
     def set_of(
         self,
         selectors: tuple[ast.Selector, ...],
         verb: Token,
         assignments: list[WrittenProperty],
-        step: list[Token],
+        tail: list[Token],
     ) -> Clause:
+        step = tail[:2] if tail and tail[0].text == "every" and verb.text == "ramp" else []
+        tail = tail[len(step) :]
         span = join_spans([verb.span, assignments[-1].span, *(word.span for word in step)])
         if any(prop.name in CLOCK_WORDS for prop in assignments):
-            clock = self.set_clock(verb, assignments, step, span)
-            return self.clause(selectors, clock, verb)
+            clock = self.set_clock(verb, assignments, span)
+            return self.clause(selectors, clock, verb, tail)
         found: dict[str, ast.Assignment] = {}
         some = [prop for prop in assignments if prop.name == ONLY and prop.op]
         for prop in assignments:
@@ -350,18 +410,13 @@ class Actions(
         self._check_together(found)
         chosen = self.packets(some, verb, tuple(found)) if some else None
         action = self._changing(verb, tuple(found.values()), step, span)
-        return self.clause(selectors, replace(action, only=chosen), verb)
+        return self.clause(selectors, replace(action, only=chosen), verb, tail)
 
     def _changing(
         self, verb: Token, changes: tuple[ast.Assignment, ...], step: list[Token], span: ast.Span
     ) -> ast.Set | ast.Ramp:
         """`set`, or `ramp` with its steps."""
-        wanted = "every" if verb.text == "ramp" else ""
-        if step and step[0].text != wanted:
-            hint = "'from … to … set' sets it back at the end"
-            hint = "write 'every' and how far the steps are apart" if wanted else hint
-            self.error("TS0221", step[0].span, f"{verb.text} has no '{step[0].text}'", hint)
-        if not wanted:
+        if verb.text != "ramp":
             return ast.Set(changes, span)
         every_ns = self.number(step[1], values.time, RAMP_EVERY_NS) if step else RAMP_EVERY_NS
         if not every_ns:
@@ -529,6 +584,10 @@ class Actions(
             self.error("TS0214", prop.span, f"{prop.op} needs a number, not 'unlimited'")
             return 0
         return self.measured(prop, word)
+
+
+def _all(clauses: list[Clause]) -> list[_Timed]:
+    return [(clause, clause.action, None) for clause in clauses]
 
 
 def _member_text(member: ast.Element | ast.Tagged) -> str:

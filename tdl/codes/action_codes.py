@@ -51,7 +51,7 @@ ACTIONS = (
     Code(
         "TS0207",
         "action needs an instant",
-        "This action happens at one moment: `at T …`.",
+        "This action happens at one moment: `at T …`, or `from T1 to T2 … sometime`.",
         "from 5s to 6s a reconnect",
     ),
     Code(
@@ -167,11 +167,11 @@ ACTIONS = (
     Code(
         "TS0221",
         "word out of place",
-        "`at T … disconnect for 5s` and `at T … pause for 5s` end by themselves; an interval "
-        "(`from … to …`) has its end already. `at T … restart after 2s` comes back by itself. "
-        "`from … to … leave sometime` draws moments; `at T` needs none, other actions draw them "
-        "anyway or have no moments of their own. `only=` is for set, ramp, leave, reject and "
-        "partition; a cut of some packets has no number of links.",
+        "What lasts may say how long: `at T … set latency=50ms for 5s`, `for 1s..5s`; "
+        "`restart after 2s` comes back by itself. In an interval that draws the moment, and so "
+        "does `sometime`; `at T` has one, and join, crash and kill draw one for each target "
+        "anyway. `only=` is for set, ramp, leave, reject and partition; a cut of some packets has "
+        "its number of links in front: `2 of tags=x leave only=tcp`.",
         "at 5s a crash for 3s",
     ),
     Code(

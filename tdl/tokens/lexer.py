@@ -208,6 +208,8 @@ class _Scanner:
                 self.mode = self.expecting
         elif word == "when" and self._after_start_or_quit():
             kind = "WHEN"
+        elif word == "of" and self._behind_a_number():
+            kind = "OF"
         elif word in RESERVED:
             kind = RESERVED[word]
         elif word in OF_SERVICES and len(tokens) > 1 and tokens[0].type == "SERVICE":
@@ -221,6 +223,11 @@ class _Scanner:
         """Elsewhere `when` may be a name."""
         before = [token.text for token in self.current.tokens]
         return before in (["start"], ["quit"])
+
+    def _behind_a_number(self) -> bool:
+        """`of` in `3 of tags=x`; behind a time it is a name."""
+        before = [token.type for token in self.current.tokens[-2:]]
+        return before[-1:] == ["VALUE"] and before[0] not in ("AT", "FROM", "TO")
 
     def _key(self, name: str, op: str, start: int, end: int) -> None:
         kind = "TAGS" if name == "tags" and op == "=" else "KEY"

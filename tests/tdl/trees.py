@@ -474,6 +474,8 @@ def partitions(draw: st.DrawFn) -> ast.Partition:
     cut = draw(st.integers(1, len(members) - 1))
     groups = (tuple(members[:cut]), tuple(members[cut:]))
     only = draw(st.none() | some_packets())
+    if draw(st.booleans()):
+        return ast.Partition((tuple(members),), NOWHERE, False, only, draw(counts))
     return ast.Partition(groups, NOWHERE, draw(st.booleans()), only)
 
 
@@ -551,7 +553,38 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
         ends: list[ast.Action] = [ast.Heal(NOWHERE), ast.Quit(NOWHERE)]
         action = draw(partitions() | st.sampled_from(ends))
         selector, end = ast.Everything(NOWHERE), None
-    return ast.Dynamic(start, end, selector, action, NOWHERE, open_ended)
+    plain = ast.Dynamic(start, end, selector, action, NOWHERE, open_ended)
+    return draw(st.just(plain) | drawn_events(plain)) if form != "counted" else plain
+
+
+@st.composite
+def drawn_events(draw: st.DrawFn, plain: ast.Dynamic) -> ast.Dynamic:
+    """The same with a moment, a length or targets that are drawn, where it can have them."""
+    action, selector, start = plain.action, plain.selector, plain.start_ns
+    if isinstance(action, ast.Quit) or plain.open_ended:
+        return plain
+    end = draw(st.none() | st.integers(start + 1, bounds.MAX_TIME_NS))
+    lasts = not isinstance(action, ast.Heal | ast.Reconnect | ast.Resume)
+    room = bounds.MAX_TIME_NS - (start if end is None else end)
+    lengths = (0, 0)
+    if lasts and room and not (end is not None and draw(st.booleans())):
+        first, last = sorted((draw(st.integers(1, room)), draw(st.integers(1, room))))
+        lengths = (first, last)
+    needs = isinstance(action, ast.Flap | ast.Ramp | ast.Churn)
+    if lengths == (0, 0) and (needs or end is None):
+        return plain
+    if isinstance(action, ast.Restart):
+        if end is None and lengths[0] == lengths[1]:
+            return plain
+        action = ast.Restart(action.count, NOWHERE)
+    links = isinstance(action, ast.Flap | ast.Ramp | ast.Set | ast.SetClock)
+    of = isinstance(selector, ast.Tagged | ast.LinkSelector)
+    if links and of and draw(st.booleans()):
+        assert not isinstance(selector, ast.Everything | ast.Some)
+        selector = ast.Some(draw(counts), selector, NOWHERE)
+    return ast.Dynamic(
+        start, end, selector, action, NOWHERE, drawn=ast.DrawnTiming(end is not None, *lengths)
+    )
 
 
 backgrounds = st.builds(

@@ -138,7 +138,7 @@ def _words(topology: Topology, one: Written, targets: Iterable[str]) -> dict[str
 
 def _both(link: str, one: Written) -> str:
     src, dst, called = named_direction(link)
-    turned = any(_turns(node.selector, src, dst) for node in one.nodes)
+    turned = any(_turns(ast.drawn_from(node.selector), src, dst) for node in one.nodes)
     there = direction_name(dst, src, called) if turned else link
     return there.replace("->", "--")
 

@@ -46,6 +46,8 @@ def windows(script: Script, reading: TextMeaning) -> Iterator[ShrunkWindow]:
         alone = one.rounds == 1 and len(pieces.by_clause(one)) == 1
         if not alone or node.end_ns is None or not isinstance(node.action, _LASTING):
             continue
+        if node.drawn is not None:
+            continue
         end_ns = min(node.end_ns, script.end_ns or node.end_ns)
         length_ns = end_ns - node.start_ns
         if length_ns < SHORTEST_NS:

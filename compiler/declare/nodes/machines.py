@@ -405,6 +405,10 @@ class _Machines:
     def _selector(self, selector: ast.Selector) -> ast.Selector:
         if isinstance(selector, ast.LinkSelector):
             return self._link(selector)
+        if isinstance(selector, ast.Some):
+            of = self._selector(selector.of)
+            assert not isinstance(of, ast.Everything | ast.Some)
+            return replace(selector, of=of)
         if not isinstance(selector, ast.Element):
             return selector
         found = self._find(selector, links=True)
