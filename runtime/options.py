@@ -331,10 +331,16 @@ class RunOptions:
         return tuple(sorted((int(at_ns), seed) for at_ns, seed in self.reseeds.items()))
 
     @property
+    def repeats(self) -> bool:
+        """It is the same each time that it is carried out: in virtual time, if computing takes
+        none."""
+        return self.time == VIRTUAL and not self.cpu_ppb
+
+    @property
     def can_branch(self) -> bool:
         """It can be the same until a moment and another after it: it repeats to the last byte, on
         one engine."""
-        return self.time == VIRTUAL and not self.hosts and not self.cpu_ppb
+        return self.repeats and not self.hosts
 
     @property
     def on_this_machine(self) -> bool:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -102,6 +103,26 @@ def places_of(source: str, out: str | None, name: str) -> RunPlaces:
         kept_programs(source),
         recorded_digests(source),
     )
+
+
+@contextmanager
+def passing_places(prefix: str, source: str, name: str) -> Iterator[RunPlaces]:
+    """The same for a run of which nothing is kept: its directory goes afterwards. `prefix`: one of
+    runtime.rundir.runfiles, by which `tstorm destroy` knows what a killed command has left."""
+    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as place:
+        yield places_of(source, str(Path(place) / "run"), name)
+
+
+def check_repeats(path: str, options: RunOptions, *, may_have_hosts: bool) -> None:
+    """RunError for a run that is not the same each time that it is carried out."""
+    from runtime.errors import RunError
+
+    if not (options.repeats if may_have_hosts else options.can_branch):
+        where = "" if may_have_hosts else "on one engine "
+        raise RunError(
+            f"{path} is not the same when it is carried out again",
+            f"only runs {where}in virtual time are, in which computing takes none (--cpu)",
+        )
 
 
 def kept_programs(source: str) -> str:

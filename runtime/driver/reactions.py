@@ -20,7 +20,7 @@ from typing import IO, Any
 from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan
 from runtime.driver.driver_config import DriverConfig
-from runtime.driver.starting.readiness import check_of
+from runtime.driver.starts import check_of
 from runtime.driver.steering import Steering
 from runtime.driver.timelinerunner import CONDITION, TimelineRunner
 from runtime.errors import RunError, fail

@@ -1,7 +1,7 @@
 """Carries the timeline out: stages each step at the network ahead of time, and does the rest of its
 events (processes) when the network says that the step has taken effect.
 
-Programs that are there at the start may run before it (runtime.driver.starting.beforestart).
+Programs that are there at the start may run before it (runtime.driver.beforestart).
 
 Times are ns of CLOCK_MONOTONIC; `elapsed` is relative to the common start T0.
 """
@@ -33,11 +33,10 @@ from runtime.backend.base import (
 )
 from runtime.backend.instance import Incarnation, Instance
 from runtime.backend.instance_clocks import InstanceClocks
+from runtime.driver.beforestart import BeforeStart, Early
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.quitwhen import QuitCondition
-from runtime.driver.starting.beforestart import BeforeStart, Early
-from runtime.driver.starting.setups import Setups
-from runtime.driver.starting.starts import OnFailure, Starts
+from runtime.driver.starts import OnFailure, Setups, Starts
 from runtime.errors import RunError, fail
 from runtime.options import REAL, VIRTUAL
 from runtime.schedule import VIRTUAL_LEAD_NS, Preparation, Schedule, Step, preparations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from compiler.plan.reader import Plan
-    from runtime.options import RunOptions
     from runtime.results.sent_packets import SentPacket
     from runtime.rundir.rundir import RunDirectory
     from runtime.schedule import Schedule
@@ -98,19 +96,19 @@ def command(
 def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_ns: int) -> int:
     """The command's exit status. RunError."""
     import os
-    import tempfile
 
     from runtime.launch import launch, relay
     from runtime.rundir.runfiles import AT_PLACE
     from runtime.virtual.standstill import Standstill
-    from tstorm.command_support import options_of, places_of
+    from tstorm.command_support import check_repeats, options_of, passing_places
     from tstorm.live import steer
     from tstorm.loading import plan_to_run
 
     recorded = _recorded(path)
     schedule = recorded.schedule
     options = options_of({"packets": False}, recorded.manifest)
-    _check_repeats(path, recorded.manifest, options)
+    check_repeats(path, options, may_have_hosts=True)
+    _check_begun(path, recorded.manifest)
     found = plan_to_run(path, None, again=True)
     more = {"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}
     moment_ns = recorded.manifest["start_monotonic_ns"] + schedule.clock.due(at_ns)
@@ -125,9 +123,8 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
         (lambda: output.note(_stuck_words(argv[0], go_ns))) if argv else None,
     )
     by_hand = [one for one in steer.entered(path) if one.at_ns <= moment_ns]
-    with tempfile.TemporaryDirectory(prefix=AT_PLACE) as place:
-        places = places_of(path, str(Path(place) / "run"), found.name)
-        again = steer.repetition(by_hand)
+    again = steer.repetition(by_hand)
+    with passing_places(AT_PLACE, path, found.name) as places:
         result = launch.run(found.plan, options, places, standstill=still, again=again)
     if still.status is None:
         output.note(f"error: the run did not come to {units.duration(at_ns)}: {result.message}")
@@ -143,16 +140,10 @@ def _stuck_words(program: str, go_ns: int) -> str:
     return f"note: {program} waits, and time stands still: --go D lets time go on"
 
 
-def _check_repeats(path: str, manifest: Mapping[str, Any], options: RunOptions) -> None:
-    """RunError for a run that is not the same each time."""
+def _check_begun(path: str, manifest: Mapping[str, Any]) -> None:
+    """RunError for a run that has no moments."""
     from runtime.errors import RunError
-    from runtime.options import VIRTUAL
 
-    if options.time != VIRTUAL or options.cpu_ppb:
-        raise RunError(
-            f"{path} is not the same when it is carried out again",
-            "only runs in virtual time are, in which computing takes none (--cpu)",
-        )
     if type(manifest.get("start_monotonic_ns")) is not int:
         raise RunError(f"{path} has not come to its time 0")
     if manifest.get("talked_to"):

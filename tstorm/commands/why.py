@@ -154,6 +154,7 @@ def _wanted(
 ) -> Mapping[Failure, int | None]:
     from runtime.errors import RunError
     from runtime.rundir import eventlog
+    from tstorm.command_support import check_repeats
     from tstorm.shrink import failures
 
     if eventlog.entered(run):
@@ -161,11 +162,7 @@ def _wanted(
             f"{path} was changed by hand while it went on, which branches would be without",
             f"write what it became as an experiment, and run that: tstorm record {path} -o F.tdl",
         )
-    if not options.can_branch:
-        raise RunError(
-            f"{path} is not the same when it is carried out again",
-            "only runs on one engine in virtual time are, in which computing takes none (--cpu)",
-        )
+    check_repeats(path, options, may_have_hosts=False)
     found = failures.of(run.summary(), options, plan)
     if not found:
         raise RunError(

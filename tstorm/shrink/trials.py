@@ -8,10 +8,7 @@ says nothing about its text does not count, and is made once more.
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -27,7 +24,7 @@ from tstorm.shrink.failures import Failure
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from runtime.launch.run_result import RunResult
-    from runtime.options import RunOptions
+    from runtime.options import RunOptions, RunPlaces
     from tstorm.shrink.text_meaning import TextMeaning
 
 
@@ -177,20 +174,17 @@ class TrialRunner:
             raise unwritten(error) from error
 
     def _in_a_place(self, plan: Plan) -> RunResult:
-        if self.keep is not None:
-            self.keep.mkdir(parents=True, exist_ok=True)
-            return self._run_in(plan, self.keep / f"run-{self.count}")
-        place = Path(tempfile.mkdtemp(prefix=SHRINK_PLACE))
-        try:
-            return self._run_in(plan, place / "run")
-        finally:
-            with suppress(OSError):
-                shutil.rmtree(place)
+        from tstorm.command_support import passing_places, places_of
 
-    def _run_in(self, plan: Plan, place: Path) -> RunResult:
-        from tstorm.command_support import places_of
+        if self.keep is None:
+            with passing_places(SHRINK_PLACE, self.source, self.name) as places:
+                return self._run_in(plan, places)
+        self.keep.mkdir(parents=True, exist_ok=True)
+        place = self.keep / f"run-{self.count}"
+        return self._run_in(plan, places_of(self.source, str(place), self.name))
 
-        result = run(plan, self.options, places_of(self.source, str(place), self.name))
+    def _run_in(self, plan: Plan, places: RunPlaces) -> RunResult:
+        result = run(plan, self.options, places)
         if result.outcome == INTERRUPTED:
             raise InterruptedTrialError
         return result

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from runtime.errors import RunError
@@ -144,7 +142,7 @@ def again(
 @contextmanager
 def carried_out(source: str, found: PlanToRun, options: RunOptions) -> Iterator[RunResult]:
     """A run in a place of its own, which goes afterwards. RunError."""
-    from tstorm.command_support import places_of
+    from tstorm.command_support import passing_places
 
-    with tempfile.TemporaryDirectory(prefix=WHY_PLACE, ignore_cleanup_errors=True) as place:
-        yield run(found.plan, options, places_of(source, str(Path(place) / "run"), found.name))
+    with passing_places(WHY_PLACE, source, found.name) as places:
+        yield run(found.plan, options, places)

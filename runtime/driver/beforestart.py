@@ -14,9 +14,14 @@ from compiler.plan.parts.service_words import ENDED, STARTED, after
 from compiler.plan.reader import Plan
 from runtime.backend.instance import Incarnation, Instance, Joined
 from runtime.driver.eventbook import EventBook, sleep_until
-from runtime.driver.starting.readiness import PAUSE_SECONDS, Readiness, check_of
-from runtime.driver.starting.setups import Setups
-from runtime.driver.starting.starts import cannot_start, in_words
+from runtime.driver.starts import (
+    PAUSE_SECONDS,
+    Readiness,
+    Setups,
+    cannot_start,
+    check_of,
+    in_words,
+)
 from runtime.errors import ProgramsError
 from runtime.options import RunOptions
 from runtime.schedule import first_moment

@@ -1,1 +1,0 @@
-"""What the driver does until programs run: setups, starts, readiness."""
