@@ -2,8 +2,9 @@
 joins them. The network is one engine that models every link (runtime.backend.onehost.hop_network),
 or hosts with an agent and a datapath each (runtime.backend.hosts.agent_network).
 
-The conductor says what happens to instances; links and paths are in the plan, which a network reads
-by itself. Steps are positions in Schedule.steps. Times are ns, of CLOCK_MONOTONIC or since T0.
+The timeline runner says what happens to instances; links and paths are in the plan, which a
+network reads by itself. Steps are positions in Schedule.steps. Times are ns, of CLOCK_MONOTONIC or
+since T0.
 """
 
 from __future__ import annotations

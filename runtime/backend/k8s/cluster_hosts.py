@@ -23,10 +23,9 @@ from runtime.agent.process.orders import (
     MoveOrder,
     PodsOrder,
 )
-from runtime.backend.base import RunContext
+from runtime.backend.base import AttachedIncarnation, RunContext
 from runtime.backend.hosts.agent_state import Port
 from runtime.backend.hosts.hosts import NetworkHandle
-from runtime.backend.k8s.attaching import PodPorts
 from runtime.backend.k8s.pod_instances import PodInstance
 from runtime.backend.k8s.podplacement import Placed, addresses_of, of_family
 from runtime.backend.k8s.pods import GATE, INSTANCE, Pod
@@ -38,12 +37,34 @@ from runtime.json_schema import Count, decoded
 from runtime.rundir import etchosts
 from runtime.say import some
 from runtime.system.network.interface import INTERFACE
+from runtime.system.network.netlink import NetlinkRequest
 
 CONNECT_SECONDS = 60.0
 FIND_SECONDS = 60.0  # from a container that runs to its tstorm-hold that takes orders
 FIND_PAUSE_SECONDS = 0.3
 AT_ONCE = 32  # hosts that are told where their pods are
 FINISH_SECONDS = 4.0  # for an agent to answer, beside the time that programs may take
+
+
+class PodPorts:
+    """See runtime.backend.base (PortAllocator). A cluster has made every interface, an eth0 for all
+    lives of a pod, and takes it away; its agent is told of it when the pod is found."""
+
+    def __init__(self) -> None:
+        self.more: Sequence[NetlinkRequest] = ()
+        self.groups = False
+
+    async def attach(self, _occupant: AttachedIncarnation, node: int) -> int:
+        return node
+
+    async def furnished(self, _occupant: AttachedIncarnation, node: int, port: int) -> None:
+        """It has its addresses."""
+
+    def give_back(self, port: int) -> None:
+        """It stays for the next life."""
+
+    async def tidy(self, _next_due: Callable[[], int]) -> None:
+        await asyncio.Event().wait()
 
 
 @dataclass(frozen=True, slots=True)
