@@ -1,5 +1,6 @@
 """What the coordinator asks of an agent: each request is a dataclass, checked by its annotations
-(runtime.json_schema), and here by what the plan has. Table in docs/agent.md (messages)."""
+(runtime.json_schema), and here by what the plan has. So is what is answered to those of a cluster.
+Table in docs/agent.md (messages)."""
 
 from __future__ import annotations
 
@@ -258,8 +259,24 @@ class PodsOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class PodsReply:
+    """Of each pod that was found its node, the processes that take orders and are in its network,
+    and of which kind it is; of the others why they were not."""
+
+    found: tuple[tuple[Count, Count, Count, str], ...]
+    missing: tuple[tuple[Count, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReachOrder:
     probes: tuple[EchoProbe, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReachReply:
+    """Of each probe its node, address, count and the round trips of what came back."""
+
+    answers: tuple[tuple[Count, str, Count, tuple[Count, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +287,14 @@ class EchoesOrder:
 @dataclass(frozen=True, slots=True)
 class EarlyOrder:
     nodes: Mapping[Count, Wait]
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyReply:
+    """Nodes that are not done, and those that failed with the reason."""
+
+    pending: tuple[Count, ...]
+    failed: tuple[tuple[Count, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +325,13 @@ class AdoptOrder:
 @dataclass(frozen=True, slots=True)
 class MoveOrder:
     moved: tuple[MovedNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishReply:
+    """The nodes that still run something."""
+
+    running: tuple[Count, ...]
 
 
 ORDERS: Mapping[str, type] = {

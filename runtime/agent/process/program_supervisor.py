@@ -140,17 +140,19 @@ class ProgramSupervisor:
                 raise NotFoundError(f"its /etc/hosts cannot be written: {reason}") from error
         return kept
 
-    async def reach(self, probes: Iterable[EchoProbe]) -> list[tuple[int, str, int, list[int]]]:
+    async def reach(
+        self, probes: Iterable[EchoProbe]
+    ) -> list[tuple[int, str, int, tuple[int, ...]]]:
         """The answers to `reach` (docs/agent.md). Raises RunError."""
         room = asyncio.Semaphore(PROBES_AT_ONCE)
 
-        async def one(probe: EchoProbe) -> tuple[int, str, int, list[int]]:
+        async def one(probe: EchoProbe) -> tuple[int, str, int, tuple[int, ...]]:
             kept = self._program(probe.node).kept
             if kept is None:
                 raise OrderError(f"no pod of node {probe.node} was found")
             async with room:
                 times_ns = await reach(kept.network, probe)
-            return probe.node, probe.address, probe.echoes, times_ns
+            return probe.node, probe.address, probe.echoes, tuple(times_ns)
 
         return list(await asyncio.gather(*map(one, probes)))
 

@@ -30,13 +30,19 @@ from runtime.agent.share.sharing import Sharing
 from runtime.coordinator.says import Say
 from runtime.datapath.pktd import EngineError
 from runtime.errors import MachineError, RunError
-from runtime.json_schema import decoded
+from runtime.json_schema import decoded, encoded
 from runtime.system import hostfigures
 
 MAX_PATHS = 1_048_575  # of one datapath (docs/tcal.md)
 
 Request = Mapping[str, Any]
 Answer = Mapping[str, object]
+Reply = orders.PodsReply | orders.ReachReply | orders.EarlyReply | orders.FinishReply
+
+
+def _sent(reply: Reply) -> Answer:
+    answer: Answer = encoded(reply)
+    return answer
 
 
 class Responder:
@@ -256,12 +262,12 @@ class Responder:
         conduct.check_own(order.pods)
         found = await conduct.programs.find(order.pods, order.hosts)
         kept = [(node, at.hold, at.network, at.kind) for node, at in found.kept.items()]
-        return {"found": kept, "missing": list(found.missing.items())}
+        return _sent(orders.PodsReply(tuple(kept), tuple(found.missing.items())))
 
     async def _reach(self, order: orders.ReachOrder) -> Answer:
         conduct = self._prepared()
         conduct.check_own(probe.node for probe in order.probes)
-        return {"answers": await conduct.programs.reach(order.probes)}
+        return _sent(orders.ReachReply(tuple(await conduct.programs.reach(order.probes))))
 
     async def _echo(self, order: orders.EchoesOrder) -> Answer:
         conduct = self._prepared()
@@ -275,8 +281,9 @@ class Responder:
         if conduct.started:
             raise OrderError("the experiment has started")
         found = conduct.programs.do_early(order.nodes)
-        failed = [[node, error] for node, (over, error) in found.items() if over and error]
-        return {"pending": [n for n, (over, _) in found.items() if not over], "failed": failed}
+        pending = [node for node, (over, _) in found.items() if not over]
+        failed = [(node, error) for node, (over, error) in found.items() if over and error]
+        return _sent(orders.EarlyReply(tuple(pending), tuple(failed)))
 
     async def _move(self, order: orders.MoveOrder) -> Answer:
         conduct = self._prepared()
@@ -326,7 +333,7 @@ class Responder:
         return {}
 
     async def _finish(self, _order: orders.NoFields) -> Answer:
-        return {"running": await self._prepared().programs.finish()}
+        return _sent(orders.FinishReply(tuple(await self._prepared().programs.finish())))
 
     async def _status(self, _order: orders.NoFields) -> Answer:
         found: dict[str, object] = {}

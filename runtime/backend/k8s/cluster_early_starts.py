@@ -9,26 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from compiler.plan.reader import Plan
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, NO_CHECK, Service
-from runtime.agent.process.orders import EarlyOrder
+from runtime.agent.process.orders import EarlyOrder, EarlyReply
 from runtime.backend.hosts.hosts import Ask
 from runtime.backend.k8s.pods import INSTANCE, Pod
 from runtime.errors import ProgramsError, RunError
-from runtime.json_schema import Count, decoded
+from runtime.json_schema import decoded
 
 LOOK_SECONDS = 0.2
 GATE_SECONDS = 300.0  # for kubelet to start a container
-
-
-@dataclass(frozen=True, slots=True)
-class _EarlyReply:
-    """Nodes that are not done, and those that failed with the reason."""
-
-    pending: tuple[Count, ...]
-    failed: tuple[tuple[Count, str], ...]
 
 
 class ClusterEarlyStarts:
@@ -76,7 +67,7 @@ class ClusterEarlyStarts:
         pending = dict(waits)
         while pending:
             answer = await self._ask(host, EarlyOrder(pending))
-            reply = decoded(_EarlyReply, answer, "what is done before the start")
+            reply = decoded(EarlyReply, answer, "what is done before the start")
             for node, reason in reply.failed:
                 self._failed(node, reason)
             pending = {node: pending[node] for node in reply.pending if node in pending}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -18,10 +17,12 @@ from runtime.agent.process.orders import (
     AttachOrder,
     BindOrder,
     DetachOrder,
+    FinishReply,
     LivesOrder,
     MovedNode,
     MoveOrder,
     PodsOrder,
+    PodsReply,
 )
 from runtime.backend.base import AttachedIncarnation, RunContext
 from runtime.backend.hosts.agent_state import Port
@@ -33,7 +34,7 @@ from runtime.backend.k8s.supervisors import NodeParts
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.says import AgentReport, InstanceReport
 from runtime.errors import RunError
-from runtime.json_schema import Count, decoded
+from runtime.json_schema import decoded
 from runtime.rundir import etchosts
 from runtime.say import some
 from runtime.system.network.interface import INTERFACE
@@ -65,22 +66,6 @@ class PodPorts:
 
     async def tidy(self, _next_due: Callable[[], int]) -> None:
         await asyncio.Event().wait()
-
-
-@dataclass(frozen=True, slots=True)
-class _PodsReply:
-    """Of each pod that was found its node, the processes that take orders and are in its network,
-    and of which kind it is; of the others why they were not."""
-
-    found: tuple[tuple[Count, Count, Count, str], ...]
-    missing: tuple[tuple[Count, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _FinishReply:
-    """The nodes that still run something."""
-
-    running: tuple[Count, ...]
 
 
 class ClusterHosts:
@@ -163,7 +148,7 @@ class ClusterHosts:
             told.pods.update({node: self._pods[node].uid for node in wanted})
             order = PodsOrder({node: told.pods[node] for node in wanted}, told.hosts)
             answer = await self._ties.ask(host, order)
-            reply = decoded(_PodsReply, answer, f"what {self.parts[host].name} has found")
+            reply = decoded(PodsReply, answer, f"what {self.parts[host].name} has found")
             for node, hold, network, _kind in reply.found:
                 self._found(host, node, hold, network)
             missing = dict(reply.missing)
@@ -414,7 +399,7 @@ class ClusterHosts:
                 self._ties.ask(host, "finish"),
                 FINISH_SECONDS + longest_seconds(self._context.plan.topology),
             )
-            running = decoded(_FinishReply, answer, "its answer").running
+            running = decoded(FinishReply, answer, "its answer").running
         except (RunError, TimeoutError) as error:
             reason = error.message if isinstance(error, RunError) else "no answer in time"
             self._context.warn(f"{name}: its programs may still run: {reason}")

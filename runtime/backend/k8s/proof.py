@@ -22,12 +22,12 @@ from typing import Any
 
 from compiler.plan.paths.path import Paths
 from compiler.plan.reader import Plan
-from runtime.agent.process.orders import EchoProbe, ReachOrder
+from runtime.agent.process.orders import EchoProbe, ReachOrder, ReachReply
 from runtime.backend.base import Notice
 from runtime.backend.hosts.hosts import Ask
 from runtime.coordinator.placement import Placement
 from runtime.errors import RunError
-from runtime.json_schema import Count, decoded
+from runtime.json_schema import decoded
 from runtime.say import some
 
 ECHOES, INTERVAL_NS, WAIT_NS = 5, 20_000_000, 1_000_000_000
@@ -43,13 +43,6 @@ BYPASSED = (
     "the cluster's network plugin passes by the traffic control of pods (eBPF, SR-IOV or user-mode"
     " plugins do): use nodes with another one"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Reached:
-    """Of each probe its node, address, count and the round trips of what came back."""
-
-    answers: tuple[tuple[Count, str, Count, tuple[Count, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +212,7 @@ class Proof:
                 for p in wanted
             ]
             answer = await self._ask(host, ReachOrder(tuple(rows)))
-            answers = decoded(_Reached, answer, f"what {self._names[host]} has reached").answers
+            answers = decoded(ReachReply, answer, f"what {self._names[host]} has reached").answers
             if len(answers) != len(wanted):
                 raise RunError(f"{self._names[host]} answered {len(answers)} of its probes")
             for probe, row in zip(wanted, answers, strict=True):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from runtime.agent.process.orders import EchoProbe, PodsOrder, ReachOrder
+from runtime.agent.process.orders import (
+    EarlyReply,
+    EchoProbe,
+    FinishReply,
+    PodsOrder,
+    PodsReply,
+    ReachOrder,
+    ReachReply,
+)
 from runtime.errors import RunError
-from runtime.json_schema import decoded
+from runtime.json_schema import decoded, encoded
 
 UID = "0a1b2c3d-0000-4000-8000-00000000000f"
 
@@ -68,3 +77,17 @@ def test_wrong_probes(change: dict[int, Any], says: str) -> None:
     right: dict[int, Any] = dict(enumerate([1, "10.0.0.1", 5, 1000, 2000]))
     with pytest.raises(RunError, match=says):
         probes([list({**right, **change}.values())])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        PodsReply(((3, 1003, 503, "run"),), ((4, "its pod has no process"),)),
+        ReachReply(((1, "10.0.0.2", 5, (2000, 2100)),)),
+        EarlyReply((1, 2), ((3, "setup ended with 1"),)),
+        FinishReply((7,)),
+    ],
+)
+def test_answers_are_read_as_they_were_given(reply: Any) -> None:
+    sent = json.loads(json.dumps(encoded(reply)))
+    assert decoded(type(reply), sent, "an answer") == reply
