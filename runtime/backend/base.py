@@ -143,10 +143,10 @@ class PortAllocator(Protocol):
     more: Sequence[NetlinkRequest]
     groups: bool
 
-    async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
+    async def attach(self, incarnation: AttachedIncarnation, node: int) -> int:
         """Makes eth0 of an incarnation, without addresses. Returns its port."""
 
-    async def furnished(self, occupant: AttachedIncarnation, node: int, port: int) -> None:
+    async def furnished(self, incarnation: AttachedIncarnation, node: int, port: int) -> None:
         """The addresses are there and eth0 is up."""
 
     def give_back(self, port: int) -> None:

@@ -97,25 +97,25 @@ class EnginePorts:
         self.kinds: set[str] = set()
         self.stamps: set[str] = set()
 
-    async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
+    async def attach(self, incarnation: AttachedIncarnation, node: int) -> int:
         port, device = self._numbers.take(), self._nodes[node].interface
         mac = f" mac={self._macs[node]}" if node in self._macs else ""
         if mac and not self._nodes[node].frames:
             mac += " arp=no"
         try:
             answer = await self._engine.call(
-                f"open {port} netns=/proc/{occupant.pid}/ns/net if={device}"
+                f"open {port} netns=/proc/{incarnation.pid}/ns/net if={device}"
                 f" kind={self._kind} remove=netns{mac}"
             )
         except BaseException:
             self._numbers.free(port)
             raise
-        self._owners[port] = device, occupant
+        self._owners[port] = device, incarnation
         self.kinds.add(answer.values().get("kind", "?"))
         self.stamps.add(answer.values().get("stamp", "?"))
         return port
 
-    async def furnished(self, _occupant: AttachedIncarnation, _node: int, _port: int) -> None:
+    async def furnished(self, _incarnation: AttachedIncarnation, _node: int, _port: int) -> None:
         """pktd found out by itself."""
 
     def give_back(self, port: int) -> None:
@@ -127,8 +127,8 @@ class EnginePorts:
             port, spoofed, gone, group = map(int, row.split())
             if port not in self._owners:
                 continue
-            device, occupant = self._owners[port]
-            name = occupant.name
+            device, incarnation = self._owners[port]
+            name = incarnation.name
             now, before = {"source": spoofed, "group": group}, self._dropped.get(port, {})
             self._dropped[port] = now
             more = {why: count - before.get(why, 0) for why, count in now.items()}
@@ -136,7 +136,7 @@ class EnginePorts:
                 self._refusals.add(name, {why: count for why, count in more.items() if count})
             if more["group"]:
                 self._refusals.tell_of_groups(name)
-            if gone and occupant.alive():
+            if gone and incarnation.alive():
                 self._on_gone(name, device)
 
     async def watch(self) -> None:

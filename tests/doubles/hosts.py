@@ -71,8 +71,8 @@ class FakeHosts:
         self.lives: list[tuple[int, InstanceReport]] = []
         self.reports: list[tuple[int, AgentReport]] = []
 
-    def attaching(self, ties: NetworkHandle) -> Any:
-        self.ties = ties
+    def attaching(self, network: NetworkHandle) -> Any:
+        self.network = network
         return FakePorts()
 
     async def wire(self, bound: Mapping[int, int]) -> None:

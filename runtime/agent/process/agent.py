@@ -128,9 +128,9 @@ class Agent:
 
     def _look_at_machine(self) -> None:
         """While the experiment goes on, in real time."""
-        conduct = self.service.conduct
-        if conduct is not None and conduct.started and conduct.order.options.time == REAL:
-            self._machine.look(conduct.elapsed_ns())
+        host_run = self.service.host_run
+        if host_run is not None and host_run.started and host_run.order.options.time == REAL:
+            self._machine.look(host_run.elapsed_ns())
 
     # -- from beginning to end ------------------------------------------------------------------
 
@@ -187,24 +187,24 @@ class Agent:
     async def _drop_all(self) -> None:
         """The datapath hears of nobody any more, and lets nothing pass from now on."""
         _tell("the coordinator is lost: all traffic is cut")
-        if self.service.conduct is not None:
-            await self.service.conduct.finish()
+        if self.service.host_run is not None:
+            await self.service.host_run.finish()
         await self.datapath.lease(1)
 
     async def _end_programs(self) -> None:
         """Nobody else would: the run is over, and its instances are not ours to remove."""
-        if self.service.conduct is not None:
-            for node in await self.service.conduct.programs.finish():
+        if self.service.host_run is not None:
+            for node in await self.service.host_run.programs.finish():
                 _tell(f"node {node} still runs something")
 
     async def _close(self) -> None:
         """The network stays as it is."""
-        if self.service.conduct is not None:
+        if self.service.host_run is not None:
             try:
-                await self.service.conduct.finish()
+                await self.service.host_run.finish()
             except RunError as error:
                 _tell(f"at the end: {error}")
-            self.service.conduct.close()
+            self.service.host_run.close()
         if self._serving and self._channel is not None and self.service.stopping:
             await asyncio.wait(self._serving, timeout=LAST_SECONDS)
         await self.server.close()

@@ -46,7 +46,7 @@ def _sent(reply: Reply) -> Answer:
 
 
 class Responder:
-    """One agent's answers. `conduct` is the run, once prepared.
+    """One agent's answers. `host_run` is the run, once prepared.
 
     ports       where attached interfaces are entered (runtime.agent.process.portlog)
     on_broken   the run cannot go on, and why
@@ -67,7 +67,7 @@ class Responder:
         resumes: bool,
         ports: Path | None = None,
     ) -> None:
-        self.conduct: HostRun | None = None
+        self.host_run: HostRun | None = None
         self.stopping = False  # was asked to end
         self._directory = plan
         self._plan = read_plan(plan, lazy=True)
@@ -128,7 +128,7 @@ class Responder:
 
     @property
     def running(self) -> bool:
-        return self.conduct is not None and self.conduct.started
+        return self.host_run is not None and self.host_run.started
 
     async def _prepare(self, request: Request) -> Answer:
         if self._arriving.digest and self._arriving.digest == request.get("digest"):
@@ -142,16 +142,16 @@ class Responder:
         run_tag = Seal(self._key, order.run.encode()).run_tag
         hosts = [host.endpoint for host in order.hosts]
         self._mailbox.meet(hosts, MAGIC + bytes([VERSION]) + run_tag)
-        conduct = self._make_conduct(order)
+        host_run = self._make_host_run(order)
         if order.resume is None:
-            paths = await conduct.prepare()
+            paths = await host_run.prepare()
         else:
             paths = -1
-            await conduct.declare_again(order.resume)
-            await self._attach_again(conduct, order.resume)
-            await conduct.resume(order.resume, self._ports.networks)
-        self.conduct = conduct
-        conduct.broken.add_done_callback(self._broke)
+            await host_run.declare_again(order.resume)
+            await self._attach_again(host_run, order.resume)
+            await host_run.resume(order.resume, self._ports.networks)
+        self.host_run = host_run
+        host_run.broken.add_done_callback(self._broke)
         gc.collect()
         gc.freeze()  # what is here stays: later collections look at new objects only
         return {
@@ -181,7 +181,7 @@ class Responder:
                 "spread the instances over more hosts",
             )
 
-    def _make_conduct(self, order: PrepareOrder) -> HostRun:
+    def _make_host_run(self, order: PrepareOrder) -> HostRun:
         metadata = Metadata(self._key, order.run.encode(), order.host, order.starts)
         return HostRun(
             self._plan,
@@ -194,12 +194,12 @@ class Responder:
             self._say,
         )
 
-    async def _attach_again(self, conduct: HostRun, resume: orders.ResumeOrder) -> None:
+    async def _attach_again(self, host_run: HostRun, resume: orders.ResumeOrder) -> None:
         """Pods may be in other networks by now than they were, or in none for a while."""
-        pods = await conduct.programs.networks(resume.pods) if resume.pods else None
+        pods = await host_run.programs.networks(resume.pods) if resume.pods else None
         for port in await self._ports.restore(resume.ports, pods, self._networks):
             node = self._plan.topology.nodes[port.node].name if port.node >= 0 else "an instance"
-            conduct.notice(f"{node} is not attached: the network of its pod is gone")
+            host_run.notice(f"{node} is not attached: the network of its pod is gone")
 
     async def _attach(self, order: orders.AttachOrder) -> Answer:
         self._prepared()
@@ -208,8 +208,8 @@ class Responder:
 
     async def _detach(self, order: orders.DetachOrder) -> Answer:
         network = await self._ports.detach(order.port)
-        if network and self.conduct is not None:
-            self.conduct.programs.detached(network)
+        if network and self.host_run is not None:
+            self.host_run.programs.detached(network)
         return {}
 
     async def _open(self, _order: orders.NoFields) -> Answer:
@@ -221,30 +221,30 @@ class Responder:
         return {}
 
     async def _starts(self, order: orders.StartsOrder) -> Answer:
-        conduct = self._prepared()
-        orders.check_count("starts", order.starts, len(conduct.order.hosts))
-        conduct.announce(order.starts)
+        host_run = self._prepared()
+        orders.check_count("starts", order.starts, len(host_run.order.hosts))
+        host_run.announce(order.starts)
         return {}
 
     async def _bind(self, order: orders.BindOrder) -> Answer:
-        conduct = self._prepared()
+        host_run = self._prepared()
         orders.check_nodes(self._instances, [*order.bind, *order.unbind, *order.hold])
         gone, hold = sorted(set(order.unbind)), sorted(set(order.hold))
-        await conduct.bind(order.step, order.bind, gone, hold)
+        await host_run.bind(order.step, order.bind, gone, hold)
         return {}
 
     async def _cut(self, order: orders.CutOrder) -> Answer:
-        conduct = self._prepared()
-        if not conduct.started:
+        host_run = self._prepared()
+        if not host_run.started:
             raise OrderError("the experiment has not started")
         orders.check_nodes(self._instances, order.nodes)
-        await conduct.cut(sorted(set(order.nodes)))
+        await host_run.cut(sorted(set(order.nodes)))
         return {}
 
     async def _capture(self, order: orders.CaptureOrder) -> Answer:
-        conduct = self._prepared()
+        host_run = self._prepared()
         orders.check_nodes(self._instances, [one.dst for one in order.places])
-        conduct.check_own(one.src for one in order.places)
+        host_run.check_own(one.src for one in order.places)
         places = [
             (f"{one.src}>{one.dst}", bool(one.offered), one.interface) for one in order.places
         ]
@@ -252,49 +252,49 @@ class Responder:
         return {}
 
     async def _lives(self, order: orders.LivesOrder) -> Answer:
-        conduct = self._prepared()
-        conduct.check_own(order.lives)
-        conduct.programs.know(order.lives)
+        host_run = self._prepared()
+        host_run.check_own(order.lives)
+        host_run.programs.know(order.lives)
         return {}
 
     async def _pods(self, order: orders.PodsOrder) -> Answer:
-        conduct = self._prepared()
-        conduct.check_own(order.pods)
-        found = await conduct.programs.find(order.pods, order.hosts)
+        host_run = self._prepared()
+        host_run.check_own(order.pods)
+        found = await host_run.programs.find(order.pods, order.hosts)
         kept = [(node, at.hold, at.network, at.kind) for node, at in found.kept.items()]
         return _sent(orders.PodsReply(tuple(kept), tuple(found.missing.items())))
 
     async def _reach(self, order: orders.ReachOrder) -> Answer:
-        conduct = self._prepared()
-        conduct.check_own(probe.node for probe in order.probes)
-        return _sent(orders.ReachReply(tuple(await conduct.programs.reach(order.probes))))
+        host_run = self._prepared()
+        host_run.check_own(probe.node for probe in order.probes)
+        return _sent(orders.ReachReply(tuple(await host_run.programs.reach(order.probes))))
 
     async def _echo(self, order: orders.EchoesOrder) -> Answer:
-        conduct = self._prepared()
-        conduct.check_own(one.node for one in order.echoes)
-        conduct.echo(order.echoes)
+        host_run = self._prepared()
+        host_run.check_own(one.node for one in order.echoes)
+        host_run.echo(order.echoes)
         return {}
 
     async def _do_early(self, order: orders.EarlyOrder) -> Answer:
-        conduct = self._prepared()
-        conduct.check_own(order.nodes)
-        if conduct.started:
+        host_run = self._prepared()
+        host_run.check_own(order.nodes)
+        if host_run.started:
             raise OrderError("the experiment has started")
-        found = conduct.programs.do_early(order.nodes)
+        found = host_run.programs.do_early(order.nodes)
         pending = [node for node, (over, _) in found.items() if not over]
         failed = [(node, error) for node, (over, error) in found.items() if over and error]
         return _sent(orders.EarlyReply(tuple(pending), tuple(failed)))
 
     async def _move(self, order: orders.MoveOrder) -> Answer:
-        conduct = self._prepared()
+        host_run = self._prepared()
         moved = {one.node: (one.ipv4, one.ipv6) for one in order.moved}
         orders.check_nodes(self._instances, moved)
         orders.check_addresses(moved.items(), self._networks)
-        await conduct.enforcer.move(moved)
+        await host_run.enforcer.move(moved)
         return {}
 
     async def _extend(self, order: orders.ExtendOrder) -> Answer:
-        conduct = self._prepared()
+        host_run = self._prepared()
         if order.base != self._plan.digest:
             raise OrderError(f"the plan here has the digest {self._plan.digest}, not {order.base}")
         plan = await self._left(order.left) if order.left else await self._arrived()
@@ -305,7 +305,7 @@ class Responder:
             )
         if plan.topology != self._plan.topology or plan.seed != self._plan.seed:
             raise OrderError("the longer plan is one of another run")
-        return {"left_ns": await conduct.extend(plan)}
+        return {"left_ns": await host_run.extend(plan)}
 
     async def _left(self, name: str) -> Plan:
         """The plan in a folder of this name."""
@@ -337,8 +337,8 @@ class Responder:
 
     async def _status(self, _order: orders.NoFields) -> Answer:
         found: dict[str, object] = {}
-        if self.conduct is not None:
-            found.update(self.conduct.counters())
+        if self.host_run is not None:
+            found.update(self.host_run.counters())
         try:
             found["datapath"] = await self._datapath.totals()
         except EngineError:
@@ -346,17 +346,17 @@ class Responder:
         return found
 
     async def _stop(self, order: orders.NoFields) -> Answer:
-        if self.conduct is not None:
-            await self.conduct.finish()
+        if self.host_run is not None:
+            await self.host_run.finish()
         found = await self._status(order)
         self.stopping = True
         self._on_stop()
         return found
 
     def _prepared(self) -> HostRun:
-        if self.conduct is None:
+        if self.host_run is None:
             raise OrderError("the agent was not prepared")
-        return self.conduct
+        return self.host_run
 
     def _broke(self, broken: asyncio.Future[None]) -> None:
         if not broken.cancelled():

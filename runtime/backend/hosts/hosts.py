@@ -60,7 +60,7 @@ class HostParts(Protocol):
 class NetworkHandle:
     """What hosts are given by the network of the run."""
 
-    told: AgentState  # ports are entered there
+    agent_state: AgentState  # ports are entered there
     ask: Ask
     on_fatal: OnFatal  # the run cannot go on
     elapsed: Callable[[], int]  # ns since T0, 0 before
@@ -94,7 +94,7 @@ class Hosts(Protocol):
     @property
     def parts(self) -> Sequence[HostParts]: ...
 
-    def attaching(self, ties: NetworkHandle) -> PortAllocator:
+    def attaching(self, network: NetworkHandle) -> PortAllocator:
         """Where instances are attached. Once; hosts are watched from then on."""
 
     async def wire(self, bound: Mapping[int, int]) -> None:

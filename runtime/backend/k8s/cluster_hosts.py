@@ -55,10 +55,10 @@ class PodPorts:
         self.more: Sequence[NetlinkRequest] = ()
         self.groups = False
 
-    async def attach(self, _occupant: AttachedIncarnation, node: int) -> int:
+    async def attach(self, _incarnation: AttachedIncarnation, node: int) -> int:
         return node
 
-    async def furnished(self, _occupant: AttachedIncarnation, node: int, port: int) -> None:
+    async def furnished(self, _incarnation: AttachedIncarnation, node: int, port: int) -> None:
         """It has its addresses."""
 
     def give_back(self, port: int) -> None:
@@ -103,10 +103,10 @@ class ClusterHosts:
         """By node of the plan, as they are known now."""
         return self._pods
 
-    def attaching(self, ties: NetworkHandle) -> PodPorts:
-        self._ties = ties
+    def attaching(self, network: NetworkHandle) -> PodPorts:
+        self._network = network
         for part in self.parts:
-            part.on_fatal = ties.on_fatal
+            part.on_fatal = network.on_fatal
         self._name_all()
         return PodPorts()
 
@@ -117,10 +117,10 @@ class ClusterHosts:
             instance.now_at(addresses[node])
         shown = [of_family(pair, self._context.plan.topology.network) for pair in addresses]
         lines = etchosts.entries(self._context.plan.topology, shown)
-        self._ties.told.hosts = "".join(f"{line}\n" for line in lines)
+        self._network.agent_state.hosts = "".join(f"{line}\n" for line in lines)
 
     def _addresses(self) -> list[tuple[str, str]]:
-        moved = self._ties.told.moved
+        moved = self._network.agent_state.moved
         return [moved.get(node, pair) for node, pair in enumerate(self.placement.addresses)]
 
     def address(self, source: int, destination: int) -> str:
@@ -133,21 +133,21 @@ class ClusterHosts:
 
     async def ask(self, host: int, order: object) -> object:
         """The agent of a host. RunError."""
-        return await self._ties.ask(host, order)
+        return await self._network.ask(host, order)
 
     async def find(self) -> None:
         """Has each agent look for the pods of its node. RunError that names who is not there."""
         await self._on_each(self._find)
 
     async def _find(self, host: int, nodes: Collection[int]) -> None:
-        told, loop = self._ties.told, asyncio.get_running_loop()
+        state, loop = self._network.agent_state, asyncio.get_running_loop()
         deadline = loop.time() + FIND_SECONDS
         wanted = sorted(nodes)
         while True:
             self._found_of.update({node: self._pods[node] for node in wanted})
-            told.pods.update({node: self._pods[node].uid for node in wanted})
-            order = PodsOrder({node: told.pods[node] for node in wanted}, told.hosts)
-            answer = await self._ties.ask(host, order)
+            state.pods.update({node: self._pods[node].uid for node in wanted})
+            order = PodsOrder({node: state.pods[node] for node in wanted}, state.hosts)
+            answer = await self._network.ask(host, order)
             reply = decoded(PodsReply, answer, f"what {self.parts[host].name} has found")
             for node, hold, network, _kind in reply.found:
                 self._found(host, node, hold, network)
@@ -162,12 +162,12 @@ class ClusterHosts:
     def _found(self, host: int, node: int, hold: int, network: int) -> None:
         if node not in self._pods or self.placement.hosts[node] != host:
             raise RunError(f"{self.parts[host].name} has found node {node}, which is not its")
-        told = self._ties.told
-        told.lives[node] = hold
+        state = self._network.agent_state
+        state.lives[node] = hold
         netns = f"/proc/{network}/ns/net"
-        known = told.ports.get(node)
+        known = state.ports.get(node)
         if known is None or known.netns != netns:
-            told.ports[node] = Port(node, netns, INTERFACE)
+            state.ports[node] = Port(node, netns, INTERFACE)
 
     def _not_found(self, host: int, missing: Mapping[int, str]) -> RunError:
         nodes = sorted(missing)
@@ -183,10 +183,10 @@ class ClusterHosts:
 
     async def _attach(self, host: int, nodes: Collection[int]) -> None:
         for node in sorted(nodes):
-            known = self._ties.told.ports[node]
+            known = self._network.agent_state.ports[node]
             if not known.attached:
                 order = AttachOrder(node, node, known.netns, known.interface)
-                await self._ties.ask(host, order)
+                await self._network.ask(host, order)
                 known.attached = True
 
     async def take_charge(self) -> None:
@@ -211,8 +211,8 @@ class ClusterHosts:
             raise RunError(f"pod {pod.name} on {pod.node} {what}, before the start", "run again")
 
     async def _tell_lives(self, host: int, nodes: Collection[int]) -> None:
-        lives = LivesOrder({node: self._ties.told.lives[node] for node in nodes})
-        await self._ties.ask(host, lives)
+        lives = LivesOrder({node: self._network.agent_state.lives[node] for node in nodes})
+        await self._network.ask(host, lives)
 
     async def _on_each(self, action: Callable[[int, list[int]], Awaitable[None]]) -> None:
         """The same with the nodes of every host, side by side; the first error.
@@ -289,7 +289,7 @@ class ClusterHosts:
 
     def _give_up(self, error: RunError) -> None:
         self._over = self._over or error
-        self._ties.on_fatal(error)
+        self._network.on_fatal(error)
 
     def _has_moved(self, node: int) -> bool:
         pod = self._pods[node]
@@ -311,10 +311,10 @@ class ClusterHosts:
             if moved and not self._within(taken_up):
                 return
             if moved:
-                self._ties.told.moved[node] = addresses_of(taken_up)
+                self._network.agent_state.moved[node] = addresses_of(taken_up)
                 self._name_all()
             await self._find(host, [node])
-            if not self._ties.told.ports[node].attached:
+            if not self._network.agent_state.ports[node].attached:
                 await self._attach_again(host, node)
             if moved:  # last, since nobody knows the address before: what it sends is shaped
                 await self._tell_moved(node)
@@ -340,24 +340,24 @@ class ClusterHosts:
 
     async def _attach_again(self, host: int, node: int) -> None:
         """To the network that its pod has now, as it was to the one that is gone."""
-        ask, told = self._ties.ask, self._ties.told
+        ask, state = self._network.ask, self._network.agent_state
         await ask(host, DetachOrder(node))
         await self._attach(host, [node])
-        if told.bound(node):
+        if state.bound(node):
             await ask(host, BindOrder(0, {node: node}))
 
     async def _tell_moved(self, node: int) -> None:
         """All agents, and then all names, follow the address that its pod has now."""
         pair = self._addresses()[node]
         order = MoveOrder((MovedNode(node, *pair),))
-        await asyncio.gather(*(self._ties.ask(host, order) for host in range(len(self.parts))))
+        await asyncio.gather(*(self._network.ask(host, order) for host in range(len(self.parts))))
         name = self._context.plan.topology.nodes[node].name
         address = " ".join(filter(None, pair))
         self._context.record(
             {
                 "kind": "moved",
                 "target": name,
-                "applied_ns": self._ties.elapsed(),
+                "applied_ns": self._network.elapsed(),
                 "address": address,
             }
         )
@@ -367,7 +367,7 @@ class ClusterHosts:
     async def _name_again(self, host: int, nodes: Collection[int]) -> None:
         """In the containers that are there; others get the names when they are found."""
         uids = {node: self._pods[node].uid for node in nodes}
-        await self._ties.ask(host, PodsOrder(uids, self._ties.told.hosts))
+        await self._network.ask(host, PodsOrder(uids, self._network.agent_state.hosts))
 
     def _taken_up(self, node: int, task: asyncio.Task[None]) -> None:
         del self._beside[node]
@@ -396,7 +396,7 @@ class ClusterHosts:
         name = self.parts[host].name
         try:
             answer = await asyncio.wait_for(
-                self._ties.ask(host, "finish"),
+                self._network.ask(host, "finish"),
                 FINISH_SECONDS + longest_seconds(self._context.plan.topology),
             )
             running = decoded(FinishReply, answer, "its answer").running

@@ -56,13 +56,13 @@ class LocalHosts:
         self._watch = PortWatch(hosts, self._ports, self._refusals, self._gone)
         self.parts = [HostProcesses(host, programs, context.log) for host in hosts]
 
-    def attaching(self, ties: NetworkHandle) -> LocalPortAllocator:
-        self._ties = ties
+    def attaching(self, network: NetworkHandle) -> LocalPortAllocator:
+        self._network = network
         self._attachments = LocalPortAllocator(
-            self._ports, self._context.plan.topology, ties, self._refusals
+            self._ports, self._context.plan.topology, network, self._refusals
         )
         self._watching = self._watch.begin()
-        self._watching.add_done_callback(lambda task: _check(task, ties.on_fatal))
+        self._watching.add_done_callback(lambda task: _check(task, network.on_fatal))
         return self._attachments
 
     def _gone(self, port: int, device: str) -> None:
@@ -70,7 +70,7 @@ class LocalHosts:
         instance = self._attachments.living(port)
         if instance:
             what = INTERFACE if device.startswith("p") else device
-            self._missing.tell(instance, what, self._ties.elapsed())
+            self._missing.tell(instance, what, self._network.elapsed())
 
     async def wire(self, bound: Mapping[int, int]) -> None:
         await self._ports.wire(bound)
@@ -78,14 +78,14 @@ class LocalHosts:
     def lived(self, host: int, life: InstanceReport) -> None:
         """No agent of a local run was told of a process."""
         name = self.agents[host].name
-        self._ties.on_fatal(
+        self._network.on_fatal(
             RunError(f"the agent of {name} says that it has carried out a {life.what}")
         )
 
     def reported(self, host: int, report: AgentReport) -> None:
         """No agent of a local run reads reports."""
         name = self.agents[host].name
-        self._ties.on_fatal(RunError(f"the agent of {name} has read a report: {report.event}"))
+        self._network.on_fatal(RunError(f"the agent of {name} has read a report: {report.event}"))
 
     async def end(self, told: Collection[int]) -> RunError | None:
         ends = (host.end(told=number in told) for number, host in enumerate(self.parts))

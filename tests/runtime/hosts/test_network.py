@@ -115,7 +115,7 @@ def test_agents_are_told_what_the_hosts_have_learnt() -> None:
 
 def test_steps_are_agreed_on_and_wired_by_the_hosts() -> None:
     async def scene(run: Run) -> None:
-        assert run.hosts.ties.elapsed() == 0
+        assert run.hosts.network.elapsed() == 0
         await run.network.start()
         await run.network.begin({0: 10, 1: 11, 2: 12})
         assert run.hosts.wired == [{0: 10, 1: 11, 2: 12}]
@@ -162,7 +162,7 @@ def test_an_agent_that_resumes_is_told_which_orders_nobody_has_confirmed() -> No
 
     async def scene(run: Run) -> None:
         await run.network.start()
-        run.hosts.ties.told.lives.update({0: 70, 1: 71, 2: 72})
+        run.hosts.network.agent_state.lives.update({0: 70, 1: 71, 2: 72})
         await run.network.begin({0: 10, 1: 11, 2: 12})
         life = {"say": "life", "node": 0, "what": "join", "elapsed_ns": 1, "status": ""}
         run.agents[1].say(**life, step=0)
@@ -210,7 +210,7 @@ def test_who_asks_a_lost_agent_at_the_end_is_refused(monkeypatch: pytest.MonkeyP
         await run.network.end()
         monkeypatch.setattr(AgentRestarts, "there", waits)
         with pytest.raises(LostError, match="node-0"):
-            await run.hosts.ties.ask(0, PodsOrder({}, ""))
+            await run.hosts.network.ask(0, PodsOrder({}, ""))
 
     play(scene)
 

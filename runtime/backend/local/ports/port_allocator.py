@@ -22,45 +22,45 @@ class LocalPortAllocator:
     """See runtime.backend.base (PortAllocator). Ports are numbers over all hosts."""
 
     def __init__(
-        self, ports: HostPorts, topology: Topology, ties: NetworkHandle, refusals: Refusals
+        self, ports: HostPorts, topology: Topology, network: NetworkHandle, refusals: Refusals
     ) -> None:
         self.more: Sequence[NetlinkRequest] = hosts_backend.neighbours(topology)
         self.groups = False
         self._ports = ports
-        self._told = ties.told
-        self._ask = ties.ask
+        self._agent_state = network.agent_state
+        self._ask = network.ask
         self._refusals = refusals
-        self._on_fatal = ties.on_fatal
+        self._on_fatal = network.on_fatal
         self._numbers = Numbers()
         self._unused = UnusedPorts()
-        self._occupants: dict[int, AttachedIncarnation] = {}  # of ports that are in use
+        self._incarnations: dict[int, AttachedIncarnation] = {}  # of ports that are in use
 
-    async def attach(self, occupant: AttachedIncarnation, node: int) -> int:
+    async def attach(self, incarnation: AttachedIncarnation, node: int) -> int:
         port = self._numbers.take()
         try:
-            await self._ports.add(port, node, occupant.pid)
+            await self._ports.add(port, node, incarnation.pid)
         except BaseException:
             self._numbers.free(port)
             raise
-        self._occupants[port] = occupant
+        self._incarnations[port] = incarnation
         netns = self._ports.host(node).netns
-        self._told.ports[port] = Port(node, netns, hosts_backend.shaper_name(port))
+        self._agent_state.ports[port] = Port(node, netns, hosts_backend.shaper_name(port))
         return port
 
-    async def furnished(self, _occupant: AttachedIncarnation, node: int, port: int) -> None:
-        known = self._told.ports[port]
+    async def furnished(self, _incarnation: AttachedIncarnation, node: int, port: int) -> None:
+        known = self._agent_state.ports[port]
         order = AttachOrder(node, port, known.netns, known.interface)
         await self._ask(self._ports.host(node).index, order)
         known.attached = True
 
     def give_back(self, port: int) -> None:
-        self._occupants.pop(port, None)
+        self._incarnations.pop(port, None)
         self._unused.put(port)
 
     def living(self, port: int) -> str:
         """The instance at this port, '' if it is dead or there is none."""
-        occupant = self._occupants.get(port)
-        return occupant.name if occupant is not None and occupant.alive() else ""
+        incarnation = self._incarnations.get(port)
+        return incarnation.name if incarnation is not None and incarnation.alive() else ""
 
     async def tidy(self, next_due: Callable[[], int]) -> None:
         try:
@@ -70,11 +70,11 @@ class LocalPortAllocator:
             self._on_fatal(error)
 
     async def _remove(self, port: int) -> None:
-        known = self._told.ports[port]
+        known = self._agent_state.ports[port]
         if known.attached:  # else that was refused, which its instance's join tells
             host = self._ports.host(known.node).index
             await self._ask(host, DetachOrder(port))
-        del self._told.ports[port]
+        del self._agent_state.ports[port]
         for instance, more in await self._ports.remove(port, known.node):
             self._refusals.add(instance, more)
         self._numbers.free(port)
