@@ -60,6 +60,14 @@ def test_what_fits_is_proposed(typed: str, there: list[str], not_there: list[str
     assert [one for one in not_there if one in found] == []
 
 
+@pytest.mark.parametrize(
+    ("typed", "likeliest"),
+    [("link db--s latency=10", "10ms"), ("at 5", "5s"), ("link db--s up=10", "10Mb")],
+)
+def test_the_likeliest_unit_is_first(typed: str, likeliest: str) -> None:
+    assert proposed(typed)[0] == likeliest
+
+
 @pytest.mark.parametrize("typed", ["# a comment ", 'service a exec="sl', "service ", "at 5s db 'x"])
 def test_nothing_is_proposed(typed: str) -> None:
     assert proposed(typed) == []
@@ -113,6 +121,7 @@ def test_completion_over_the_protocol(editor: Editor) -> None:
     editor.change("a.tdl", f"{TEXT}link app--s latency=1")
     editor.diagnostics("a.tdl")
     found = editor.ask("completion", "a.tdl", "10:21")["items"]
+    assert min(found, key=lambda one: one["sortText"])["label"] == "1ms"
     edit = next(one for one in found if one["label"] == "1ms")["textEdit"]
     assert edit["range"]["start"]["character"] == 20
     assert editor.ask("completion", "a.tdl", "999:0") is None

@@ -53,12 +53,11 @@ MOST_LINES = 50  # of one statement
 _WORD = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*)?\Z")
 _NUMBER = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)[A-Za-z%]*\Z")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z0-9_]*)\Z")
-_TIMES = ("ns", "us", "ms", "s", "m", "h")
-_RATES = ("kb", "Mb", "Gb")
-_SIZES = ("B", "KB", "MB", "GB")
-_UNITS = {
-    "time": _TIMES,
-    "rate": _RATES,
+_SIZES = ("KB", "MB", "GB", "B")
+_UNITS = {  # the likeliest first
+    "moment": ("s", "ms", "m", "h", "us", "ns"),
+    "time": ("ms", "us", "s", "ns", "m", "h"),
+    "rate": ("Mb", "Gb", "kb"),
     "share": ("%",),
     "drift": ("ppm", "%"),
     "size": _SIZES,
@@ -106,7 +105,8 @@ class Proposal(NamedTuple):
 
 
 def proposals(lines: Sequence[str], names: Sequence[DeclaredName]) -> tuple[int, list[Proposal]]:
-    """What may stand there, and how many characters before the place it is in the place of.
+    """What may stand there, and how many characters before the place it is in the place of. Units
+    have the likeliest first, the rest is sorted.
     `lines`: those of the text up to the place, the last one up to it."""
     text = _statement(lines)
     variable = _VARIABLE.search(text)
@@ -123,7 +123,7 @@ def proposals(lines: Sequence[str], names: Sequence[DeclaredName]) -> tuple[int,
         return 0, []  # in a string, or a comment
     tokens = last.tokens if last is not None else []
     if number is not None:
-        return len(number[0]), _sorted(_with_units(number[1], tokens))
+        return len(number[0]), list(_with_units(number[1], tokens))
     return len(match[0]), _sorted(_words(tokens, names))
 
 
@@ -152,7 +152,7 @@ def _kind_of(key: str) -> str:
 
 def _with_units(number: str, tokens: Sequence[Token]) -> Iterator[Proposal]:
     is_time = tokens and tokens[-1].type in _TIMED
-    for unit in _UNITS.get("time" if is_time else _kind_of(_key(tokens)), ()):
+    for unit in _UNITS.get("moment" if is_time else _kind_of(_key(tokens)), ()):
         yield Proposal(f"{number}{unit}", "value")
 
 

@@ -297,9 +297,10 @@ class TdlLanguageServer:
                 label=text,
                 kind=_KINDS[kind],
                 detail=detail or None,
+                sort_text=f"{place:05}",
                 text_edit=lsp.TextEdit(lsp.Range(start, end), text),
             )
-            for text, kind, detail in proposed
+            for place, (text, kind, detail) in enumerate(proposed)
         ]
         return lsp.CompletionList(is_incomplete=True, items=items)
 
