@@ -13,10 +13,11 @@ import socket
 import sys
 from functools import partial
 
-from runtime.backend.local import local_backend
+from runtime.backend.local.local_backend import LocalBackend, LocalSettings
 from runtime.driver.driver import carry_out
 from runtime.driver.driver_config import from_record
 from runtime.driver.driver_messages import DriverEnd
+from runtime.json_schema import decoded
 from runtime.options import REAL
 from runtime.system.loop_signals import on_signals
 from runtime.system.realtime import rt_lock, rt_throttle
@@ -31,7 +32,7 @@ async def main_async(connection: socket.socket) -> int:
         return 1  # given up before it started
     channel.watch()
     on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), channel.stop.set)
-    make = partial(local_backend.LocalBackend, local_backend.settings(record["local"]))
+    make = partial(LocalBackend, decoded(LocalSettings, record["local"], "local"))
     config = from_record(record["driver"])
     if config.options.time == REAL:
         share = 0 < config.options.hosts <= rt_lock.MOST

@@ -12,7 +12,7 @@ from runtime.options import RunOptions, decode
 
 @dataclass(frozen=True, slots=True)
 class DriverConfig:
-    """Paths are absolute. It travels as its asdict()."""
+    """Paths are absolute."""
 
     run_id: str
     directory: str

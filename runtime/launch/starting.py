@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from runtime.backend.local.local_backend import LocalSettings
 from runtime.driver import driver_messages
 from runtime.driver.driver_config import DriverConfig
 from runtime.errors import unwritten
+from runtime.json_schema import encoded
 from runtime.launch import registry
 from runtime.options import RunOptions
 from runtime.rundir.rundir import RunDirectory
@@ -84,7 +85,7 @@ def in_sandbox(
         failing.pop_all()
     link = driver_messages.PacketLink(ours)
     with suppress(OSError):  # it has ended: then its status and its log say why
-        link.send({"driver": asdict(config), "local": asdict(local)})
+        link.send({"driver": encoded(config), "local": encoded(local)})
     return Started(process, link, outside=leading)
 
 
@@ -109,7 +110,7 @@ def in_guest(
         directory=guest.RUN_HERE,
         socket=guest.CONTROL_HERE,
     )
-    record = {"driver": asdict(inner), "local": asdict(_same_everywhere(local))}
+    record = {"driver": encoded(inner), "local": encoded(_same_everywhere(local))}
     keeper = [local.nursery, "sandbox", "--parent", "1"]
     names = ["--hosts", f"{guest.RUN_HERE}/{HOSTS}", "--gai", f"{guest.RUN_HERE}/{GAI}"]
     argv = [*keeper, *names, "--", sys.executable, "-P"]

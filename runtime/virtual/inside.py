@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runtime.backend.local import cpu_accounting, local_backend
+from runtime.backend.local import cpu_accounting
+from runtime.backend.local.local_backend import LocalBackend, LocalSettings
 from runtime.driver import driver_messages
 from runtime.driver.control import ask, refusal
 from runtime.driver.driver import carry_out
@@ -25,6 +26,7 @@ from runtime.driver.driver_config import DriverConfig, from_record
 from runtime.driver.driver_messages import Said
 from runtime.driver.progress import Progress
 from runtime.errors import RunError
+from runtime.json_schema import decoded
 from runtime.judge.run_end import RunEnd
 from runtime.virtual.execution import Execution
 from runtime.virtual.line import AHEAD_BYTES, DEVICE, READ_BYTES, Lines, Writer
@@ -151,13 +153,13 @@ class LineEnd:
 
 async def main_async(record: Mapping[str, Any]) -> int:
     config: DriverConfig = from_record(record["driver"])
-    local = local_backend.settings(record["local"])
+    local = decoded(LocalSettings, record["local"], "local")
     descriptor = os.open(DEVICE, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     Path(DEVICE).unlink()  # what instances, which are root here, write there is nothing we say
     channel = LineEnd(descriptor, Path(config.socket), local.nursery)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, channel.stop.set)
-    make = partial(local_backend.LocalBackend, local)
+    make = partial(LocalBackend, local)
     end = await carry_out(config, make, channel, sys.stderr.buffer)
     if config.options.cpu_ppb:
         end = end.with_facts(cpu=cpu_accounting.books())

@@ -21,7 +21,7 @@ from runtime.backend.base import LINKS_SOCKET, Entrance, Notice, RunContext, Run
 from runtime.backend.instance import ProgramEnd
 from runtime.backend.local import cpu_accounting, environment, nursery, ownership
 from runtime.backend.local.filesystem import instance_filesystem, privatefs
-from runtime.backend.local.filesystem.image_root import ImageRoot, image_root
+from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.filesystem.instance_filesystem import (
     CommonFacts,
     Furnisher,
@@ -59,21 +59,17 @@ FS_HERE = "/run/tstorm/state/fs"  # of private files in the guest of virtual tim
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """What only a run on this machine needs. Paths are absolute. It travels as its asdict()."""
+    """What only a run on this machine needs. Paths are absolute."""
 
     engine: tuple[str, ...]  # argv of what carries packets: pktd or tcald
     nursery: str  # path of tstorm-ns
     start_directory: str  # where `tstorm run` was called
     source_directory: str  # where programs named with a relative path are
-    environment: dict[str, str]  # what programs inherit from the caller
-    elsewhere: dict[str, str] = field(default_factory=dict)  # where some of those are now
-    images: dict[str, ImageRoot] = field(default_factory=dict)  # by service, of those that run one
+    environment: Mapping[str, str]  # what programs inherit from the caller
+    elsewhere: Mapping[str, str] = field(default_factory=dict)  # where some of those are now
+    # By service, of those that run one.
+    images: Mapping[str, ImageRoot] = field(default_factory=dict)
     outside: int = -1  # of a plan with gateways: the descriptor of the socket to who leads there
-
-
-def settings(record: Mapping[str, Any]) -> LocalSettings:
-    images = {name: image_root(one) for name, one in record.get("images", {}).items()}
-    return LocalSettings(**{**record, "engine": tuple(record["engine"]), "images": images})
 
 
 class LocalBackend:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from runtime.backend.local.nursery import Operation
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRoot:
-    """What the image and the service say together, where both do. It travels as its asdict()."""
+    """What the image and the service say together, where both do."""
 
     lower: str  # the unpacked root file system: an absolute directory, which nothing writes to
     argv: tuple[str, ...]
@@ -24,15 +22,6 @@ class ImageRoot:
     stop: str = ""  # 'SIGQUIT'; '' = SIGTERM
     volumes: tuple[str, ...] = ()  # absolute paths
     ready: tuple[str, ...] = ()  # argv of its check; () = none
-
-
-def image_root(record: Mapping[str, Any]) -> ImageRoot:
-    """From its asdict(), as JSON has it."""
-    found: dict[str, Any] = dict(record)
-    for name in ("argv", "volumes", "ready"):
-        found[name] = tuple(record[name])
-    found["env"] = tuple((name, value) for name, value in record["env"])
-    return ImageRoot(**found)
 
 
 # /dev of an instance that runs an image: what every container has there, and no other device.
