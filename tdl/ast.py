@@ -221,12 +221,15 @@ class ServiceStatement:
 
 @dataclass(frozen=True, slots=True)
 class Bridges:
-    """`bridge NAME [tags=…]` or `bridges N1 N2 …`, or `lan NAME [tags=…]`."""
+    """`bridge NAME [tags=…]` or `bridges N1 N2 …`, or `lan NAME [tags=…]`, or `air NAME
+    [tags=…]`: of an air the compiler makes
+    a radio for each station, which is an air, too. An air is a lan, of which others are not."""
 
     names: tuple[Name, ...]
     span: Span
     tags: tuple[Name, ...] = ()
     lan: bool = False
+    air: bool = False
 
 
 class InterfaceAddress(NamedTuple):

@@ -110,7 +110,15 @@ def _statement(node: ast.Statement) -> list[str]:
         return _hunt(node)
     match node:
         case ast.Bridges():
-            word = "lan" if node.lan else "bridge" if len(node.names) == 1 else "bridges"
+            word = (
+                "air"
+                if node.air
+                else "lan"
+                if node.lan
+                else "bridge"
+                if len(node.names) == 1
+                else "bridges"
+            )
             return [word, *(name.text for name in node.names), *_tags(node.tags)]
         case ast.ServiceStatement():
             return _service(node)

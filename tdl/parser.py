@@ -287,7 +287,7 @@ class StatementReader:
             if first.type in _OF_NODES:
                 return True
             message = f"'{first.text}' does not stand in the block of a node"
-            hint = "there are services, bridges, lans and links in it; events stand behind it"
+            hint = "there are services, bridges, lans and links in it; the rest stands behind it"
             self._sink.error("TS0621", first.span, message, hint)
             return False
         if first.type not in STATEMENTS.values() or first.type in ("AT", "FROM"):

@@ -27,6 +27,7 @@ class DeclaredBridge:
     name: ast.Name
     tags: tuple[ast.Name, ...]
     lan: bool = False
+    air: bool = False
 
 
 @dataclass(slots=True)
@@ -167,7 +168,9 @@ def _service(found: Declared, statement: ast.ServiceStatement, sink: Sink) -> No
 def _bridges(found: Declared, statement: ast.Bridges, sink: Sink) -> None:
     for name in statement.names:
         if _is_new(found, name, sink):
-            found.bridges[name.text] = DeclaredBridge(name, statement.tags, statement.lan)
+            found.bridges[name.text] = DeclaredBridge(
+                name, statement.tags, statement.lan, statement.air
+            )
 
 
 def _is_new(found: Declared, name: ast.Name, sink: Sink) -> bool:

@@ -124,7 +124,7 @@ def expand(
     first = len(nodes)
     for index, (name, bridge) in enumerate(declared.bridges.items()):
         ipv4, ipv6 = ("", "") if silent or bridge.lan else _bridge_addresses(first, index)
-        nodes.append(Node(name, -1, ipv4, ipv6, texts(bridge.tags)))
+        nodes.append(Node(name, -1, ipv4, ipv6, texts(bridge.tags), air=bridge.air))
     node_of = {node.name: index for index, node in enumerate(nodes)}
     ends = {name: [f"{name}.{i}" for i in range(replicas[name])] for name in declared.services}
     links: list[Link] = []

@@ -2,12 +2,15 @@
 the directions from a's side to b's.
 
 The cut is found by compiler/expand/cut.py. Instances forward nothing, so those of no group keep all
-their links. The cut is one reason for a link to be down: links that are down for another reason at
-that moment get it too when they would join two sides, so that nothing that comes up later opens a
-way between the groups before `heal`. With `only=` the links stay up, and lose these packets.
+their links, and so do their radios in an air; the radio of an instance is in its group. The cut is
+one reason for a link to be down: links that are down for another reason at that moment get it too
+when they would join two sides, so that nothing that comes up later opens a way between the groups
+before `heal`. With `only=` the links stay up, and lose these packets.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from compiler.declare.steps import StatementStep
 from compiler.expand import links
@@ -15,6 +18,7 @@ from compiler.expand.bystanders import cut_off
 from compiler.expand.cut import assign
 from compiler.expand.walk import Cut, Groups, Walk
 from compiler.phrases import moment
+from compiler.plan.types import Node, Topology
 from tdl import ast, some_packets
 
 KNOWN_CUTS = 64
@@ -87,20 +91,39 @@ def _cut(walk: Walk, groups: Groups, usable: bytes) -> Cut:
             walk.cuts.clear()
         topology = walk.topology
         edges = [(link.src, link.dst) for link in topology.links[::2]]
-        named = {node for group in groups for node in group}
+        sides = _with_radios(topology, edges, groups)
+        named = {node for group in sides for node in group}
         ways = [
             (i, ends)
             for i, ends in enumerate(edges)
-            if all(node in named or topology.nodes[node].service < 0 for node in ends)
+            if all(node in named or _forwards(topology.nodes[node]) for node in ends)
         ]
         # One usable link counts more than all unusable ones together.
         weights = [len(edges) + 1 if usable[i] else 1 for i, _ in ways]
-        side, exact = assign(len(topology.nodes), [ends for _, ends in ways], weights, groups)
+        side, exact = assign(len(topology.nodes), [ends for _, ends in ways], weights, sides)
         cut = [i for i, (a, b) in ways if side[a] != side[b]]
         ahead = [2 * i if side[edges[i][0]] == 0 else 2 * i + 1 for i in cut]
         others = cut_off(topology, usable, cut, groups)
         walk.cuts[groups, usable] = cut, ahead, others, exact
     return walk.cuts[groups, usable]
+
+
+def _forwards(node: Node) -> bool:
+    return node.service < 0 and not node.air
+
+
+def _with_radios(
+    topology: Topology, edges: Sequence[tuple[int, int]], groups: Groups
+) -> list[tuple[int, ...]]:
+    """The groups, each with the radios of its instances."""
+    nodes, radios = topology.nodes, dict[int, list[int]]()
+    for a, b in edges:
+        if nodes[b].air and not nodes[a].air:  # as links at an air are written
+            radios.setdefault(a, []).append(b)
+    return [
+        tuple(dict.fromkeys((*group, *(one for node in group for one in radios.get(node, ())))))
+        for group in groups
+    ]
 
 
 def heal(walk: Walk, step: StatementStep) -> None:

@@ -43,8 +43,12 @@ def warn_of_interfaces(model: Model, sink: Sink) -> None:
     for service, statement in enumerate(model.declared.services.values()):
         word = statement.own_interfaces
         name = statement.name.text
-        linked = next(iter(model.declared.at.get(name, ())), None) is not None
-        if word is None or service in owners or (statement.gateway and linked):
+        links = list(model.declared.links_at(name))
+        linked = bool(links)
+        # In an air a router sends on by the very device that it has heard it with.
+        in_air = any(at.air for one in links if (at := model.declared.bridges.get(one.b.text)))
+        forwards = statement.gateway or (statement.forwards and in_air)
+        if word is None or service in owners or (forwards and linked):
             continue
         message = f"'{name}' has {'one link' if linked else 'no link'}, and eth0 in any case"
         hint = "`interfaces` is for services with several links: leave it out, or add one"

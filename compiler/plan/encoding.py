@@ -117,6 +117,7 @@ def _node_to_json(node: types.Node) -> dict[str, object]:
         "tags": list(node.tags),
         **({"owner": node.owner} if node.owner >= 0 else {}),
         **({"frames": [*node.prefixes, *node.gateways]} if node.frames else {}),
+        **({"air": 1} if node.air else {}),
     }
 
 
@@ -252,7 +253,7 @@ def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
     place = Place(outer.file, outer.line, f"node {index}")
     names = ("ipv4", "ipv6", "name", "service", "tags")
     said = value if type(value) is dict else {}
-    words = [word for word in ("owner", "frames") if word in said]
+    words = [word for word in ("owner", "frames", "air") if word in said]
     ipv4, ipv6, name, service, tags, *_ = place.fields(value, *names, *words)
     *prefixes, gateway4, gateway6 = place.items(said.get("frames", _NO_FRAMES), 4)
     return types.Node(
@@ -263,6 +264,7 @@ def node_from_json(value: Any, outer: Place, index: int) -> types.Node:
         tags=place.texts(tags, "tags"),
         owner=place.integer(said["owner"], "owner", 0, MAX_NODES - 1) if "owner" in said else -1,
         frames="frames" in said,
+        air="air" in said and place.integer(said["air"], "air", 1, 1) == 1,
         prefixes=(
             place.integer(prefixes[0], "prefix", 0, 32),
             place.integer(prefixes[1], "prefix", 0, 128),

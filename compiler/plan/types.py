@@ -109,6 +109,7 @@ class Node:
     tags: tuple[str, ...]
     owner: int = -1  # of a further interface: the node of its instance; -1: it is none
     frames: bool = False  # a lan, or an end point whose link carries frames
+    air: bool = False  # a lan that is the radio of the end point that it has a link to
     prefixes: tuple[int, int] = (0, 0)  # of such an end point: those of `ipv4` and `ipv6`
     gateways: tuple[str, str] = ("", "")  # the same: default routes, '' for none
 

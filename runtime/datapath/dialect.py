@@ -48,9 +48,9 @@ def node_line(
     return " ".join(line)
 
 
-def frame_node_line(index: int, *, is_lan: bool) -> str:
-    """A node at which no address is looked up."""
-    return f"node {index} frames={'lan' if is_lan else 'end'}"
+def frame_node_line(index: int, kind: str) -> str:
+    """A node at which no address is looked up: an `end`, a `lan` or an `air`."""
+    return f"node {index} frames={kind}"
 
 
 def attach_lines(bound: Mapping[int, int], gone: Iterable[int] = ()) -> list[str]:

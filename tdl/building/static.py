@@ -134,6 +134,12 @@ class StaticActions(AddressActions):
         found = self.collect(properties, "lan", BRIDGE_PROPERTIES, {})
         return (ast.Bridges((name(token),), self.whole_span, self._tags(found), lan=True),)
 
+    def air(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
+        found = self.collect(properties, "air", BRIDGE_PROPERTIES, {})
+        return (
+            ast.Bridges((name(token),), self.whole_span, self._tags(found), lan=True, air=True),
+        )
+
     def service(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
         options = ("supervisor", "share", "reuse")
         flags = (*options, *OF_SERVICES)

@@ -77,6 +77,22 @@ MOBILITY_CODES = (
         "",
     ),
     Code(
+        "TS0632",
+        "air in which nobody is heard",
+        "An `air` joins stations that a file of `mobility` says the places of, while they reach "
+        "each other. Each node that moves is a station then, by a link to the air, and each "
+        "station is an instance that `nodes=` puts at one. Where all hear each other write `lan`.",
+        "air wifi\nservice a\nlink a--wifi rate=6Mb",
+    ),
+    Code(
+        "TS0633",
+        "link to an air that cannot be so",
+        "`link SERVICE--AIR` begins at the station, and says at which rate, after which queue and "
+        "with which loss it sends, once for all who hear it. What reaches others, after which time "
+        "and with which loss, the `mobility` says: it has no rate= and no transceivers= here.",
+        "",
+    ),
+    Code(
         "TS0980",
         "records that are not in order",
         "Times of a node in a file go back. They were sorted.",

@@ -30,6 +30,7 @@ _NO_LISTS = (
     "SERVICE",
     "BRIDGE",
     "LAN",
+    "AIR",
     "EXTERNAL",
 )  # statements without lists of names, but for tags=
 

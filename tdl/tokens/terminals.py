@@ -7,6 +7,7 @@ from tdl.lalr_tables import END
 # Properties that a statement may have, by its first terminal.
 EXAMPLES = {"SERVICE": "img=nginx", "BRIDGE": "tags=core", "BRIDGES": "tags=core",
             "LAN": "tags=core",
+            "AIR": "tags=core",
             "EXTERNAL": "if=eth1"}  # fmt: skip
 WORDS_FOR = {
     "NAME": "a name",

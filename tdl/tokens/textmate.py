@@ -51,7 +51,7 @@ _BEGINS = rf"(?:^|[{{}}]){_GAP}"  # where a statement does
 _NEW = r"(?<![\w$.])(?<!\w-)"  # in front of a word: it begins here
 _ENDS = r"(?<![\\\n])$"  # where the line does, unless it goes on
 _APART = rf"(?![\w-])(?!{_GAP}[+-]?=)"  # behind a word: it is whole, and no property
-_DECLARING = ("service", "external", "bridge", "lan", "bottleneck", "node")
+_DECLARING = ("service", "external", "bridge", "lan", "air", "bottleneck", "node")
 _OF_EXPECTATIONS = ("within", "of", "plan", "ok", "on")  # by their place (expectwords.py)
 _PROPERTIES = {
     *(*SERVICE_PROPERTIES, *SERVICE_ALIASES, *LINK_PROPERTIES, *LINK_ALIASES, *PATH_PROPERTIES),

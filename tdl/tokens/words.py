@@ -22,6 +22,7 @@ STATEMENTS = {
     "bridge": "BRIDGE",
     "bridges": "BRIDGES",
     "lan": "LAN",
+    "air": "AIR",
     "link": "LINK",
     "path": "PATH",
     "bottleneck": "BOTTLENECK",
@@ -41,7 +42,7 @@ STATEMENTS = {
 }
 # Of these the next word decides: `expect churn 3` is an event of a service `expect`.
 MAYBE_NAMES = ("param", "expect", "figure", "path", "bottleneck", "when", "matrix",
-               "mobility", "lan", "addresses", "node",
+               "mobility", "lan", "air", "addresses", "node",
                "dialect", "external", "hunt")  # fmt: skip
 
 # What can be expected: the word after `expect`.

@@ -295,6 +295,14 @@ bridges = st.builds(
 lans = st.builds(
     ast.Bridges, names.map(lambda name: (name,)), st.just(NOWHERE), tag_lists, lan=st.just(True)
 )
+airs = st.builds(
+    ast.Bridges,
+    names.map(lambda name: (name,)),
+    st.just(NOWHERE),
+    tag_lists,
+    lan=st.just(True),
+    air=st.just(True),
+)
 settings = (
     st.builds(ast.Bootstrapper, images, st.just(NOWHERE))
     | st.builds(ast.Seed, st.integers(0, bounds.MAX_SEED), st.just(NOWHERE))
@@ -722,6 +730,7 @@ statements = (
     | services
     | bridges
     | lans
+    | airs
     | links()
     | paths()
     | bottlenecks

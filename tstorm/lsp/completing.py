@@ -74,6 +74,7 @@ _PROPERTIES = {
     "BRIDGE": BRIDGE_PROPERTIES,
     "BRIDGES": BRIDGE_PROPERTIES,
     "LAN": BRIDGE_PROPERTIES,
+    "AIR": BRIDGE_PROPERTIES,
     "EXTERNAL": EXTERNAL_PROPERTIES,
     "NODE": NODE_PROPERTIES,
     "MOBILITY": MOBILITY_PROPERTIES,
@@ -214,7 +215,7 @@ def _where_names_stand(
         yield from (Proposal(word, "value") for word in _AFTER[first])
     elif last == "TAGS" or any(token.type == "TAGS" for token in tokens[-2:]):
         yield from _named(names, TAG)
-    elif first in ("SERVICE", "EXTERNAL", "BRIDGE", "BRIDGES", "LAN", "BOTTLENECK", "NODE"):
+    elif first in ("SERVICE", "EXTERNAL", "BRIDGE", "BRIDGES", "LAN", "AIR", "BOTTLENECK", "NODE"):
         return  # a new name
     else:
         if last == "MEASURE":

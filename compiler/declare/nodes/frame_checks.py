@@ -48,8 +48,9 @@ def _lan_loop(
     declared: Declared, link: ast.LinkStatement, root: dict[str, str], sink: Sink
 ) -> None:
     """Lans know no spanning tree: a second way between two would carry broadcasts for ever."""
-    if not all(end.text in declared.bridges for end in (link.a, link.b)):
-        return
+    ends = [declared.bridges.get(end.text) for end in (link.a, link.b)]
+    if not all(ends) or all(end.air for end in ends if end):
+        return  # what a radio hears it does not send on
 
     def find(name: str) -> str:
         while root.setdefault(name, name) != name:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from compiler.declare.nodes.renaming import Renaming
 from compiler.phrases import end_name, number
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS
 from tdl import ast
@@ -364,7 +365,8 @@ class _Machines:
     def resolved(self, statement: ast.Statement) -> list[ast.Statement]:
         match statement:
             case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When() | ast.Hunt():
-                return [self._tree(statement)]
+                selectors = Renaming(lambda one: self._selector(one.selector), self._running)
+                return [selectors.of(statement)]
             case ast.ServiceStatement():
                 return [self._outer(statement)]
             case ast.QuitWhen():
@@ -381,26 +383,6 @@ class _Machines:
             count = self._parts.get(node, {}).get(part.partition(".")[2], 1)
             if count or len(found) == 1:
                 yield one
-
-    def _tree(self, node: Any) -> Any:
-        """The same tree with other elements where it names machines or their parts."""
-        if isinstance(node, ast.Dynamic):
-            action = self._tree(node.action)
-            return replace(node, selector=self._selector(node.selector), action=action)
-        if isinstance(node, tuple) and not hasattr(node, "_fields"):
-            return tuple(self._items(node))
-        if not is_dataclass(node) or isinstance(node, type | ast.Span | ast.Name):
-            return node
-        parts = {field.name: getattr(node, field.name) for field in fields(node)}
-        changed = {name: self._tree(part) for name, part in parts.items()}
-        return replace(node, **changed) if changed != parts else node
-
-    def _items(self, items: tuple[Any, ...]) -> Iterator[Any]:
-        for item in items:
-            if isinstance(item, ast.Element):
-                yield from self._running(item)
-            else:
-                yield self._tree(item)
 
     def _selector(self, selector: ast.Selector) -> ast.Selector:
         if isinstance(selector, ast.LinkSelector):

@@ -4,7 +4,8 @@ Input: the tree, with the traces that links follow otherwise, and where files co
 tree with a bridge for each node that moves, a link for each two that are linked at some time, one
 for each instance that is at a node, and one dynamic statement that takes links down and brings them
 back; the traces that these links follow; and `MovingNodes` for the plan. Where routers move, they
-are the nodes themselves, and there are no bridges. With `allocate=program` the links that come and
+are the nodes themselves, and there are no bridges; where there is an `air`, what is linked is the
+radios of what moves (airs.py). With `allocate=program` the links that come and
 go are all that can be: programs ask for those that are to be used (runtime/driver/radios.py).
 Source: docs/mobility.md.
 """
@@ -12,11 +13,12 @@ Source: docs/mobility.md.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from compiler.declare.named.trace_numbers import Traces
+from compiler.declare.nodes import airs
 from compiler.declare.nodes.machines import kind_of_part
 from compiler.mobility import allocation, sight
 from compiler.mobility.link_rows import FOREVER, ByDistance, Stretch, follow
@@ -75,8 +77,11 @@ def move(
 ) -> tuple[ast.File, Traces, MovingNodes | None]:
     said = [one for one in file.statements if isinstance(one, ast.Mobility)]
     if not said:
+        airs.report_still(file, sink)
         return file, traces, None
-    rest = tuple(one for one in file.statements if not isinstance(one, ast.Mobility))
+    rest: tuple[ast.Statement, ...] = tuple(
+        one for one in file.statements if not isinstance(one, ast.Mobility)
+    )
     for again in said[1:]:
         message = f"nodes move already, by the statement on {ast.said(said[0].span.place)}"
         sink.error("TS0194", again.span, message, "put all nodes into one file")
@@ -84,47 +89,110 @@ def move(
     if found is None:
         return replace(file, statements=rest), traces, None
     names, motion = found
+    ends = _LinkEnds(file, said[0], names, sink)
+    rest = tuple(map(ends.counted, rest))
     numbers = _Numbers(traces)
-    histories = _histories(motion, said[0])
-    at_nodes = dict(_at_nodes(file, said[0], names, sink))
-    routers = {end.service.text for end in at_nodes.values() if end.forwards}
-    made: list[ast.Statement] = []
-    if routers:
-        _check_routers(said[0], names, at_nodes, sink)
-        rest = tuple(
-            _counted(one, at_nodes.values()) if isinstance(one, ast.ServiceStatement) else one
-            for one in rest
-        )
-    else:
-        made += _bridges(file, said[0], names)
-        made += [_access(said[0], name, end) for name, end in at_nodes.items()]
-    if said[0].allocate == PROGRAM and not routers:
-        message = "programs lead the radios of routers, and here no router moves"
-        hint = "write `service NAME router …`, and nodes=NAME"
-        sink.error("TS0631", said[0].span, message, hint)
-    ends = [_end(said[0], name, at_nodes.get(name) if routers else None) for name in names]
-    names = [end_name(end.name, end.index) for end in ends]
-    quit_ns = _quit_ns(rest, motion)
-    for pair, stretches in histories.items():
-        values = follow(stretches, motion, said[0], quit_ns)
-        link = _link(said[0], ends, pair, values, numbers)
-        if link is None:
-            hint = "write a larger latency-step=, or fewer transceivers="
-            sink.error("TS0196", said[0].span, "what these links follow is too much", hint)
-            break
-        made.append(link)
-    made.append(_schedule(said[0], names, histories))
+    made = [*ends.declared(), *_moved(said[0], ends, motion, numbers, _quit_ns(rest, motion), sink)]
     if motion.quits and not any(map(_quits, rest)):
         everything = ast.Everything(said[0].span)
         quits = ast.Quit(said[0].span)
         made.append(ast.Dynamic(motion.end_ns, None, everything, quits, said[0].span))
     place = file.statements.index(said[0])
-    statements = (*rest[:place], *made, *rest[place:])
+    before, after = (
+        [found for one in some for found in ends.resolved(one)]
+        for some in (rest[:place], rest[place:])
+    )
     digest = hashlib.sha256(motion.text).hexdigest()
     led = said[0].transceivers if said[0].allocate == PROGRAM else None
-    moving = MovingNodes(said[0].source, digest, tuple(names), motion.text, led or 0)
+    moving = MovingNodes(said[0].source, digest, ends.names, motion.text, led or 0)
     follows = Traces(tuple(numbers.planned), tuple(numbers.contents.values()))
-    return replace(file, statements=statements), follows, moving
+    return replace(file, statements=(*before, *made, *after)), follows, moving
+
+
+class _LinkEnds:
+    """What is linked where nodes move: their bridges, the routers that move, or the radios of an
+    air. `layers`: by node of the file, of one air after the other; None: it is not heard there."""
+
+    def __init__(
+        self, file: ast.File, said: ast.Mobility, names: Sequence[str], sink: Sink
+    ) -> None:
+        self._file, self._said, self._nodes = file, said, names
+        self._at_nodes = dict(_at_nodes(file, said, names, sink))
+        self._routers = any(end.forwards for end in self._at_nodes.values())
+        self._airs: airs.Airs | None = None
+        self.layers: list[list[ast.Element | None]]
+        if airs.airs_of(file):
+            _check_air(said, sink)
+            stations = {
+                (end.service.text, end.number): node for node, end in self._at_nodes.items()
+            }
+            self._airs = airs.Airs(file, stations, sink)
+            self.layers = [
+                [_radio(air, self._at_nodes.get(name)) for name in names]
+                for air in self._airs.found.values()
+            ]
+        elif self._routers:
+            _check_routers(said, names, self._at_nodes, sink)
+            self.layers = [[_end(said, name, self._at_nodes.get(name)) for name in names]]
+        else:
+            self.layers = [[_end(said, name, None) for name in names]]
+        if said.allocate == PROGRAM and not self._routers:
+            message = "programs lead the radios of routers, and here no router moves"
+            hint = "write `service NAME router …`, and nodes=NAME"
+            sink.error("TS0631", said.span, message, hint)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of those that are where the nodes of the file are."""
+        found = (next(filter(None, ends), None) for ends in zip(*self.layers, strict=True))
+        return tuple(end_name(end.name, end.index) for end in found if end is not None)
+
+    def declared(self) -> Iterator[ast.Statement]:
+        """Bridges, and links of instances to them."""
+        if self._airs is None and not self._routers:
+            yield from _bridges(self._file, self._said, self._nodes)
+            for name, end in self._at_nodes.items():
+                yield _access(self._said, name, end)
+
+    def counted(self, one: ast.Statement) -> ast.Statement:
+        """A service with as many instances as move, of which some may never be linked."""
+        if not isinstance(one, ast.ServiceStatement) or one.replicas is not None:
+            return one
+        count = sum(at.service.text == one.name.text for at in self._at_nodes.values())
+        is_node = self._routers or self._airs is not None
+        return replace(one, replicas=count) if count and is_node else one
+
+    def resolved(self, one: ast.Statement) -> Iterator[ast.Statement]:
+        return iter((one,)) if self._airs is None else self._airs.resolved(one)
+
+    def hear(self, link: ast.LinkStatement) -> None:
+        """It is one between radios, if there are any."""
+        if self._airs is not None:
+            self._airs.hear(link.a, link.b)
+
+
+def _moved(
+    said: ast.Mobility,
+    ends: _LinkEnds,
+    motion: Motion,
+    numbers: _Numbers,
+    quit_ns: int | None,
+    sink: Sink,
+) -> Iterator[ast.Statement]:
+    """The links between nodes, and when they are up."""
+    histories = _histories(motion, said)
+    for layer in ends.layers:
+        linked = {pair: one for pair, one in histories.items() if all(layer[at] for at in pair)}
+        for pair, stretches in linked.items():
+            values = follow(stretches, motion, said, quit_ns)
+            link = _link(said, layer, pair, values, numbers)
+            if link is None:
+                hint = "write a larger latency-step=, or fewer transceivers="
+                sink.error("TS0196", said.span, "what these links follow is too much", hint)
+                return
+            ends.hear(link)
+            yield link
+        yield _schedule(said, layer, linked)
 
 
 def _quit_ns(rest: Sequence[ast.Statement], motion: Motion) -> int | None:
@@ -226,10 +294,23 @@ def _end(said: ast.Mobility, name: str, at: _AtNode | None) -> ast.Element:
     return ast.Element(ast.Name(at.service.text, said.span), said.span, at.number)
 
 
-def _counted(one: ast.ServiceStatement, at_nodes: Iterable[_AtNode]) -> ast.ServiceStatement:
-    """With as many instances as move, of which some may never be linked."""
-    count = sum(at.service.text == one.name.text for at in at_nodes)
-    return replace(one, replicas=count) if count and one.replicas is None else one
+def _radio(air: airs.Air, at: _AtNode | None) -> ast.Element | None:
+    """By which the instance at a node is heard in this air."""
+    name = None if at is None else air.radios.get((at.service.text, at.number))
+    return None if name is None else ast.Element(name, name.span)
+
+
+def _check_air(said: ast.Mobility, sink: Sink) -> None:
+    """What is said elsewhere where radios are heard by all around."""
+    message = hint = ""
+    if said.rate_bps is not None or said.rate_file is not None:
+        message = "in an air the rate is that of each sender's queue, whoever hears it"
+        hint = "write rate= at the link to the air; range= and loss=FILE say who hears what"
+    elif said.transceivers is not None:
+        message = "a radio in an air is heard by all around, and has no transceiver for each"
+        hint = "leave transceivers= and allocate= out, or leave the air out"
+    if message:
+        sink.error("TS0633", said.span, message, hint)
 
 
 def _check_routers(
@@ -294,12 +375,14 @@ def _histories(motion: Motion, said: ast.Mobility) -> Mapping[tuple[int, int], l
 
 def _link(
     said: ast.Mobility,
-    ends: Sequence[ast.Element],
+    ends: Sequence[ast.Element | None],
     pair: tuple[int, int],
     values: ByDistance,
     numbers: _Numbers,
 ) -> ast.LinkStatement | None:
     a, b = (ends[node] for node in pair)
+    assert a is not None
+    assert b is not None
     fixed, more = values.fixed, dict[str, Any]()
     if values.trace is not None:
         between = f"{end_name(a.name, a.index)}--{end_name(b.name, b.index)}"
@@ -325,7 +408,7 @@ def _link(
 
 def _schedule(
     said: ast.Mobility,
-    names: Sequence[str],
+    ends: Sequence[ast.Element | None],
     histories: Mapping[tuple[int, int], Sequence[Stretch]],
 ) -> ast.Dynamic:
     changes: dict[int, tuple[list[int], list[int]]] = {}
@@ -334,6 +417,7 @@ def _schedule(
             changes.setdefault(one.from_ns, ([], []))[0].append(number)
             if one.to_ns < FOREVER:
                 changes.setdefault(one.to_ns, ([], []))[1].append(number)
+    names = ["" if end is None else end_name(end.name, end.index) for end in ends]
     action = ast.Move(
         tuple((names[a], names[b]) for a, b in histories),
         tuple((at, tuple(up), tuple(down)) for at, (up, down) in sorted(changes.items())),

@@ -44,7 +44,7 @@ class Routes:
             len(core.rows),
             len(core.columns),
             len(order),
-            array("B", (node >= core.endpoints for node in core.rows)),
+            array("B", (_forwards(topology, node) for node in core.rows)),
             array("I", (row_of[anchor] for anchor in core.columns)),
             array("I", (row for row, *_ in order)),
             array("I", (row_of[topology.links[link].dst] for *_, link, _ in order)),
@@ -100,6 +100,11 @@ class Routes:
         return tsroutes.no_memory(
             f"for routes between {rows} core nodes and {columns} destinations"
         )
+
+
+def _forwards(topology: Topology, node: int) -> bool:
+    """A radio passes on what is for its own station only, which lies behind it."""
+    return topology.nodes[node].service < 0 and not topology.nodes[node].air
 
 
 def _by_preference(topology: Topology, core: Core) -> list[tuple[int, str, str, int, int]]:

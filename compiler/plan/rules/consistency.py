@@ -32,7 +32,8 @@ from compiler.plan.state import epochs as fold_epochs
 from compiler.plan.state import follows
 
 _WORD = r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*"
-_NAME = re.compile(rf"{_WORD}(\.[0-9]+\.{_WORD})?", re.ASCII)  # of a part of a machine: sat.3.app
+# Of a part of a machine (sat.3.app), or of the radio of one (sat.3.app.0.sky).
+_NAME = re.compile(rf"{_WORD}(\.[0-9]+\.{_WORD}){{0,2}}", re.ASCII)
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)

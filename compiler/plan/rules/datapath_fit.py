@@ -111,7 +111,11 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
             return Misfit(what, 1, 0, "", 0, "", line, file)
     file, line = topology.frames_at
     if line:
-        return Misfit("links that carry frames (lan)", 1, 0, "", 0, "", line, file)
+        kinds = {
+            "air" if one.air else "lan" for one in topology.nodes if one.service < 0 and one.frames
+        }
+        what = f"links that carry frames ({', '.join(sorted(kinds))})"
+        return Misfit(what, 1, 0, "", 0, "", line, file)
     for machine in topology.machines:
         what = f"a machine with parts (node) such as {machine.name}"
         return Misfit(what, 1, 0, "", 0, "", machine.line, machine.file)

@@ -77,6 +77,21 @@ def check_frames(found: Topology, place: Place) -> None:
     for link in found.links:
         if nodes[link.src].frames != nodes[link.dst].frames:
             place.fail(f"{link.name} carries frames at one end only")
+    _check_radios(found, place)
+
+
+def _check_radios(found: Topology, place: Place) -> None:
+    """A radio has a link to one end point, and further ones to other radios only."""
+    nodes = found.nodes
+    stations: Counter[int] = Counter()
+    for link in found.links:
+        if nodes[link.src].air and nodes[link.dst].service >= 0:
+            stations[link.src] += 1
+        elif nodes[link.src].air and not nodes[link.dst].air:
+            place.fail(f"{link.name} leads from a radio to neither its station nor a radio")
+    for index, node in enumerate(nodes):
+        if node.air and not (node.frames and node.service < 0 and stations[index] == 1):
+            place.fail(f"{node.name} is no radio of one station")
 
 
 def _addresses_of_end(node: Node, place: Place) -> None:

@@ -97,7 +97,8 @@ def declaration_lines(
     several = any(not topology.nodes[index].frames for index in own)
     for index, node in enumerate(topology.nodes):
         if node.frames:
-            yield dialect.frame_node_line(index, is_lan=node.service < 0)
+            kind = "end" if node.service >= 0 else "air" if node.air else "lan"
+            yield dialect.frame_node_line(index, kind)
             continue
         answers = node.service < 0 and bool(node.ipv4 or node.ipv6)
         external = topology.services[node.service].external if node.is_instance else None

@@ -16,7 +16,7 @@
 #define HOP_LIMIT 255u
 
 /* NODE_PLAIN looks up where packets go; of the others see switching.c. */
-enum node_kind { NODE_PLAIN, NODE_END, NODE_LAN };
+enum node_kind { NODE_PLAIN, NODE_END, NODE_LAN, NODE_AIR };
 
 struct node {
     uint32_t port;      /* port + 1; 0 = none */

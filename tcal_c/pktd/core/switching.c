@@ -4,8 +4,11 @@
  * it is, and what comes out of a link to it is written to its port as it is. A node of `NODE_LAN`
  * is a learning switch: where a frame came from is where its source address is; a frame goes to the
  * link of its destination, and to all others where that is not known, not up, or a group. Copies
- * share the frame's bytes. Lans have no loops (the compiler sees to that) and no spanning tree;
- * HOP_LIMIT bounds what a loop would do.
+ * share the frame's bytes. A node of `NODE_AIR` is the radio of the end that it has a link to: what
+ * that sends goes to the radio of its destination, whether that is reached or not, and where it is
+ * not known, or a group, to all radios that are reached; what comes from another radio goes to that
+ * end alone. Its sender's link has the queue, so that what all hear is sent once. Lans have no
+ * loops (the compiler sees to that) and no spanning tree; HOP_LIMIT bounds what a loop would do.
  *
  * What an end sends to an end counts as of that pair; what passes a lan has no pair that is told,
  * and counts by link. Sources: IEEE 802.1D-2004, sections 7.7 to 7.9 (without aging: an address
@@ -107,7 +110,14 @@ static void send_copy(struct engine *e, struct link *link, const struct piece *p
     send_on(e, link, copy, at_ns);
 }
 
-/* A frame stands at a lan that came from `from`. Takes the piece over. */
+/* Whether a frame that stands at `node` and came from `from` may go on by this link, which is not
+ * the one back. A radio does not pass on what it hears. */
+static bool goes_on(const struct engine *e, uint32_t node, uint32_t from, const struct link *link) {
+    bool heard = e->node[node].kind == NODE_AIR && e->node[from].kind == NODE_AIR;
+    return !heard || e->node[link->dest].kind != NODE_AIR;
+}
+
+/* A frame stands at a lan or a radio that came from `from`. Takes the piece over. */
 static void spread_out(struct engine *e, uint32_t lan, uint32_t from, struct piece *piece,
                        uint64_t at_ns) {
     const uint8_t *bytes = frame_content(piece->frame);
@@ -120,15 +130,17 @@ static void spread_out(struct engine *e, uint32_t lan, uint32_t from, struct pie
         learn(e, lan, mac_of(bytes + MAC_BYTES), back);
     }
     uint32_t known = bytes[0] & 1 ? 0 : link_to(e, lan, mac_of(bytes));
-    if (known && engine_link(e, known - 1)->up) {
-        if (known != back) {
+    bool sent_there = known && (node->kind == NODE_AIR || engine_link(e, known - 1)->up);
+    if (sent_there) {
+        if (known != back && goes_on(e, lan, from, engine_link(e, known - 1))) {
             send_on(e, engine_link(e, known - 1), piece, at_ns);
             return;
         }
     } else {
         for (uint32_t out = node->first_out; out; out = engine_link(e, out - 1)->next_out) {
-            if (out != back && engine_link(e, out - 1)->up) {
-                send_copy(e, engine_link(e, out - 1), piece, at_ns);
+            struct link *link = engine_link(e, out - 1);
+            if (out != back && link->up && goes_on(e, lan, from, link)) {
+                send_copy(e, link, piece, at_ns);
             }
         }
     }
@@ -137,7 +149,7 @@ static void spread_out(struct engine *e, uint32_t lan, uint32_t from, struct pie
 
 void switching_arrive(struct engine *e, const struct link *link, struct piece *piece,
                       uint64_t at_ns) {
-    if (e->node[link->dest].kind == NODE_LAN) {
+    if (e->node[link->dest].kind != NODE_END) {
         spread_out(e, link->dest, link->source, piece, at_ns);
         return;
     }
@@ -170,7 +182,7 @@ void switching_take(struct engine *e, uint32_t port, struct frame *frame, size_t
         return;
     }
     struct link *link = engine_link(e, out - 1);
-    bool direct = e->node[link->dest].kind != NODE_LAN;
+    bool direct = e->node[link->dest].kind == NODE_END;
     frame->is_whole_frame = true;
     frame->source = (uint16_t)source;
     frame->dest = direct ? link->dest : (uint16_t)source;

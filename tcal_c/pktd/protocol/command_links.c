@@ -7,11 +7,12 @@
 
 #define NODE_USAGE                                                                                 \
     "node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR] [mac=MAC], or "                     \
-    "node NODE frames=end|lan"
+    "node NODE frames=end|lan|air"
 
 static bool take_node_kind(const char *value, struct op_node *op) {
     op->kind = strcmp(value, "end") == 0   ? NODE_END
                : strcmp(value, "lan") == 0 ? NODE_LAN
+               : strcmp(value, "air") == 0 ? NODE_AIR
                                            : NODE_PLAIN;
     return op->kind != NODE_PLAIN;
 }

@@ -32,6 +32,7 @@ static struct sim *by_links;
 static struct sim *impaired;
 static struct sim *by_paths;
 static struct sim *by_frames;
+static struct sim *by_radio;
 
 #define PROPERTIES                                                                                 \
     "rate=1000000000 delay=1000 jitter=10 loss=100000000 queue=30000 dist=normal up=1"
@@ -42,6 +43,7 @@ static void end_worlds(void) {
     sim_free(impaired);
     sim_free(by_paths);
     sim_free(by_frames);
+    sim_free(by_radio);
 }
 
 static void make_worlds(void) {
@@ -66,6 +68,18 @@ static void make_worlds(void) {
         sim_do(by_frames, "link %d 2 %d seed=2 %s mtu=1000 " AQM, 2 * i + 1, i, PROPERTIES);
     }
     sim_commit(by_frames);
+    by_radio = sim_new(8 << 20);
+    for (int i = 0; i < 2; i++) {
+        sim_do(by_radio, "open %d netns=/x if=eth0 mac=02:00:00:00:00:0%d", i, i);
+        sim_do(by_radio, "node %d frames=end", i);
+        sim_do(by_radio, "node %d frames=air", 2 + i);
+        sim_do(by_radio, "bind %d %d", i, i);
+        sim_do(by_radio, "link %d %d %d seed=1 %s", 2 * i, i, 2 + i, PROPERTIES);
+        sim_do(by_radio, "link %d %d %d seed=2 %s", 2 * i + 1, 2 + i, i, PROPERTIES);
+    }
+    sim_do(by_radio, "link 4 2 3 seed=3 %s duplicate=500000000", PROPERTIES);
+    sim_do(by_radio, "link 5 3 2 seed=4 %s", PROPERTIES);
+    sim_commit(by_radio);
     atexit(end_worlds);
 }
 
@@ -95,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         make_worlds();
     }
     forward(by_frames);
+    forward(by_radio);
     if (packet_parse(&info, &frame.vnet, frame.data, frame.bytes) == PACKET_OK) {
         cut(&info);
         forward(by_links);

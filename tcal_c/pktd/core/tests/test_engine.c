@@ -135,7 +135,7 @@ static void a_node_leads_to_addresses_behind_it(void) {
                "none");
     CHECK_TEXT(sim_ask(sim, "node 1 hop=1 ip=10.77.0.2 behind=10.77.0.64/26"),
                "err syntax usage: node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR] "
-               "[mac=MAC], or node NODE frames=end|lan");
+               "[mac=MAC], or node NODE frames=end|lan|air");
     sim_free(sim);
 }
 

@@ -1,4 +1,5 @@
-/* Frames between ends and over lans: what carries them, who learns what, and what is counted. */
+/* Frames between ends, over lans and between radios: what carries them, who learns what, and what
+ * is counted. */
 #include "common/tests/check.h"
 #include "pktd/tests/sim.h"
 
@@ -59,6 +60,22 @@ static struct sim *two_lans(void) {
     join(sim, 1, 1, 3);
     join(sim, 2, 2, 4);
     join(sim, 3, 3, 4);
+    sim_commit(sim);
+    return sim;
+}
+
+/* Ends 0, 1, 2 with radios 3, 4, 5, of which the one in the middle is linked to both others. */
+static struct sim *three_radios(void) {
+    struct sim *sim = sim_new(64u << 20);
+    declare_ends(sim, 3);
+    for (int i = 0; i < 3; i++) {
+        sim_do(sim, "node %d frames=air", 3 + i);
+    }
+    for (int i = 0; i < 3; i++) {
+        join(sim, i, i, 3 + i);
+    }
+    join(sim, 3, 3, 4);
+    join(sim, 4, 4, 5);
     sim_commit(sim);
     return sim;
 }
@@ -237,6 +254,86 @@ static void a_loop_ends(void) {
     sim_free(sim);
 }
 
+static void radios_pass_on_nothing_that_they_hear(void) {
+    struct sim *sim = three_radios();
+    make_broadcast(0);
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 10 * MS);
+    CHECK_EQ(sim->count, 1); /* the middle, and not who is behind it */
+    CHECK(came(sim, 1));
+    sim_forget(sim);
+    make_broadcast(1);
+    sim_send(sim, 1, &frame);
+    sim_run(sim, T0 + 20 * MS);
+    CHECK_EQ(sim->count, 2);
+    CHECK(came(sim, 0) && came(sim, 2));
+    sim_free(sim);
+}
+
+static void a_frame_for_one_goes_to_that_radio_or_is_lost(void) {
+    struct sim *sim = three_radios();
+    make_broadcast(0);
+    sim_send(sim, 0, &frame); /* the middle knows 0 now */
+    sim_run(sim, T0 + 10 * MS);
+    sim_forget(sim);
+    make_raw(0, 1, 0x0800, 100);
+    sim_send(sim, 1, &frame);
+    sim_run(sim, T0 + 20 * MS);
+    CHECK_EQ(sim->count, 1);
+    CHECK(came(sim, 0));
+    CHECK_EQ(offered(sim, 8), 0); /* to 2 */
+    sim_do(sim, "set 7 up=0");
+    sim_commit(sim);
+    sim_forget(sim);
+    sim_send(sim, 1, &frame);
+    sim_run(sim, T0 + 30 * MS);
+    CHECK_EQ(sim->count, 0);
+    CHECK_EQ(offered(sim, 8), 0);
+    CHECK_EQ(counter_get(&engine_link(sim->engine, 7)->count.drop_down), 1);
+    make_raw(9, 0, 0x0800, 100); /* nobody knows 9: it is on the air for all */
+    sim_send(sim, 0, &frame);
+    sim_run(sim, T0 + 40 * MS);
+    CHECK_EQ(sim->count, 1);
+    CHECK(came(sim, 1));
+    sim_free(sim);
+}
+
+static void what_all_hear_is_sent_once(void) {
+    struct sim *sim = three_radios();
+    sim_do(sim, "set 2 rate=800000 queue=1000000"); /* 10 us a byte, of the middle */
+    sim_do(sim, "set 8 delay=3000000");
+    sim_commit(sim);
+    make_frame(&frame, 4, TEST_UDP, 0, 1, 972, 0); /* 1000 bytes of IP */
+    memset(frame.data, 0xff, 6);
+    sim_send(sim, 1, &frame);
+    sim_send(sim, 1, &frame);
+    sim_run(sim, T0 + 100 * MS);
+    CHECK_EQ(sim->count, 4);
+    uint64_t at[3][2] = {{0}};
+    uint32_t seen[3] = {0};
+    for (size_t i = 0; i < sim->count && sim->delivery[i].port < 3; i++) {
+        uint32_t port = sim->delivery[i].port;
+        at[port][seen[port]++ % 2] = sim->delivery[i].at_ns;
+    }
+    CHECK_EQ(at[0][0], T0 + 13 * MS); /* 10 of its queue, and three links of 1 */
+    CHECK_EQ(at[0][1], T0 + 23 * MS);
+    CHECK_EQ(at[2][0], T0 + 15 * MS);
+    CHECK_EQ(at[2][1], T0 + 25 * MS);
+    sim_free(sim);
+}
+
+static void each_copy_has_its_own_loss(void) {
+    struct sim *sim = three_radios();
+    sim_do(sim, "set 7 loss=1000000000");
+    sim_commit(sim);
+    make_broadcast(1);
+    sim_send(sim, 1, &frame);
+    sim_run(sim, T0 + 10 * MS);
+    CHECK_EQ(sim->count, 1);
+    CHECK(came(sim, 2));
+    sim_free(sim);
+}
+
 static void addresses_are_forgotten_where_there_are_too_many(void) {
     struct sim *sim = two_lans();
     for (uint32_t i = 0; i < 200000; i++) {
@@ -277,6 +374,10 @@ void test_switching(void) {
     what_is_for_a_neighbour_at_the_same_link_stays_there();
     groups_and_all_reach_everybody_once();
     a_loop_ends();
+    radios_pass_on_nothing_that_they_hear();
+    a_frame_for_one_goes_to_that_radio_or_is_lost();
+    what_all_hear_is_sent_once();
+    each_copy_has_its_own_loss();
     addresses_are_forgotten_where_there_are_too_many();
     nodes_stay_what_they_are();
 }

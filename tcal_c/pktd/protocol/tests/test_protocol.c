@@ -84,7 +84,7 @@ static void nodes(void) {
     CHECK_TEXT(sim_ask(sim, "node 2 mac=1"), "err range mac '1' is no address of a device");
     CHECK_TEXT(sim_ask(sim, "node 2 hop=1 mac=02:00:00:00:00:01"),
                "err syntax usage: node NODE [ip=A.B.C.D] [ip6=ADDR] [hop=0|1] [behind=CIDR] "
-               "[mac=MAC], or node NODE frames=end|lan");
+               "[mac=MAC], or node NODE frames=end|lan|air");
     CHECK_TEXT(sim_ask(sim, "node 65535"),
                "err range node '65535' is not a number from 0 to 65534");
     CHECK_TEXT(sim_ask(sim, "bind 7 0"), "err unknown node 7 is not declared");
