@@ -236,7 +236,7 @@ class Resolver:
                 return None
             what, known = repr(format_selector(selector)), [one for one in parts if one]
             if selector.whole:
-                machines = tuple(_machines(selector.found, known))
+                machines = tuple(_machines(selector, known))
                 found = replace(_union(f"parts of {what}", known, named=True), machines=machines)
             else:
                 found = _union(f"those of {what}", known, named=True)
@@ -433,16 +433,19 @@ def _by_word(tagged: Iterable[tuple[int, tuple[str, ...]]]) -> dict[str, list[in
     return found
 
 
-def _machines(
-    parts: Sequence[ast.Element | ast.LinkSelector], known: Sequence[Selection]
-) -> Iterator[Selection]:
-    """Of each machine what its parts cover, by the parts' full names (sat.3.app)."""
-    by_machine: dict[str, list[Selection]] = {}
-    for part, covered in zip(parts, known, strict=True):
-        assert isinstance(part, ast.Element)
-        by_machine.setdefault(part.name.text.rpartition(".")[0], []).append(covered)
-    for name, found in by_machine.items():
-        yield _union(name, found, named=True)
+def _machines(selector: ast.Members, known: Sequence[Selection]) -> Iterator[Selection]:
+    """Of each machine what its parts cover, by the parts' full names (sat.3.app), or the links that
+    leave it. A link between two of them is one of each."""
+    assert isinstance(selector.written, ast.Element)
+    node = selector.written.name.text
+    by_machine: dict[int, list[Selection]] = {}
+    for part, covered in zip(selector.found, known, strict=True):
+        ends = (part,) if isinstance(part, ast.Element) else (part.a, part.b)
+        for words in (end.name.text.split(".") for end in ends):
+            if words[0] == node and len(words) > 1:
+                by_machine.setdefault(int(words[1]), []).append(covered)
+    for at, found in sorted(by_machine.items()):
+        yield _union(f"{node}.{at}", found, named=True)
 
 
 def _union(what: str, parts: Sequence[Selection], *, named: bool = False) -> Selection:

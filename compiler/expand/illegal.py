@@ -43,7 +43,7 @@ def too_few(walk: Walk, step: StatementStep, targets: Targets, legal: int, wante
         everyone = "the only one" if targets.size == 1 else f"all {targets.size}"
         message = f"{everyone} of the {what} joined already: at {now} none is absent"
     else:
-        message = f"only {legal} of {targets.size} {what} are {verb.word} at {now}"
+        message = f"only {legal} of {targets.size} {what} are {targets.word} at {now}"
     if wanted > max(legal, 1):
         message += f"; {wanted} are asked for"
     # More than there will ever be, whatever the state.

@@ -233,7 +233,8 @@ class Targets:
 
 class MachineTargets(Targets):
     """Machines as candidates, each as a whole: what is drawn are machines, and what is done to one
-    is done to all of its parts for which it is legal. Legal is a machine of which an instance is.
+    is done to all of its parts for which it is legal, or to the links that leave it. Legal is a
+    machine of which an instance, or a link of one that is there, is.
     """
 
     def __init__(self, world: World, chosen: Selection, verb: Verb) -> None:
@@ -256,11 +257,25 @@ class MachineTargets(Targets):
         return self.chosen.machines[position].what
 
     def legal(self, position: int) -> bool:
-        world, states = self.world, self.verb.states
+        world, states, machine = self.world, self.verb.states, self._machines[position]
         return any(
-            world.nodes[node] in states and world.service_of[node] >= 0
-            for node in self._machines[position].nodes
+            world.nodes[node] in states and world.service_of[node] >= 0 for node in machine.nodes
+        ) or any(self._legal_way(link) for link in machine.links)
+
+    def _legal_way(self, link: tuple[int, ...]) -> bool:
+        """What leads to nobody is cut off already."""
+        ends = self.world.topology.links[link[0]]
+        there = all(
+            self.world.service_of[node] < 0 or self.world.nodes[node] in PRESENT
+            for node in (ends.src, ends.dst)
         )
+        return self._legal_link(link) and (there or self.verb is JOIN)
+
+    @property
+    def word(self) -> str:
+        if not self.links:
+            return super().word
+        return "disconnected" if self.verb is JOIN else "joined and connected"
 
     def count_legal(self) -> int:
         return len(self.all_legal())
@@ -273,9 +288,13 @@ class MachineTargets(Targets):
 
     def hit(self, positions: Sequence[int]) -> list[int]:
         found = [(self._machines[one], self._machines[one].all_legal()) for one in positions]
-        return [node for machine, legal in found for node in machine.hit(legal)]
+        return [
+            machine.nodes[at] for machine, legal in found for at in legal if at < len(machine.nodes)
+        ]
 
     def apply(self, positions: Sequence[int], kind: str) -> list[int]:
         nodes = self.hit(positions)
         self._move(nodes, kind)
+        for link in (link for one in positions for link in self._machines[one].links):
+            self._switch(link)
         return nodes

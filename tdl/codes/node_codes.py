@@ -1,4 +1,4 @@
-"""Machines with parts: TS0620 to TS0629."""
+"""Machines with parts: TS0620 to TS0628."""
 
 from __future__ import annotations
 
@@ -70,14 +70,5 @@ NODE_CODES = (
         "`disconnect` takes down the links that leave a machine; its inner network goes on. This "
         "machine has none.",
         _INNER + "at 5s sat.1 disconnect",
-    ),
-    Code(
-        "TS0629",
-        "machine that does not act as a whole",
-        "What happens to a machine happens to all of its parts at the same moment, and of several "
-        "machines it draws some (`sat crash 2`). But `disconnect` takes the links down that leave "
-        "them, of which it draws none: name the machines, or a kind of part for instances, such as "
-        "`sat.app disconnect 2`.",
-        _INNER + "bridge air\nlink sat.app--air\nat 5s sat disconnect 1",
     ),
 )

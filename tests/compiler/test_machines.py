@@ -149,6 +149,43 @@ def test_machines_are_drawn_as_a_whole(
     assert _of_machine(compile_source("\n".join([*nodes, *acts]), seed=seed)) == drawn
 
 
+def _cut(lines: list[str], at_s: int) -> set[tuple[str, str]]:
+    """What happens to links at that moment."""
+    found = compile_source("\n".join(lines)).events
+    return {(one.kind, one.target) for one in found if one.at_ns == at_s * SECOND}
+
+
+@given(_sizes, st.integers(1, 4), st.booleans(), st.data())
+def test_what_cuts_off_some_machines_takes_the_links_of_each(
+    sizes: list[int], machines: int, mesh: bool, data: st.DataObject
+) -> None:
+    """As if those that were drawn stood there, and back at the end."""
+    nodes = _nodes(sizes, machines, mesh=mesh and machines > 1)
+    count = data.draw(st.integers(1, machines))
+    drawn = [*nodes, f"at 1s sat disconnect {count} for 2s"]
+    down = _cut(drawn, 1)
+    of_air = [name.partition("->")[0] for _, name in down if name.endswith("->air")]
+    hit = sorted({".".join(name.split(".")[:2]) for name in of_air})
+    assert len(hit) == count
+    each = [f"at 1s {machine} disconnect" for machine in hit]
+    assert _cut([*nodes, *each], 1) == down
+    assert _cut(drawn, 3) == {("link_up", name) for _, name in down}
+
+
+def test_machines_that_are_gone_are_not_cut_off() -> None:
+    lines = [*_nodes([2], 3, mesh=False), "at 1s sat.1 crash", "at 2s sat disconnect 2"]
+    assert {name.split(".")[1] for _, name in _cut(lines, 2) if name.startswith("sat")} == {
+        "0",
+        "2",
+    }
+    back = _cut([*lines, "at 3s sat reconnect 1"], 3)
+    assert {kind for kind, _ in back} == {"link_up"}
+    assert len(back) == 4
+    text = "only 2 of 3 machines of 'sat' are joined and connected at 2s; 3 are"
+    with pytest.raises(TdlError, match=text):
+        compile_source("\n".join([*lines[:-1], "at 2s sat disconnect 3"]))
+
+
 def test_of_machines_those_join_that_are_not_whole() -> None:
     lines = [*_nodes([1, 2], 3, mesh=False), "at 1s sat crash 2", "at 2s sat join 1"]
     done = _of_machine(compile_source("\n".join([*lines, "at 3s sat join 50%"])))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple, TypeVar
 
-from compiler.declare.nodes.renaming import Renaming
+from compiler.declare.nodes.other_elements import OtherElements
 from compiler.phrases import end_name
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -183,7 +183,7 @@ class Airs:
             case ast.LinkStatement() if id(statement) in self._links:
                 yield from self._links[id(statement)]
             case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When() | ast.Hunt():
-                yield Renaming(self._selector_of, self._elements).of(statement)
+                yield OtherElements(self._selector_of, self._elements).of(statement)
             case _:
                 yield statement
 

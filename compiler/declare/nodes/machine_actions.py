@@ -18,23 +18,23 @@ _WITH_BRIDGES = (ast.Join, ast.Leave, ast.Crash, ast.Restart, ast.Churn)
 
 
 def of_machines(statement: ast.Dynamic, sink: Sink) -> ast.Dynamic:
-    """The same for what its selector names, where that is machines; reports TS0628 and TS0629."""
+    """The same for what its selector names, where that is machines; reports TS0628."""
     selector, action = statement.selector, statement.action
     if not isinstance(selector, ast.Members) or not selector.whole:
         return statement
-    name = format_selector(selector)
-    if isinstance(action, ast.Disconnect | ast.Reconnect) and action.count is not None:
-        message = f"what cuts machines off are their links, and {name!r} has no count of them"
-        hint = f"name the machines, such as {name.partition('.')[0]}.0, or a kind of part"
-        sink.error("TS0629", action.span, message, hint)
-    elif isinstance(action, ast.Disconnect | ast.Reconnect):
-        return _cut_off(statement, selector, sink)
+    if isinstance(action, ast.Disconnect | ast.Reconnect):
+        return _cut_off(statement, selector, action, sink)
     return statement
 
 
-def _cut_off(statement: ast.Dynamic, selector: ast.Members, sink: Sink) -> ast.Dynamic:
-    """As a leave and a join of its links."""
-    action, end_ns = statement.action, statement.end_ns
+def _cut_off(
+    statement: ast.Dynamic,
+    selector: ast.Members,
+    action: ast.Disconnect | ast.Reconnect,
+    sink: Sink,
+) -> ast.Dynamic:
+    """As a leave and a join of its links; with a count, of those of so many machines."""
+    end_ns = statement.end_ns
     if not selector.leaving:
         message = f"no link leaves {format_selector(selector)!r}, so nothing cuts it off"
         hint = "link a part of it to the outside, or name a part"
@@ -43,8 +43,9 @@ def _cut_off(statement: ast.Dynamic, selector: ast.Members, sink: Sink) -> ast.D
     if isinstance(action, ast.Disconnect) and action.for_ns is not None:
         end_ns = statement.start_ns + action.for_ns
     verb = ast.Leave if isinstance(action, ast.Disconnect) else ast.Join
-    links = replace(selector, found=selector.leaving, whole=False)
-    return replace(statement, selector=links, action=verb(None, action.span), end_ns=end_ns)
+    links = replace(selector, found=selector.leaving, whole=action.count is not None)
+    cut = verb(action.count, action.span)
+    return replace(statement, selector=links, action=cut, end_ns=end_ns)
 
 
 def targets(statement: ast.Dynamic) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import NamedTuple
 
-from compiler.declare.nodes.renaming import Renaming
+from compiler.declare.nodes.other_elements import OtherElements
 from compiler.phrases import end_name, number
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS
 from tdl import ast
@@ -365,7 +365,7 @@ class _Machines:
     def resolved(self, statement: ast.Statement) -> list[ast.Statement]:
         match statement:
             case ast.Dynamic() | ast.Expect() | ast.Figure() | ast.When() | ast.Hunt():
-                selectors = Renaming(lambda one: self._selector(one.selector), self._running)
+                selectors = OtherElements(lambda one: self._selector(one.selector), self._running)
                 return [selectors.of(statement)]
             case ast.ServiceStatement():
                 return [self._outer(statement)]

@@ -14,7 +14,7 @@ from tdl import ast
 
 
 @dataclass(frozen=True, slots=True)
-class Renaming:
+class OtherElements:
     selector: Callable[[ast.Dynamic], ast.Selector]
     elements: Callable[[ast.Element], Iterable[ast.Element]]
 
