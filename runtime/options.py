@@ -200,6 +200,7 @@ class RunOptions:
         ),
         choices=DATAPATHS,
     )
+    page: bool = True  # whether one is written (of storms of a hunt none is)
     ports: str = "auto"  # how instances are attached: auto | tap | packet (docs/pktd.md, `open`)
     engine_threads: int = _row(  # of pktd, that read and write packets; 0: it chooses
         0,

@@ -30,6 +30,7 @@ COMMANDS = {
     "at": "Look into a recorded run at one of its moments.",
     "shrink": "Find the shortest timeline with which a run still fails.",
     "why": "Find the moment at which the failure of a run was decided.",
+    "hunt": "Look for a storm with which an experiment fails.",
     "do": "Change a running experiment: any action of the language.",
     "hold": "Hold what is planned in a running experiment.",
     "go": "Let what is held go on.",

@@ -21,6 +21,7 @@ from runtime.rundir import discard
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import (
     AT_PLACE,
+    HUNT_PLACE,
     INSTANCES,
     LONGER_PLAN,
     MANIFEST,
@@ -33,6 +34,8 @@ from runtime.system.procs import Process
 
 CLEAN_SECONDS = 12.0  # for tstorm to end its run: programs have 5 s of grace
 KILL_SECONDS = 10.0
+# Folders of runs that nobody is to keep, by the begin of their names.
+_THROWN_AWAY = (AT_PLACE, SHRINK_PLACE, WHY_PLACE, HUNT_PLACE)
 KILLED = "killed"  # the outcome of a run that something else than itself has closed
 
 
@@ -164,7 +167,7 @@ def _take_back(instances: Path) -> None:
 
 def _remove_temporary(place: Path) -> None:
     """The folder of a run that its command would have thrown away."""
-    ours = place.name.startswith((AT_PLACE, SHRINK_PLACE, WHY_PLACE)) and not place.is_symlink()
+    ours = place.name.startswith(_THROWN_AWAY) and not place.is_symlink()
     if ours and place.stat().st_uid == os.geteuid():
         shutil.rmtree(place, ignore_errors=True)
 

@@ -97,7 +97,7 @@ def results(
         directory.write_json(
             CERTIFICATE, certificate.certificate(evidence, verdict, summary, known, options)
         )
-        why = _write_page(directory, known, summary)
+        why = _write_page(directory, known, summary) if options.page else ""
         if why:
             more["no_page"] = summary["no_page"] = why
             with suppress(OSError):  # whoever called is told all the same, and the manifest has it

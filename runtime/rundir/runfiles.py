@@ -49,6 +49,7 @@ STACKS = "stacks.jsonl"
 PROBES, PROBES_FORMAT, PROBES_VERSION = "probes.jsonl", "tstorm-probes", 1
 # Begin of the names of folders whose run nobody is to keep
 AT_PLACE, SHRINK_PLACE, WHY_PLACE = "tstorm-at-", "tstorm-shrink-", "tstorm-why-"
+HUNT_PLACE = "tstorm-hunt-"
 HEADER = "header"  # kind of a first line
 EXPECT_RUN, EXPECTATION = "expect_run", "expectation"  # kinds of events
 LOGS_INCOMPLETE = "logs_incomplete"  # of the facts and the manifest: instances, and why

@@ -14,7 +14,7 @@ import pytest
 from runtime.errors import RunError
 from runtime.options import DEFAULTS
 from tests.waiting import wait_until
-from tstorm.campaign import campaign_directory
+from tstorm.campaign import campaign_directory, kept_directory
 from tstorm.campaign.campaign_directory import Campaign
 from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Grid, Point
@@ -141,7 +141,7 @@ def test_a_second_command_is_refused_while_the_first_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with campaign_directory.opened(tmp_path / "c", RECORD):
-        monkeypatch.setattr(campaign_directory, "LOCK_SECONDS", 0.0)
+        monkeypatch.setattr(kept_directory, "LOCK_SECONDS", 0.0)
         with (
             pytest.raises(RunError, match="another command works in"),
             campaign_directory.opened(tmp_path / "c", RECORD),

@@ -1,18 +1,15 @@
 """A campaign's directory: campaign.json, results.jsonl, and a run directory for each point.
 
-One command works in it at a time: it holds a lock (flock(2)) on the directory itself, which the
-kernel takes back when the last process that has it is gone, however it ended. Runs that were killed
-leave directories without a result; they are removed, and their points are carried out anew. The
-record and the results are on the disk before the command goes on; what runs write is not. So after
-a power cut a run may have lost its end although its result is there: its point is not done then.
+One command works in it at a time (tstorm.campaign.kept_directory). Runs that were killed leave
+directories without a result; they are removed, and their points are carried out anew. The record
+and the results are on the disk before the command goes on; what runs write is not. So after a power
+cut a run may have lost its end although its result is there: its point is not done then.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,14 +17,14 @@ from pathlib import Path
 from runtime.errors import RunError, unwritten
 from runtime.json_schema import parse
 from runtime.rundir import rundir
-from runtime.rundir.held_directory import HeldDirectory, write_all
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import MANIFEST, MAX_BYTES, SUMMARY
 from tstorm.campaign import campaign_record, points, results
 from tstorm.campaign.campaign_record import CampaignRecord
+from tstorm.campaign.kept_directory import LineLog, locked
 from tstorm.campaign.points import Point
 from tstorm.campaign.results import PointResult
 
-LOCK_SECONDS = 10.0  # for processes of a command that was killed to end
 _DRAFT = f".{points.CAMPAIGN_FILE}."
 
 
@@ -59,7 +56,7 @@ class Campaign:
         self.path = held.path
         self.done, self.damaged = done, damaged
         self._held = held
-        self._results = held.append_to(results.FILE)
+        self._results = LineLog(held, results.FILE)
 
     def place(self, point: Point) -> Path:
         return self.path / point.name
@@ -90,16 +87,11 @@ class Campaign:
         return aside
 
     def add(self, found: PointResult) -> None:
-        """OSError becomes RunError: a campaign whose results cannot be kept ends."""
-        try:
-            write_all(self._results, results.line(found))
-            os.fsync(self._results)
-        except OSError as error:
-            error.filename = str(self.path / results.FILE)
-            raise unwritten(error) from error
+        """RunError: a campaign whose results cannot be kept ends."""
+        self._results.add(results.line(found))
 
     def close(self) -> None:
-        os.close(self._results)
+        self._results.close()
 
 
 @contextmanager
@@ -111,7 +103,7 @@ def opened(path: Path, wanted: CampaignRecord) -> Iterator[Campaign]:
         held = HeldDirectory.hold(Path(os.path.realpath(path)))
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}", "give --out another directory") from error
-    with _locked(held, path):
+    with locked(held, path):
         try:
             campaign = Campaign(held, *_begin(held, path, wanted))
         except BaseException as error:
@@ -135,35 +127,6 @@ def new_place(name: str) -> Path:
         if not found.exists():
             return found
     raise RunError(f"there are too many runs of {safe} with the time {stamp}", "give --out DIR")
-
-
-@contextmanager
-def _locked(held: HeldDirectory, path: Path) -> Iterator[None]:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    try:
-        descriptor = os.open(".", flags, dir_fd=held.descriptor)
-    except OSError as error:
-        raise RunError(f"{path}: {error.strerror}", "give --out another directory") from error
-    try:
-        _lock(descriptor, path)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise RunError(
-                    f"another command works in {path}", "wait for it, or give another --out"
-                ) from None
-            time.sleep(0.05)
-        else:
-            return
 
 
 def _begin(

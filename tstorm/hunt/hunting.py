@@ -1,0 +1,204 @@
+"""Hunts: draws storms, runs several at a time, keeps what comes of them, and makes finds of those
+that fail, until there is no more time.
+
+Input: a directory that is worked in, a request, and guidance. What is known already is not carried
+out again. A failure of a known find (the same expectations and programs failed, and the storm has
+all kinds of faults that the find took) counts as that find and is not shrunk; of the others those
+that come to the same when they are shrunk are one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from runtime.errors import RunError
+from tstorm.campaign import jobs
+from tstorm.hunt.guidance import LAG, Guidance
+from tstorm.hunt.hunt_directory import DRAFT
+from tstorm.hunt.hunt_results import FAILED, SILENT, FindResult, StormResult
+from tstorm.hunt.storms import Storm
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tstorm.hunt.hunt_directory import HuntDirectory
+
+SILENT_MOST = 8  # storms in a row that say nothing: then none will
+
+
+class Work(Protocol):
+    """Carries out storms and finds, each in a process of its own. None: somebody stopped it.
+    RunError where a find cannot be kept."""
+
+    def storm(self, storm: Storm) -> StormResult | None: ...
+
+    def find(self, found: StormResult, draft: Path) -> FindResult | None: ...
+
+
+class Refused(NamedTuple):
+    """Why a process could not do it."""
+
+    why: str
+    remedy: str
+
+
+Task = Storm | StormResult  # to be run, or to be made a find of
+Said = StormResult | FindResult | Refused | None
+
+
+@dataclass(slots=True)
+class Hunting:
+    """`is_over` says whether no further storm begins; `tell` hears of each result."""
+
+    hunt: HuntDirectory
+    guidance: Guidance
+    work: Work
+    is_over: Callable[[int], bool]
+    tell: Callable[[StormResult | FindResult], None]
+    interrupted: bool = False
+    _number: int = 0  # of the next storm
+    _taken: int = 0  # storms whose result the guidance has
+    _going: dict[int, Task] = field(default_factory=dict)
+    _dry: bool = False  # there is no task until something that goes on has ended
+    _silent: int = 0
+
+    def carry_out(self, shares: Sequence[list[int]]) -> None:
+        """RunError, NoStormError."""
+        while True:
+            self._dry = False
+            for job in jobs.carry_out(self._do, self._tasks(), shares):
+                task = job.point
+                self._going.pop(_key(task), None)
+                self._ended(task, job.said, job.why)
+            if not self._dry:
+                self.interrupted = True
+                return
+            if not self._is_ready():
+                return
+
+    def _do(self, task: Task) -> Said:
+        """In a process of its own."""
+        try:
+            if isinstance(task, Storm):
+                return self.work.storm(task)
+            return self.work.find(task, self._draft(task))
+        except RunError as error:
+            return Refused(error.message, error.remedy)
+
+    def _draft(self, found: StormResult) -> Path:
+        return self.hunt.place_of_finds / f"{DRAFT}{found.storm.number}"
+
+    def _tasks(self) -> Iterator[Task]:
+        while (task := self._next()) is not None:
+            self._going[_key(task)] = task
+            yield task
+        self._dry = True
+
+    def _next(self) -> Task | None:
+        for found in self._unfound():
+            return found
+        while self._number in self.hunt.storms:
+            self._number += 1
+        if self.is_over(self._number):
+            return None
+        while self._taken <= self._number - LAG:
+            if self._taken not in self.hunt.storms:
+                return None
+            before = self.hunt.storms[self._taken]
+            self.guidance.take(before.storm, before.reached)
+            self._taken += 1
+        self._number += 1
+        return self.guidance.storm(self._number - 1)
+
+    def _is_ready(self) -> bool:
+        """Whether there is something to do, when nothing goes on."""
+        return any(True for _ in self._unfound()) or not self.is_over(self._number)
+
+    def _unfound(self) -> Iterator[StormResult]:
+        """Storms that failed of which no find was made. One that fails as another one that goes on
+        waits for what comes of that."""
+        shrinking = {_failed(one) for one in self._going.values() if isinstance(one, StormResult)}
+        for number in sorted(self.hunt.storms):
+            found = self.hunt.storms[number]
+            if found.outcome != FAILED or number in self.hunt.finds or _failed(found) in shrinking:
+                continue
+            known = self._known(found)
+            if known is None:
+                yield found
+                return
+            again = FindResult(number, known.find, faults_before=len(found.storm.faults))
+            self.hunt.add(again)
+            self.tell(again)
+
+    def _known(self, found: StormResult) -> FindResult | None:
+        """The find that this is one more case of."""
+        kinds = set(found.storm.kinds)
+        for one in self.hunt.finds.values():
+            first = self.hunt.storms[one.storm]
+            if one.is_first and _failed(first) == _failed(found) and set(one.kinds) <= kinds:
+                return one
+        return None
+
+    def _ended(self, task: Task, said: Said, why: str) -> None:
+        """RunError: then nothing is kept of it, and it is done anew by who goes on."""
+        if isinstance(said, Refused):
+            raise RunError(said.why, said.remedy)
+        if isinstance(task, Storm):
+            found = (
+                said if isinstance(said, StormResult) else StormResult(task, SILENT, message=why)
+            )
+            self.hunt.add(found)
+            self.tell(found)
+            self._count_silent(found)
+        elif isinstance(said, FindResult):
+            self._keep(task, said)
+        else:
+            self._keep(task, FindResult(task.storm.number, 0, message=why))
+
+    def _count_silent(self, found: StormResult) -> None:
+        self._silent = self._silent + 1 if found.outcome == SILENT else 0
+        if self._silent >= SILENT_MOST:
+            raise RunError(
+                f"{SILENT_MOST} storms in a row say nothing; the last one: {found.message}",
+                "see whether the experiment runs as it is: tstorm run … --time virtual",
+            )
+
+    def _keep(self, task: StormResult, said: FindResult) -> None:
+        """A find that is none, or is an earlier one, has no folder."""
+        draft = self._draft(task)
+        found = said
+        if said.is_first:
+            same = next(filter(lambda one: _is_same(one, said), self.hunt.finds.values()), None)
+            number = 1 + max((one.find for one in self.hunt.finds.values()), default=0)
+            found = replace(said, find=number) if same is None else _again(said, same)
+        if found.is_first:
+            try:
+                draft.rename(self.hunt.folder(found.find))
+            except OSError as error:
+                raise RunError(f"{draft} cannot be kept: {error.strerror}") from error
+        else:
+            with suppress(OSError):
+                shutil.rmtree(draft)
+        self.hunt.add(found)
+        self.tell(found)
+
+
+def _key(task: Task) -> int:
+    """Storms and finds of them are not told apart by their numbers alone."""
+    return task.number if isinstance(task, Storm) else -1 - task.storm.number
+
+
+def _failed(found: StormResult) -> frozenset[tuple[str, str, bool]]:
+    return frozenset((one.what, one.name, one.by_end) for one in found.failed)
+
+
+def _is_same(one: FindResult, other: FindResult) -> bool:
+    return one.is_first and (one.failures, one.kinds) == (other.failures, other.kinds)
+
+
+def _again(said: FindResult, first: FindResult) -> FindResult:
+    return replace(said, find=first.find, is_first=False)
