@@ -467,6 +467,11 @@ class RunOptions:
         return asdict(self)
 
 
+def has_agents(options: RunOptions) -> bool:
+    """Whether the network of a run with these options is that of agents, which take whole plans."""
+    return bool(options.hosts) or options.backend == K8S
+
+
 def _check_row(row: Field[Any], value: Any) -> None:
     choices, within = row.metadata.get("choices"), row.metadata.get("within")
     if choices and value not in choices:

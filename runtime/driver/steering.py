@@ -34,7 +34,7 @@ from runtime.backend import instance_clocks
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
 from runtime.errors import RunError, UnfitError, fail
-from runtime.options import K8S, VIRTUAL, RunOptions
+from runtime.options import VIRTUAL, RunOptions, has_agents
 from runtime.rundir import longer_plan
 from runtime.rundir.eventlog import ENTERED
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN
@@ -60,11 +60,6 @@ _NAME = re.compile(r"\.do\.[0-9]{1,10}-[0-9]{1,10}\.tmp")
 
 Follow = Callable[[Schedule], None]
 T = TypeVar("T")
-
-
-def has_agents(options: RunOptions) -> bool:
-    """Whether the network of a run with these options is that of agents, which take whole plans."""
-    return bool(options.hosts) or options.backend == K8S
 
 
 def why_not(options: RunOptions) -> str:
@@ -372,7 +367,11 @@ class Steering:
             own = [one for one in plan.events if action_texts.number_of(one.file) == number]
             if why := self._impossible(plan, schedule, own):
                 return Fired("", refused=why)
-            if why := self._adopt(plan, schedule, -LATE_NS):
+            try:
+                why = await self._taken_by_all(plan, schedule, before.digest, files)
+            except RunError as refused:
+                return Fired("", refused=refused.message)
+            if why:
                 ending = self._ending()
                 return Fired("", refused=ending) if ending else Fired("", again=why)
             self._number, self._reserved_ns = number + 1, 0
@@ -385,6 +384,27 @@ class Steering:
                 del record[name]
             self._log({**record, "events": len(own), "applied_ns": asked_ns})
             return Fired(plan.digest)
+
+    async def _taken_by_all(
+        self, plan: Plan, schedule: Schedule, base: str, files: Mapping[str, bytes]
+    ) -> str:
+        """Goes over to the plan of a firing: with the agents, where there are some. Why not; ''.
+        RunError."""
+        network = self._network()
+        if network is None or not has_agents(self._options):
+            return self._adopt(plan, schedule, -LATE_NS)
+        with scratch.directory(self._directory, LONGER_PLAN) as path:
+            for name, data in files.items():
+                (path / name).write_bytes(data)
+            try:
+                why = await network.offer(plan, base, path)
+                why = why or self._adopt(plan, schedule, self._margin_ns())
+            except BaseException:
+                await network.withdraw()
+                raise
+            if why:
+                await network.withdraw()
+            return why
 
     def _decode(self, files: Mapping[str, bytes], before: Plan) -> tuple[Plan, Schedule]:
         plan = decode(files, before=before)

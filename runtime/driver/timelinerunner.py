@@ -38,7 +38,7 @@ from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.quitwhen import QuitCondition
 from runtime.driver.starts import OnFailure, Setups, Starts
 from runtime.errors import RunError, fail
-from runtime.options import REAL, VIRTUAL
+from runtime.options import REAL, VIRTUAL, has_agents
 from runtime.schedule import VIRTUAL_LEAD_NS, Preparation, Schedule, Step, preparations
 
 STAGE_AHEAD_NS = 1_000_000_000
@@ -55,6 +55,8 @@ OVERDUE_SECONDS = 30.0  # a step that takes effect later than this never will
 def reacting_ahead_ns(schedule: Schedule, number: int) -> int:
     """How long before its moment this step is asked for, in a run with a `when`: half of the time
     since the step before, so that a reaction finds its place between the two."""
+    if has_agents(schedule.options):
+        return STAGE_AHEAD_NS  # agents stage their steps by themselves, some time before
     least_ns, most_ns = _REACTING_AHEAD_NS[schedule.options.time]
     gap_ns = schedule.steps[number].due_ns - schedule.steps[number - 1].due_ns
     return min(max(gap_ns // 2, least_ns), most_ns)

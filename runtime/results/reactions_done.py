@@ -62,7 +62,8 @@ def told(found: Record) -> Iterable[str]:
             yield (
                 f"{line}: {one['late']:,} reactions came late, by up to"
                 f" {one['latest_ns'] / 1e9:.3g} s: planned events are too close together for"
-                " something to come between (docs/live.md), or compiling takes long"
+                " something to come between, compiling takes long, or agents have to hear of it"
+                " first (docs/live.md)"
             )
         if one["beyond"]:
             yield f"{line}: this happened {one['seen']:,} times, {_first_only(one)}"

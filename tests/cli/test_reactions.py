@@ -31,9 +31,13 @@ at 1600ms quit
 """
 
 
-def events(place: Path) -> list[dict[str, Any]]:
+def all_events(place: Path) -> list[dict[str, Any]]:
     lines = (place / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    return [one for one in map(json.loads, lines) if one.get("origin") == "condition"]
+    return [json.loads(line) for line in lines]
+
+
+def events(place: Path) -> list[dict[str, Any]]:
+    return [one for one in all_events(place) if one.get("origin") == "condition"]
 
 
 def essence(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -86,11 +90,41 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(tmp_path: Path) -> None
 def test_who_cannot_react_refuses_before_the_run_with_the_line(tmp_path: Path) -> None:
     text = TDL.replace("when ready client { db.0 crash 1000 }\n", "")
     (tmp_path / "exp.tdl").write_text(text, encoding="utf-8")
-    for options in (("--hosts", "2"), ("--hosts", "1", "--datapath", "kernel")):
-        done = tstorm(tmp_path, "run", "exp.tdl", *options, "--out", "run", code=None)
-        assert done.returncode not in (0, None)
-        assert "exp.tdl:7: when is not possible" in done.stderr
-        assert not (tmp_path / "run/events.jsonl").exists()
+    options = ("--hosts", "2", "--time", "virtual")
+    done = tstorm(tmp_path, "run", "exp.tdl", *options, "--out", "run", code=None)
+    assert done.returncode not in (0, None)
+    assert "exp.tdl:7: when is not possible" in done.stderr
+    assert not (tmp_path / "run/events.jsonl").exists()
+
+
+def test_agents_of_all_hosts_do_what_a_when_does(tmp_path: Path) -> None:
+    text = """\
+service db replicas=2 exec="sh -c 'sleep 0.5; echo I lead; exec tprobe serve'"
+service client exec="tprobe rtt db.0 --count 2000 --each"
+bridges s1 s2
+link db--s1 latency=1ms
+link client--s2 latency=1ms
+link s1--s2 latency=10ms
+when log db.1 "lead$" { s1--s2 set latency=60ms }
+when log db.1 "lead$" after 2500ms { quit }
+"""
+    (tmp_path / "exp.tdl").write_text(text, encoding="utf-8")
+    tstorm(tmp_path, "run", "exp.tdl", "--hosts", "2", "--out", "run")
+    found = events(tmp_path / "run")
+    fired, over = [one for one in found if one["kind"] == "when"]
+    assert (fired["line"], fired["target"], fired["events"]) == (7, "db.1", 2)
+    assert over["events"] == 1
+    changed = [one for one in found if one["kind"] == "set"]
+    assert [one["args"] for one in changed] == [{"delay_ns": 60_000_000}] * 2
+    start = json.loads((tmp_path / "run/manifest.json").read_text("utf-8"))["start_monotonic_ns"]
+    log = (tmp_path / "run/logs/client.0.log").read_text(encoding="utf-8").splitlines()
+    answers = [json.loads(line) for line in log if line.startswith("{")]
+    after_ns = start + max(one["applied_ns"] for one in changed) + 100_000_000
+    seen = [one["rtt_us"] for one in answers if one.get("rtt_us") and one["t_ns"] > after_ns]
+    assert seen
+    assert min(seen) >= 2 * (1 + 60 + 1) * 1000 - 10
+    plan = read_plan(tmp_path / "run/plan")
+    assert len(plan.events) == len([one for one in all_events(tmp_path / "run") if "seq" in one])
 
 
 def test_what_is_done_by_hand_and_by_a_when_go_together(tmp_path: Path) -> None:

@@ -136,12 +136,16 @@ def test_two_plans_differ_in_their_reactions() -> None:
 
 
 def test_who_cannot_react_says_so_with_the_line() -> None:
-    found = misfit(planned(), "user")
+    assert misfit(planned(), "user") is None, "agents take what it does"
+    found = capabilities.to_blame(planned(), capabilities.COMPOSE)
     assert found is not None
     assert (found.what, found.line) == ("when", 9)
-    for way in (capabilities.KUBERNETES, capabilities.COMPOSE):
-        assert "when" in capabilities.refusal(planned(), way)
-    assert capabilities.refusal(planned(), capabilities.LOCAL) == ""
+    assert "when" in capabilities.refusal(planned(), capabilities.COMPOSE)
+    for way in (capabilities.KUBERNETES, capabilities.LOCAL):
+        assert capabilities.refusal(planned(), way) == ""
+    of_files = compile_source(TEXT + 'when file db "data/epoch" { db.0 crash }\n').plan
+    assert "when file" in capabilities.refusal(of_files, capabilities.KUBERNETES)
+    assert capabilities.refusal(of_files, capabilities.LOCAL) == ""
 
 
 def test_a_loop_makes_several_with_its_values_in_them() -> None:

@@ -21,7 +21,10 @@ from tstorm.image.image_source import PACKAGES, Source
 
 # What is started in the image -> the module that it is.
 LAUNCHERS = {"tstorm-agent": "runtime.agent.pod", "tstorm-coordinator": "runtime.job"}
-MODULES = tuple(f"{module}.__main__" for module in (*LAUNCHERS.values(), "runtime.agent"))
+MODULES = (
+    *(f"{module}.__main__" for module in (*LAUNCHERS.values(), "runtime.agent")),
+    "tstorm.live.reactor",  # which the driver starts, with the compiler
+)
 # What no import statement names: the interpreter's start, its -m, and codecs.
 STARTS = ("encodings", "runpy", "site")
 CODECS = ("aliases", "ascii", "idna", "latin_1", "punycode", "utf_8")

@@ -45,7 +45,7 @@ from compiler.plan.parts.action_texts import Firing
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.types import PlannedReaction
 from runtime.driver.timelinerunner import reacting_ahead_ns
-from runtime.options import REAL
+from runtime.options import REAL, has_agents
 from runtime.options import decode as options_of
 from runtime.results.loglines import LINE_BYTES
 from runtime.rundir import logmarks
@@ -60,7 +60,9 @@ TEXT_CHARACTERS = 1000  # of a line, in records
 MATCH_SECONDS = 10  # of the processor, for the lines of one read
 TRIES = 8
 FIRST_LEAD_NS = 8_000_000
+AGENTS_LEAD_NS = 500_000_000  # where agents have to hear of it, read the plan and go over
 LEAST_LEAD_NS = 2_000_000
+MOST_LEAD_NS = 4_000_000_000
 _SPECIAL = frozenset(r"\.^$*+?{}[]|()")  # a pattern without them is a plain text
 
 
@@ -197,7 +199,8 @@ class Reactor:
         self._due: list[_Firing] = []
         self._order = 0
         self._t0_ns = 0
-        self._lead_ns = FIRST_LEAD_NS if self._real else 0
+        self._least_lead_ns = AGENTS_LEAD_NS if has_agents(self._options) else LEAST_LEAD_NS
+        self._lead_ns = max(FIRST_LEAD_NS, self._least_lead_ns) if self._real else 0
         self._watch: WriteWatch | None = None
         self._files: FileWatch | None = None
 
@@ -375,7 +378,7 @@ class Reactor:
             why = str(answer.get("refused") or answer.get("again"))
             if "refused" in answer:
                 break
-            self._lead_ns = min(2 * self._lead_ns, 1_000_000_000)
+            self._lead_ns = min(2 * self._lead_ns, MOST_LEAD_NS)
         self._line.send({"refused": {**one.record(), "why": why}})
 
     def _answer(self) -> Mapping[str, Any]:
@@ -388,7 +391,7 @@ class Reactor:
 
     def _learn(self, took_ns: int) -> None:
         """How long it takes, on average of late: what takes a little longer is a little late."""
-        self._lead_ns = max((self._lead_ns + took_ns) // 2, LEAST_LEAD_NS)
+        self._lead_ns = max((self._lead_ns + took_ns) // 2, self._least_lead_ns)
 
     def _follow(self, plan: Plan) -> None:
         self._plan, self._base = plan, plan.digest

@@ -8,13 +8,14 @@ Kubernetes and Compose carry out under conditions only is in manifests/unsupport
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.parts.service_words import after, aliases, published
 from compiler.plan.rules.datapath_fit import Misfit, of_links
-from compiler.plan.types import Service, Topology
+from compiler.plan.types import REACTIONS, Service, Topology
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -32,6 +33,10 @@ _OF_PATHS = frozenset((KUBERNETES, COMPOSE))  # between their hosts a path is on
 
 # In the canonical text of a `when`, a line of its block.
 _SETS_CLOCK = re.compile(r"^ .* set (clock[+-]?=|drift=)", re.MULTILINE)
+
+
+# Kinds of `when` that a way does not wait for: files of pods are nowhere where the run looks.
+_REACTIONS_LACKING = {KUBERNETES: ("file",), COMPOSE: REACTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,16 @@ def own_clock(plan: Plan) -> Misfit | None:
     return None
 
 
+def reacting(plan: Plan, kinds: Collection[str]) -> Misfit | None:
+    """The first `when` of these kinds that a run of the plan waits for."""
+    if are_waited_for(plan):
+        for one in plan.topology.reactions:
+            if one.kind in kinds:
+                what = "when" if len(kinds) > 1 else f"when {one.kind}"
+                return Misfit(what, 1, 0, "", 0, "", one.line, one.file)
+    return None
+
+
 def refusal(plan: Plan, way: str) -> str:
     """What of the plan this way does not carry out, as a sentence; '' if it carries out all."""
     return _words(_not_carried(plan, way), way)
@@ -112,7 +127,8 @@ def to_blame(plan: Plan, way: str) -> Misfit | None:
     found = of_links(plan, "user") if way in _OF_PATHS else None
     if found is not None and not found.limit:
         return found
-    return own_clock(plan) if way in _ELSEWHERE else None
+    kinds = _REACTIONS_LACKING.get(way, ())
+    return reacting(plan, kinds) or (own_clock(plan) if way in _ELSEWHERE else None)
 
 
 def _not_carried(plan: Plan, way: str) -> Iterable[str]:

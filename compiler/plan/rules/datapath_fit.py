@@ -19,7 +19,6 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT
-from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState
@@ -119,9 +118,6 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
     for machine in topology.machines:
         what = f"a machine with parts (node) such as {machine.name}"
         return Misfit(what, 1, 0, "", 0, "", machine.line, machine.file)
-    if are_waited_for(plan):
-        first = topology.reactions[0]
-        return Misfit("when", 1, 0, "", 0, "", first.line, first.file)
     if topology.routing == "ecmp":
         return Misfit("routing ecmp", 1, 0, "", 0, "", 0)
     return None
