@@ -1,0 +1,116 @@
+"""A run in a cluster that is steered by hand: network and programs do it on all nodes, also where
+an agent is started again later; and it is recorded and done again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.plan.reader import read_plan
+from tests.cluster.debian import PROGRAMS_IMAGE
+from tests.cluster.experiments import compile_text, tstorm
+from tests.cluster.runs import AGENT, ClusterRun, command
+from tests.cluster.support import DEADLINE_SECONDS, Cluster, wait_until
+
+pytestmark = pytest.mark.cluster
+
+TEXT = f"""
+service a img="{PROGRAMS_IMAGE}" entrypoint=['/bin/sh', '-c', 'exec ping -i 0.2 b.0']
+service b img="{PROGRAMS_IMAGE}" replicas=2 entrypoint=['/bin/sleep', '1000']
+bridge s
+link a--s latency=4ms
+link b--s latency=6ms
+at 1h b.0 leave
+at 2h a--s set latency=5ms
+"""
+
+
+@pytest.fixture
+def run(
+    cluster: Cluster, loaded: None, namespaces: Iterator[str], tmp_path: Path
+) -> Iterator[ClusterRun]:
+    found = ClusterRun(cluster, compile_text(TEXT, tmp_path), next(namespaces), tmp_path)
+    try:
+        found.wait_for("join", 3)
+        found.wait_answers("a.0")
+        yield found
+    finally:
+        print(found.log.read_text())
+        found.end()
+
+
+def did(cluster: Cluster, run: ClusterRun, what: str, *words: str) -> dict[str, Any]:
+    """From elsewhere: by name and namespace."""
+    run_id = json.loads((run.out / "manifest.json").read_bytes())["run_id"]
+    place = ("--namespace", run.namespace, "--json")
+    status, said, wrong = command(cluster, what, *place, run_id, *words)
+    assert status == 0, (said, wrong, run.log.read_text())
+    found: dict[str, Any] = json.loads(said)["ok"]
+    return found
+
+
+def by_hand(run: ClusterRun) -> list[list[Any]]:
+    return [
+        [one[name] for name in ("action", "kind", "target", "planned_ns")]
+        for one in run.events()
+        if one.get("origin") == "manual" and "seq" in one
+    ]
+
+
+def test_all_nodes_do_what_is_done_by_hand(
+    cluster: Cluster, run: ClusterRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", os.fspath(cluster.kubeconfig))
+    first = did(cluster, run, "do", "a--s set latency=40ms", "b.1 crash")
+    assert (first["action"], first["events"]) == (1, 3)
+    wait_until(lambda: len(by_hand(run)) == 3, "the first action")
+    run.wait_answers("a.0")
+    assert min(run.round_trips("a.0")[-4:]) >= 2 * (40 + 6) - 0.5
+
+    refused, _, why = command(
+        cluster, "do", "--namespace", run.namespace, str(run.out), "a--s set duplicate=5%"
+    )
+    assert refused == 1
+    assert "duplicate" in why
+
+    run.kill(AGENT, run.agent_of("a.0"))  # its node has the plan of the beginning only
+    run.wait_for("agent_back")
+    assert did(cluster, run, "do", "a--s set latency=10ms")["action"] == 2
+    wait_until(lambda: len(by_hand(run)) == 5, "the second action")
+    run.wait_answers("a.0")
+    assert 32 - 0.5 <= min(run.round_trips("a.0")[-4:]) < 92
+
+    assert did(cluster, run, "hold")["others"] >= 1
+    assert did(cluster, run, "skip", "--to", "next")["action"] == 4
+    run.wait_for("leave")
+    assert did(cluster, run, "go")["action"] == 5
+    done = tstorm("do", str(run.out), "at +1s quit")  # by the directory that is filled here
+    assert "quit" in done
+    run.process.wait(DEADLINE_SECONDS)
+    assert run.process.returncode == 0, run.log.read_text()
+
+    plan = read_plan(run.out / "plan")
+    manifest = json.loads((run.out / "manifest.json").read_bytes())
+    assert manifest["plan_digest"] == plan.digest
+    assert len(plan.events) == len([one for one in run.events() if one.get("seq", -1) >= 0])
+    assert read_plan(run.out / "planned").attached.includes == {}
+    again = tmp_path / "again.tdl"
+    tstorm("record", str(run.out), "-o", str(again))
+    assert "b.1 crash" in again.read_text()
+
+
+def test_a_run_that_was_steered_is_replayed_in_a_cluster(
+    cluster: Cluster, loaded: None, namespaces: Iterator[str], run: ClusterRun, tmp_path: Path
+) -> None:
+    did(cluster, run, "do", "a--s set latency=40ms", "b.1 crash", "at +2s quit")
+    run.process.wait(DEADLINE_SECONDS)
+    assert run.process.returncode == 0, run.log.read_text()
+    place = ("--namespace", next(namespaces), "--agent-cpu", "10m", "--out", tmp_path / "again")
+    status, _, said = command(cluster, "replay", run.out, "--check", *place)
+    assert status == 0, said
+    assert "the same events, on the same targets, in the same order" in said
