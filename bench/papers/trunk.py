@@ -41,8 +41,8 @@ _FLOW = "iperf3 -c server -4 -p 520{} -C cubic -t 1000{}"
 _PINGS = "tprobe rtt server -4 --mode icmp --count 100000 --interval 20ms --each"
 _PAPER_RTT = {2: "3.6 ms, flat", 5: "6.6 ms, flat"}
 _BOTH_WAYS = (
-    "TCP both ways, not the links: acknowledgements wait behind the other flow's data, in queues of "
-    "50 ms and 30 KB at least, and windows are small for that after a loss; paced UDP fills both"
+    "TCP both ways, not the links: acknowledgements wait behind the other flow's data, in queues "
+    "of 50 ms and 30 KB at least, and windows are small for that after a loss; paced UDP fills both"
 )
 _SATURATED = "saturates at 2.3 Gb/s each"
 

@@ -88,7 +88,10 @@ class Reactions:
         ours.setblocking(False)
         self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=_LINE_BYTES)
         self._send({"run": self._config.directory, "options": self._config.options.to_record()})
-        said = await asyncio.wait_for(self._reader.readline(), _START_SECONDS)
+        try:
+            said = await asyncio.wait_for(self._reader.readline(), _START_SECONDS)
+        except (ConnectionError, TimeoutError) as error:
+            raise self._died() from error
         if not said:
             raise self._died()
 

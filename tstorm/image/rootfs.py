@@ -33,7 +33,7 @@ CODECS = ("aliases", "ascii", "idna", "latin_1", "punycode", "utf_8")
 LEFT_OUT = {
     *("_pydecimal", "curses", "distutils", "doctest", "ensurepip", "idlelib", "lib2to3", "pdb"),
     *("pydoc", "readline", "setuptools", "smtplib", "test", "tkinter", "turtle", "venv"),
-    *("webbrowser", "xml", "xmlrpc"),
+    *("webbrowser", "xml.dom", "xml.etree", "xml.sax", "xmlrpc"),
 }
 # As in tcal_c/sources: program or library -> its folder among the packages.
 COMPILED = {
