@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from compiler.phrases import moment
 from compiler.pipeline import Compilation, compile_source
@@ -25,12 +26,13 @@ from compiler.plan.run_clock import RunClock
 from compiler.sources import RecordedFiles
 from tdl import ast, quantities, values
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
-from tdl.parser import parse_partial
+from tdl.parser import NO_PARAMS, Partial, parse_partial
 from tdl.tokens.patterns import STRING
 from tdl.tokens.words import MAYBE_NAMES, STATEMENTS
 from tdl.values import ValueProblem
 
 MOST_BYTES = 32768  # of the text of an action
+_MOST_KEPT = 1000  # texts: with more the bounds of the language are looked at again
 
 _TIMES = re.compile(r"\s*(?:at|from)\s+(\S+)(?:\s+to\s+(\S+))?")
 _WORD = re.compile(r"\s*(\S*)")
@@ -153,8 +155,11 @@ def text_time(plan: Plan, now_ns: int) -> int:
 def extend_by(plan: Plan, number: int, firing: Firing, text: str, now_ns: int) -> Compilation:
     """The plan with what a `when` does, a text in which all times are written out. TdlError."""
     held = f"#: now {now_ns}\n" if is_held(plan) else ""
-    name = action_texts.name_of(number, firing)
-    return _included(plan, name, (text + held).encode("utf-8"), now_ns, doubts=False)
+    name, more = action_texts.name_of(number, firing), (text + held).encode("utf-8")
+    parsed = _parsed(plan, name, more)
+    found = _included(plan, name, more, now_ns, doubts=False, parsed=parsed)
+    _PARSED[found.plan] = parsed
+    return found
 
 
 def repeat(plan: Plan, number: int, text: bytes, now_ns: int) -> Compilation:
@@ -256,14 +261,45 @@ def _including(plan: Plan, name: str) -> bytes:
     return plan.source.rstrip(b"\n") + f'\ninclude "{name}"\n'.encode()
 
 
+# What the texts of plans say that are made of one firing after the other: each has all that was in
+# the one before.
+_PARSED: WeakKeyDictionary[Plan, Partial] = WeakKeyDictionary()
+
+
+def _parsed(plan: Plan, name: str, text: bytes) -> Partial:
+    """What the text of the plan says with one more, in which there is no variable. Where the rest
+    was parsed already, that is what this one says behind it."""
+    sources = _Extended(plan, name, text)
+    before = _PARSED.get(plan)
+    if before is None or before.translations or len(before.includes) >= _MOST_KEPT:
+        return parse_partial(_including(plan, name), sources, plan.params)
+    own = parse_partial(f'include "{name}"\n', sources, NO_PARAMS)
+    if own.failed or own.diagnostics or before.diagnostics:
+        return parse_partial(_including(plan, name), sources, plan.params)
+    statements = (*before.file.statements, *own.file.statements)
+    includes = {**before.includes, **own.includes}
+    return replace(before, file=replace(before.file, statements=statements), includes=includes)
+
+
 def _included(
-    plan: Plan, name: str, text: bytes, now_ns: int, *, doubts: bool = True
+    plan: Plan,
+    name: str,
+    text: bytes,
+    now_ns: int,
+    *,
+    doubts: bool = True,
+    parsed: Partial | None = None,
 ) -> Compilation:
     """TdlError, with places in the text as it is."""
     sources, source = _Extended(plan, name, text), _including(plan, name)
     try:
         found = compile_source(
-            source, seed=plan.seed, sources=sources, params=plan.params, doubts=doubts
+            source,
+            seed=plan.seed,
+            sources=sources,
+            params=plan.params,
+            doubts=doubts,
+            parsed=parsed,
         )
     except TdlError as error:
         raise TdlError(_news(error.diagnostics, name)) from None

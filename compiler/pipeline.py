@@ -34,7 +34,7 @@ from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
-from tdl.parser import parse_partial
+from tdl.parser import Partial, parse_partial
 from tdl.preprocess.unroll import NO_PARAMS
 
 EMPTY = "begin with `service`, `bridge` and `link`; docs/language-tour.md shows how"
@@ -89,8 +89,10 @@ def compile_source(
     sources: Sources = NOWHERE,
     params: Mapping[str, str] = NO_PARAMS,
     doubts: bool = True,
+    parsed: Partial | None = None,
 ) -> Compilation:
     """Raises TdlError with all that is wrong. `seed` wins over the file's; the default is 0.
+    `parsed` is what parse_partial() makes of the text, from whoever has it.
 
     `filename` is what the caller calls the text, `machines` what the plan is to run on: the plan
     does not depend on them. `sources` has the files that the text names, `params` the values of
@@ -98,7 +100,7 @@ def compile_source(
     this name. Without `doubts` nobody is warned of what is legal and will not work.
     """
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
-    partial = parse_partial(text, sources, params)
+    partial = parse_partial(text, sources, params) if parsed is None else parsed
     if partial.failed:
         more = also_wrong(partial, text) if partial.whole else []
         raise TdlError([*partial.diagnostics, *more])

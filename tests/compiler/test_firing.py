@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from compiler import firing
+from compiler import extension, firing
 from compiler.analysis.topology_diff import compare_topologies
 from compiler.extension import extend
 from compiler.origin import explain_event
@@ -180,3 +180,22 @@ def _refusing(error: ActionError) -> Callable[[], Done]:
         raise error
 
     return act
+
+
+def test_what_was_parsed_for_the_firing_before_makes_no_other_plan() -> None:
+    """Also where something was done by hand between two of them."""
+    text = "service db replicas=2 img=x\nbridge s1\nlink db--s1 latency=1ms\n"
+    text += 'when log db "lead" every { it disconnect for 500ms }\nat 300s quit\n'
+    plan = compile_source(text).plan
+    when = firing.statements(plan)[0]
+    for number in range(1, 6):
+        at_ns = number * 1_000_000_000
+        if number == 3:
+            plan = extension.extend(plan, number, "db.1--s1 set loss=1%", at_ns).plan
+            continue
+        kept = firing.fire(plan, when, "db.0", Firing(1, number), number, at_ns)[0]
+        extension._PARSED.clear()
+        anew = firing.fire(plan, when, "db.0", Firing(1, number), number, at_ns)[0]
+        assert kept.files == anew.files
+        assert kept.diagnostics == anew.diagnostics
+        plan = anew.plan
