@@ -26,7 +26,8 @@ from compiler.plan.run_clock import RunClock
 from compiler.sources import RecordedFiles
 from tdl import ast, quantities, values
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
-from tdl.parser import NO_PARAMS, Partial, parse_partial
+from tdl.parser import Partial, parse_partial
+from tdl.preprocess.unroll import NO_PARAMS
 from tdl.tokens.patterns import STRING
 from tdl.tokens.words import MAYBE_NAMES, STATEMENTS
 from tdl.values import ValueProblem

@@ -136,6 +136,24 @@ def test_every_module_of_the_project_in_it_can_be_imported(rootfs: Path) -> None
 
 
 @AS_ROOT
+def test_what_a_when_does_is_compiled_in_it(rootfs: Path) -> None:
+    text = (
+        r"service a img=x\nbridge s\nlink a--s latency=1ms\nwhen ready a { it crash }\nat 9s quit\n"
+    )
+    script = (
+        "import tstorm.live.reactor\n"
+        "from compiler import firing\n"
+        "from compiler.pipeline import compile_source\n"
+        "from compiler.plan.parts.action_texts import Firing\n"
+        f"plan = compile_source('{text}').plan\n"
+        "when = firing.statements(plan)[0]\n"
+        "print(firing.fire(plan, when, 'a.0', Firing(1, 1), 1, 10**9)[1])\n"
+    )
+    done = inside(rootfs, "/usr/bin/python3", "-P", "-c", script)
+    assert (done.stdout, done.stderr) == ("at 1s a.0 crash\n\n", "")
+
+
+@AS_ROOT
 def test_what_programs_import_when_they_run_is_there(rootfs: Path) -> None:
     script = (
         "import asyncio, ssl, sys, traceback\n"

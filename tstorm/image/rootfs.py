@@ -13,6 +13,7 @@ from pathlib import Path
 
 from compiler.plan.format import TOOL_VERSION
 from runtime.system.inroot import inside
+from tdl import lalr_tables
 from tstorm.exit_codes import CANNOT, CommandError
 from tstorm.image import archive, image_source, modules
 from tstorm.image.archive import PROGRAM, Contents
@@ -34,6 +35,9 @@ LEFT_OUT = {
     *("_pydecimal", "curses", "distutils", "doctest", "ensurepip", "idlelib", "lib2to3", "pdb"),
     *("pydoc", "readline", "setuptools", "smtplib", "test", "tkinter", "turtle", "venv"),
     *("webbrowser", "xml.dom", "xml.etree", "xml.sax", "xmlrpc"),
+    # Files of other tools as parts of a text: they take PyYAML.
+    *("tdl.formats.compose", "tdl.formats.json_tree", "tdl.formats.readers"),
+    *("tdl.formats.topologies", "tdl.formats.yaml_tree"),
 }
 # As in tcal_c/sources: program or library -> its folder among the packages.
 COMPILED = {
@@ -45,7 +49,10 @@ COMPILED = {
     "libtsroutes.so": "compiler/plan/lib",
     "libtsshare.so": "runtime/agent/lib",
 }
-_WITH_SOURCE = ("compiler", "runtime")  # for tracebacks; of the rest only what runs, which is half
+_WITH_SOURCE = (
+    "compiler.plan.",
+    "runtime.",
+)  # for tracebacks; of the rest only what runs, which is half
 _CACHED = f"{sys.implementation.cache_tag}.pyc"
 HOLD = ("/usr/bin/tstorm-hold", "/tstorm/tstorm-hold")  # the second fills a volume of Compose
 ENVIRONMENT = {
@@ -73,6 +80,7 @@ def gather(source: Source) -> Contents:
     contents = Contents()
     programs = [source.python, *_add_modules(contents, source), *_add_compiled(contents, source)]
     contents.add("/usr/bin/python3", source.python.read_bytes(), PROGRAM)
+    _add_tables(contents, source)
     _add_libraries(contents, source, programs)
     for name, module in LAUNCHERS.items():
         contents.add(f"/usr/bin/{name}", _LAUNCHER.format(module=module).encode(), PROGRAM)
@@ -95,13 +103,20 @@ def _add_modules(contents: Contents, source: Source) -> Iterator[Path]:
         if not module.compiled:
             contents.add(module.path, module.data, PROGRAM)
             yield module.place
-        elif name.partition(".")[0] in _WITH_SOURCE:
+        elif f"{name}.".startswith(_WITH_SOURCE):
             folder, _, file = module.path.rpartition("/")
             cached = f"{folder}/__pycache__/{file.removesuffix('.py')}.{_CACHED}"
             contents.add(module.path, module.data)
             contents.add(cached, module.compiled)
         else:
             contents.add(f"{module.path}c", module.compiled)
+
+
+def _add_tables(contents: Contents, source: Source) -> None:
+    """What the language is read by: without these its parser is made anew, which takes Lark."""
+    for name in (lalr_tables.GRAMMAR.name, lalr_tables.FILE.name):
+        data = (source.packages / "tdl" / name).read_bytes()
+        contents.add(f"{PACKAGES}/tdl/{name}", data)
 
 
 def _add_compiled(contents: Contents, source: Source) -> Iterator[Path]:
