@@ -114,3 +114,27 @@ def test_a_run_that_was_steered_is_replayed_in_a_cluster(
     status, _, said = command(cluster, "replay", run.out, "--check", *place)
     assert status == 0, said
     assert "the same events, on the same targets, in the same order" in said
+
+
+def test_agents_of_all_nodes_do_what_a_when_does(
+    cluster: Cluster, loaded: None, namespaces: Iterator[str], tmp_path: Path
+) -> None:
+    text = TEXT + (
+        'when log a "seq=9 " { a--s set latency=40ms }\n'
+        'when log a "seq=9 " after 6s { b.1 crash }\n'
+        'when log a "seq=9 " after 20s { quit }\n'
+    )
+    run = ClusterRun(cluster, compile_text(text, tmp_path), next(namespaces), tmp_path)
+    try:
+        run.process.wait(DEADLINE_SECONDS)
+        said = [one for one in run.events("when") if one["target"] == "a.0"]
+        assert ["refused" in one for one in said] == [False] * 3, run.log.read_text()
+        assert {one["text"].rpartition("seq=9 ")[1] for one in said} == {"seq=9 "}
+        changed = [one for one in run.events("set") if one.get("origin") == "condition"]
+        assert [one["args"] for one in changed] == [{"delay_ns": 40_000_000}] * 2
+        assert min(run.round_trips("a.0")[-3:]) >= 2 * (40 + 6) - 0.5
+        assert json.loads((run.out / "summary.json").read_bytes())["reactions"]["fired"] >= 2
+        assert read_plan(run.out / "plan").attached.includes
+    finally:
+        print(run.log.read_text())
+        run.end()
