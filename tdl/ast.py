@@ -721,7 +721,8 @@ class Expect:
     op: str = ""
     value: int = 0  # rtt: ns, throughput: b/s, loss: ppb, exit: the status; ppb with `of_plan`
     of_plan: bool = False
-    text: str = ""  # log: the pattern; run: the command line
+    text: str = ""  # log: the pattern; run: the command line; of histories: the file
+    model: str = ""  # linearizable: one of MODELS
 
 
 @dataclass(frozen=True, slots=True)

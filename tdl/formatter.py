@@ -608,8 +608,9 @@ def _expect(node: ast.Expect | ast.Figure) -> list[str]:
     if node.kind == "run":
         words += [quoted(node.text), "ok", *(["on"] if node.subjects else [])]
     words += [";".join(map(_subject, group)) for group in node.subjects]
-    if node.kind.endswith("log"):
+    if node.kind.endswith(("log", "izable")):
         words.append(quoted(node.text))
+    words += [f"model={node.model}"] if node.model else []
     if node.kind == "exit":
         words.append(str(node.value))
     if node.op:

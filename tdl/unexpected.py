@@ -14,7 +14,7 @@ from tdl.building.builder import cover, shown
 from tdl.diagnostics import Diagnostic, Severity
 from tdl.suggest import did_you_mean, nearest
 from tdl.tokens.lexer import Token
-from tdl.tokens.words import CONDITIONS, EXPECTED, OTHER_EXPECTATIONS, RESERVED
+from tdl.tokens.words import CONDITIONS, EXPECTED, MODELS, OTHER_EXPECTATIONS, RESERVED
 from tdl.values import time_unit
 
 _FORMS = {
@@ -27,6 +27,8 @@ _FORMS = {
     "exit": "expect exit client 0",
     "run": 'expect run "pg_isready -h db.0" ok within 10s after 25s',
     "valid": "expect valid",
+    "linearizable": 'expect linearizable client "history.jsonl" model=register',
+    "serializable": 'expect serializable client "history.jsonl"',
 }
 
 
@@ -53,6 +55,10 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
     if "STRING" in expected and token.type in ("NAME", "VALUE"):
         message = f"unexpected {shown(token)}"
         return _error("TS0402", token.span, message, f"quote it: {form.removeprefix('write ')}")
+    if "MODEL" in expected:
+        message = f"unexpected {shown(token)}"
+        hint = "behind the file stands model=" + ", model=".join(MODELS)
+        return _error("TS0402", token.span, message, hint)
     if "OK" in expected:
         return _error("TS0402", token.span, "'ok' stands after the command", form)
     return _error("TS0402", token.span, f"unexpected {shown(token)}", form)

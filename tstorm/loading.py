@@ -308,10 +308,11 @@ def show_in_cluster(plan: Plan, source: str, *, refuse: bool = False) -> None:
     `source` is what the user called the plan.
     """
     from compiler.feasibility import rejoins
-    from runtime.expectations.measured_figures import not_in_cluster
+    from runtime.expectations import kept_files, measured_figures
 
-    if why := not_in_cluster(plan):
-        output.note(f"note: {why}")
+    for why in (measured_figures.not_in_cluster(plan), kept_files.not_in_cluster(plan)):
+        if why:
+            output.note(f"note: {why}")
     recorded = recorded_plan(source)
     file = source if recorded is None else str(recorded / plan.source_name)
     found = _judged(rejoins.of_plan(plan), refuse)

@@ -31,7 +31,7 @@ from tdl.formatter import format_statement
 
 _Interval = tuple[int, int]
 
-_PROGRAMS = (plan.LOG, plan.NO_LOG, plan.EXIT)
+_PROGRAMS = (plan.LOG, plan.NO_LOG, plan.EXIT, *plan.OF_HISTORIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _plain(statement: ast.Expect) -> PlannedExpectation:
     kind, window = statement.kind, statement.window
     moment_said = window is not None and window.from_ns == window.to_ns
     once = kind == plan.LOG or (kind == plan.RUN and not moment_said)
-    exact = kind in (plan.NO_LOG, plan.EXIT, plan.VALID)
+    exact = kind in (plan.NO_LOG, plan.EXIT, plan.VALID, *plan.OF_HISTORIES)
     said = window is not None and window.eventually
     return PlannedExpectation(
         text=format_statement(statement),
@@ -131,6 +131,8 @@ def _plain(statement: ast.Expect) -> PlannedExpectation:
         statistic=statement.statistic,
         pattern=statement.text if kind in (plan.LOG, plan.NO_LOG) else "",
         argv=tuple(shlex.split(statement.text)) if kind == plan.RUN else (),
+        path=statement.text if kind in plan.OF_HISTORIES else "",
+        model=statement.model,
         eventually=once or (said and not exact),
     )
 

@@ -34,7 +34,7 @@ from runtime.driver.reactions import Reactions
 from runtime.driver.steering import Steering
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import MachineError, ProgramsError, RunError, fail, unexpected, unwritten
-from runtime.expectations import measured_figures
+from runtime.expectations import kept_files, measured_figures
 from runtime.judge.lateness import DRIVER
 from runtime.judge.pulse import Pulse
 from runtime.judge.run_end import RunEnd
@@ -394,6 +394,7 @@ class Driver:
         # Here, since programs may have files of other users.
         here = self.backend.has_files_here
         self.facts["figures"] = measured_figures.of_files(self._held, self.plan, here=here)
+        self.facts["unkept"] = kept_files.keep(self._held, self.plan, here=here)
         topology = self.plan.topology
         discard.discard(self._held, discard.services(topology.services, self.config.options))
         return fault

@@ -25,6 +25,19 @@ class MatchedLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownOperation:
+    """Of a history, for the page. Plan time; without an end nobody knows whether it took effect.
+    `ok`: it did; `guilty`: it is one of those that nothing explains."""
+
+    process: str
+    words: str
+    from_ns: int
+    to_ns: int | None
+    ok: bool
+    guilty: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """`message` is one line for people; `at_ns` the plan time of the decisive moment; `subject` a
     pair, as `pair_name` has it, or an instance, or ''."""
@@ -37,12 +50,16 @@ class Finding:
     at_ns: int | None = None
     subject: str = ""
     log: tuple[MatchedLine, ...] = ()
+    operations: tuple[ShownOperation, ...] = ()
 
     def to_record(self, expectation: PlannedExpectation) -> dict[str, Any]:
         """As summary.json has it."""
         statement = {name: getattr(expectation, name) for name in ("text", "line", "file", "kind")}
         found = {**statement, **asdict(self)}
-        return {**found, "log": found["log"][:MOST_LINES]}
+        found["log"] = found["log"][:MOST_LINES]
+        if not self.operations:
+            del found["operations"]
+        return found
 
     def saying(self, more: str) -> Finding:
         """The same with this at the end of its message."""

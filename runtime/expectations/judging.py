@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from compiler.plan.parts.expectations import (
     EXIT,
+    LINEARIZABLE,
     LOG,
     LOSS,
     NO_LOG,
     OF_PAIRS,
     RTT,
     RUN,
+    SERIALIZABLE,
     THROUGHPUT,
     UNREACHABLE,
     VALID,
@@ -36,6 +39,8 @@ from runtime.expectations.finding import (
     not_measured,
     window,
 )
+from runtime.expectations.history import judge_history
+from runtime.expectations.kept_files import Unkept
 from runtime.expectations.run_evidence import RunEvidence
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
@@ -51,6 +56,8 @@ _JUDGES: Mapping[str, Judge] = {
     EXIT: expect_exit.judge,
     RUN: expect_exit.judge_run,
     VALID: validity.judge,
+    LINEARIZABLE: judge_history.judge,
+    SERIALIZABLE: judge_history.judge,
 }
 _OF_NO_INTERVAL = (EXIT, VALID)
 
@@ -61,9 +68,11 @@ def judged(
     schedule: Schedule,
     evidence: Evidence,
     summary: Mapping[str, Any],
+    unkept: Unkept = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
-    """As summary.json has them. RunError for records that are damaged."""
-    records = RunEvidence(directory, plan, schedule, evidence, summary)
+    """As summary.json has them. `unkept`: as of `kept_files.keep`. RunError for records that are
+    damaged."""
+    records = RunEvidence(directory, plan, schedule, evidence, summary, unkept)
     return [_judge(one, records).to_record(one) for one in plan.expectations]
 
 
@@ -91,7 +100,9 @@ def _decides(expectation: PlannedExpectation, state: str) -> bool:
         return state == PASSED or not expectation.eventually
     if kind == LOG or (kind == THROUGHPUT and expectation.eventually):
         return state == PASSED
-    if kind == NO_LOG or (kind == UNREACHABLE and not expectation.eventually):
+    if kind in (NO_LOG, LINEARIZABLE, SERIALIZABLE) or (
+        kind == UNREACHABLE and not expectation.eventually
+    ):
         return state == FAILED
     return False
 

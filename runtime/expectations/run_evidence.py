@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from compiler.plan.parts.expectations import PlannedExpectation
@@ -19,6 +20,7 @@ from runtime.certify.certificate import Evidence
 from runtime.certify.judged_probes import JudgedProbe, Visit
 from runtime.certify.planned_paths import Pair, PlannedStretch, PlannedWay
 from runtime.expectations.finding import Covered
+from runtime.expectations.kept_files import Unkept
 from runtime.options import COMPLETED
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import LogRecord, Merger
@@ -31,7 +33,8 @@ from runtime.schedule import PlanClock, Schedule
 
 
 class RunEvidence:
-    """`summary`: of the run, with its outcome and verdict."""
+    """`summary`: of the run, with its outcome and verdict. `unkept`: files of instances of which
+    there is no copy, and why."""
 
     def __init__(
         self,
@@ -40,7 +43,9 @@ class RunEvidence:
         schedule: Schedule,
         evidence: Evidence,
         summary: Mapping[str, Any],
+        unkept: Unkept = MappingProxyType({}),
     ) -> None:
+        self.unkept = unkept
         self.directory = directory
         self.schedule = schedule
         self.evidence = evidence

@@ -17,7 +17,7 @@ from typing import Any
 from compiler.plan.reader import Plan
 from runtime.certify import certificate
 from runtime.errors import RunError, filesystem_remedy, unwritten
-from runtime.expectations import judging, measured_figures, recorded
+from runtime.expectations import judging, kept_files, measured_figures, recorded
 from runtime.expectations.run_evidence import RunEvidence
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.run_end import RunEnd
@@ -79,11 +79,14 @@ def results(
         files = end.facts.get("figures")
         if files is None:  # nobody was left to read them
             files = measured_figures.of_files(directory, plan, here=options.on_this_machine)
+        unkept = end.facts.get("unkept")
+        if unkept is None:
+            unkept = kept_files.keep(directory, plan, here=options.on_this_machine)
         left = discard.discard(directory, directory.manifest_so_far().get("discards", ()))
         evidence = certificate.gather(directory, plan, schedule, end.facts, judge)
         summary = summarise(directory, plan, planned, end, judge)
         if plan.expectations:
-            found = judging.judged(directory, plan, schedule, evidence, summary)
+            found = judging.judged(directory, plan, schedule, evidence, summary, unkept)
             summary["expectations"] = found
             recorded.append(directory, found)
         if plan.figures:

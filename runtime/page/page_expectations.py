@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.json_schema import (
+    FLAG,
     INTEGER,
     NOTHING,
     TEXT,
@@ -14,7 +15,7 @@ from runtime.json_schema import (
 )
 
 STATES = ("passed", "failed", "not_measured")
-MOST, MOST_LINES = 5000, 20
+MOST, MOST_LINES, MOST_OPERATIONS = 5000, 20, 400
 _MAYBE = OneOf(INTEGER, NOTHING)
 _SHAPE = Shape(
     {
@@ -32,6 +33,15 @@ _SHAPE = Shape(
     }
 )
 _LINE = Shape({"instance": TEXT, "line": TEXT, "at_ns?": _MAYBE})
+_OPERATION = Shape(
+    {
+        **dict.fromkeys(("process", "words"), TEXT),
+        "from_ns": INTEGER,
+        "to_ns": _MAYBE,
+        **dict.fromkeys(("ok", "guilty"), FLAG),
+    }
+)
+_OPERATION_KEYS = ("process", "words", "from_ns", "to_ns", "ok", "guilty")
 _KEYS = (
     "text",
     "state",
@@ -65,4 +75,12 @@ def _record(one: Mapping[str, Any]) -> dict[str, Any]:
         for line in (lines if isinstance(lines, list) else ())
         if _LINE.fits(line)
     ]
-    return {**{key: one[key] for key in _KEYS if key in one}, "log": log[:MOST_LINES]}
+    found = {**{key: one[key] for key in _KEYS if key in one}, "log": log[:MOST_LINES]}
+    drawn = one.get("operations")
+    if isinstance(drawn, list):
+        found["operations"] = [
+            [each[key] for key in _OPERATION_KEYS]
+            for each in drawn[:MOST_OPERATIONS]
+            if _OPERATION.fits(each)
+        ]
+    return found

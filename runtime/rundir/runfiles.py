@@ -40,6 +40,7 @@ PLAN, LOGS, INSTANCES, HOSTS = "plan", "logs", "instances", "hosts"
 PLANNED = "planned"  # of a run that was steered: the plan that it began with
 LONGER_PLAN = "do"  # stem of the folders with plans that are offered (scratch.py)
 AGENTS, COORDINATOR_LOG = "agents", "coordinator.log"  # of a run on a cluster that has failed
+KEPT = "kept"  # files of instances that expectations read
 PACKETS, GAI, FILES, PROGRAMS = "packets", "gai.conf", "files", "programs"
 PRIVATE = ".fs"  # in INSTANCES: what instances changed in file systems of their own
 TRIAL = ".try-"  # in INSTANCES, begin of a name: where overlays are tried
@@ -123,6 +124,14 @@ SUMMARY_SHAPE = Shape(
                 "state": ValueKind("`passed`, `failed` or `not_measured`", _STATES.__contains__),
                 **{name: OneOf(INTEGER, NOTHING) for name in ("figure", "threshold", "at_ns")},
                 "log": [{"instance": TEXT, "at_ns": OneOf(INTEGER, NOTHING), "line": TEXT}],
+                "operations?": [
+                    {
+                        **dict.fromkeys(("process", "words"), TEXT),
+                        "from_ns": INTEGER,
+                        "to_ns": OneOf(INTEGER, NOTHING),
+                        **dict.fromkeys(("ok", "guilty"), FLAG),
+                    }
+                ],
             }
         ],
         "figures?": [

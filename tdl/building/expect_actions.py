@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from tdl import ast, values
@@ -17,13 +18,20 @@ from tdl.building.builder import cover, join_spans
 from tdl.building.static import StaticActions
 from tdl.suggest import did_you_mean
 from tdl.tokens.lexer import Token
-from tdl.tokens.words import OPERATORS, STATISTICS
+from tdl.tokens.words import MODELS, OPERATORS, STATISTICS
 
 MAX_STATUS = 255  # of a program's end
 MAX_PATTERN = 1000  # characters
+MAX_PATH = 1000  # characters of a file's name, and of a key
 _Statements = tuple[ast.Statement, ...]
 _Group = list[ast.Subject]
 _OTHER_OPERATORS = {"=<": "<=", "=>": ">=", "≤": "<=", "≥": ">="}
+
+
+def is_file(path: str) -> bool:
+    """Whether it names a file below a directory."""
+    bad = path.startswith("/") or ".." in PurePosixPath(path).parts or "\0" in path
+    return 0 < len(path) <= MAX_PATH and not bad
 
 
 class ExpectedBound(NamedTuple):
@@ -113,6 +121,37 @@ class ExpectActions(StaticActions):
 
     def expect_valid(self, _word: Token, what: Token) -> _Statements:
         return self._expect(what.text, (), None)
+
+    def expect_linearizable(
+        self,
+        _word: Token,
+        what: Token,
+        group: _Group,
+        path: Token,
+        _model: Token,
+        is_: Token,
+        model: Token,
+    ) -> _Statements:
+        if is_.text != "=":
+            self.error("TS0402", is_.span, f"unexpected '{is_.text}'", f"write model={model.text}")
+        if model.text not in MODELS:
+            hint = did_you_mean(model.text, MODELS) or "one of " + ", ".join(MODELS)
+            self.error("TS0413", model.span, f"'{model.text}' is no model", hint)
+        text = self._file(path)
+        return self._expect(what.text, (tuple(group),), None, text=text, model=model.text)
+
+    def expect_serializable(
+        self, _word: Token, what: Token, group: _Group, path: Token
+    ) -> _Statements:
+        return self._expect(what.text, (tuple(group),), None, text=self._file(path))
+
+    def _file(self, token: Token) -> str:
+        """A file in the directory of an instance."""
+        path = self.text(token)
+        if not is_file(path):
+            hint = "name it from the instance's directory on: results/history.jsonl"
+            self.error("TS0413", token.span, f"{token.text} is no file of an instance", hint)
+        return path
 
     def _expect(
         self,

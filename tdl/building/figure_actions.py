@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 
 from tdl import ast
 from tdl.building.builder import cover
-from tdl.building.expect_actions import ExpectActions
+from tdl.building.expect_actions import MAX_PATH, ExpectActions, is_file
 from tdl.tokens.lexer import Token
-
-MAX_PATH = 1000  # characters of a file's name, and of a key
 
 
 class FigureActions(ExpectActions):
@@ -32,8 +29,7 @@ class FigureActions(ExpectActions):
         self, _word: Token, name: Token, _json: Token, group: list[ast.Subject], *texts: Token
     ) -> tuple[ast.Statement, ...]:
         path, key = map(self.text, texts)
-        parts = PurePosixPath(path).parts
-        if not path or len(path) > MAX_PATH or path.startswith("/") or ".." in parts:
+        if not is_file(path):
             message = f"{texts[0].text} is no file of an instance"
             hint = "name it from the instance's directory on: results/run.json"
             self.error("TS0410", texts[0].span, message, hint)

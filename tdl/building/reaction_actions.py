@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from tdl import ast, values
 from tdl.bounds import MAX_FIRINGS
-from tdl.building.expect_actions import MAX_STATUS
-from tdl.building.figure_actions import MAX_PATH, FigureActions
+from tdl.building.expect_actions import MAX_PATH, MAX_STATUS
+from tdl.building.figure_actions import FigureActions
 from tdl.diagnostics import Sink
 from tdl.tokens.lexer import Token
 

@@ -11,8 +11,8 @@ EXPECTATIONS = (
         "TS0401",
         "unknown expectation",
         "What can be expected: `rtt`, `throughput`, `loss`, `unreachable`, `log`, `no log`, "
-        "`exit`, `run` and `valid`. A round trip may have a statistic before its ends: `median` "
-        "(the default), `mean`, `p90`, `p99`, `max`, `min`.",
+        "`exit`, `run`, `valid`, `linearizable` and `serializable`. A round trip may have a "
+        "statistic before its ends: `median` (the default), `mean`, `p90`, `p99`, `max`, `min`.",
         "expect delay a b < 5ms",
     ),
     Code(
@@ -70,6 +70,14 @@ EXPECTATIONS = (
         "expectations of too many pairs",
         "All expectations of a file together are about at most 200,000 pairs of instances.",
         "",
+    ),
+    Code(
+        "TS0413",
+        "history that cannot be read",
+        "Operations of clients stand in a file in the directory of each: `expect linearizable WHO "
+        '"FILE" model=MODEL`, with the model `register`, `set`, `queue` or `map`, or `expect '
+        'serializable WHO "FILE"`. docs/histories.md says what stands in the file.',
+        'expect linearizable a "history.jsonl" model=stack',
     ),
     Code(
         "TS0350",

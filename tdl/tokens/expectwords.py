@@ -42,6 +42,10 @@ def terminal(before: Sequence[Token], word: str, text: str, end: int) -> str | N
         return CONDITION_WORDS.get(word) if len(before) > _FIRST_NAME else None
     if last == "EXPECT":
         return EXPECTED.get(word)
+    if before[1].type == "LINEARIZABLE" and len(before) > _FIRST_NAME:
+        if last == "STRING":
+            return "MODEL" if word == "model" else None
+        return "NAME" if last == "OP" else None  # `set`, too
     if last == "NO" and len(before) == _FIRST_NAME:
         return "LOG" if word == "log" else None
     if word == "within":

@@ -56,7 +56,10 @@ EXPECTED = {
     "exit": "EXIT",
     "run": "RUN",
     "valid": "VALID",
+    "linearizable": "LINEARIZABLE",
+    "serializable": "SERIALIZABLE",
 }
+MODELS = ("register", "set", "queue", "map")  # of what is linearizable
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of round trips
 # What an experiment can react to: the word after `when`; and words behind that.
 CONDITIONS = {"log": "LOG", "exit": "EXIT", "ready": "READY", "file": "FILE"}
@@ -225,6 +228,11 @@ OTHER_EXPECTATIONS = {
     "command": "run",
     "exec": "run",
     "verdict": "valid",
+    "linearisable": "linearizable",
+    "linear": "linearizable",
+    "atomic": "linearizable",
+    "serialisable": "serializable",
+    "history": "linearizable",
 }
 
 SERVICE_PROPERTIES = (

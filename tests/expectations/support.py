@@ -8,6 +8,7 @@ from typing import Any
 
 from compiler.plan.parts.expectations import OF_PAIRS, PlannedExpectation
 from runtime.certify import certificate
+from runtime.expectations import kept_files
 from runtime.expectations.judging import judged
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
@@ -34,13 +35,15 @@ def expecting(scene: Scene, kind: str, *names: str, **how: Any) -> PlannedExpect
 def findings(
     scene: Scene, *wanted: PlannedExpectation, outcome: str = "completed", verdict: Any = None
 ) -> list[dict[str, Any]]:
-    """`verdict`: another one than the run's own."""
+    """`verdict`: another one than the run's own. Files of instances are kept as at the end of a
+    run."""
     scene.plan.__dict__["expectations"] = wanted
     held = HeldDirectory.hold(scene.place.resolve())
     judge = Judge(smallest_delay(scene.timeline), thresholds=scene.options.thresholds)
     evidence = certificate.gather(held, scene.plan, scene.timeline, scene.facts, judge)
     summary = {"outcome": outcome, "verdict": verdict or judge.verdict()}
-    return judged(held, scene.plan, scene.timeline, evidence, summary)
+    unkept = kept_files.keep(held, scene.plan, here=scene.options.on_this_machine)
+    return judged(held, scene.plan, scene.timeline, evidence, summary, unkept)
 
 
 def finding(scene: Scene, wanted: PlannedExpectation, **how: Any) -> dict[str, Any]:

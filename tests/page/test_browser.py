@@ -472,3 +472,30 @@ def test_the_moment_that_decided_is_below_the_timeline(
     assert colours_in(browser, "canvas.decision") > 2
     assert browser.problems == []
     assert browser.run("document.querySelectorAll('.cursor').length") == 10
+
+
+def test_a_history_that_failed_is_drawn_by_process(
+    browser: Browser, two: Path, tmp_path: Path
+) -> None:
+    browser.open(two)
+    assert browser.run("document.querySelector('#histories').hidden") is True
+    operations = [
+        ["a.0 0", "write 1", 5 * SECOND, 10 * SECOND, True, False],
+        ["a.0 0", "write 2", 11 * SECOND, None, False, False],
+        ["b.0 0", "read → 1", 20 * SECOND, 30 * SECOND, True, True],
+    ]
+    failed = {"text": "expect linearizable", "state": "failed", "message": "no order", "log": []}
+    data = data_of(make(tmp_path / "run", Shape()))
+    written = tmp_path / "history.html"
+    shown = [{**failed, "at_ns": 30 * SECOND, "operations": operations}]
+    written.write_text(page({**data, "expectations": shown}))
+    browser.open(written)
+    left, top, width, _ = browser.place("#histories canvas")
+    browser.settle()
+    assert colours_in(browser, "#histories canvas") > 4
+    seconds = browser.run("(thunderstorm.view.to - thunderstorm.view.from) / 1e9")
+    wide = width - 114
+    browser.mouse("mouseMoved", left + 96 + wide * 25 / seconds, top + 27)
+    told = text(browser, "#histories .tip")
+    assert "read → 1" in told and "b.0 0" in told
+    assert browser.problems == []

@@ -20,6 +20,7 @@ from tdl.tokens.words import (
     EXPECTATIONS,
     GATEWAY,
     INTERFACES,
+    MODELS,
     MOTION_FORMATS,
     NETWORKS,
     OPERATORS,
@@ -643,6 +644,9 @@ def _expect(kind: str, **part: st.SearchStrategy[Any]) -> st.SearchStrategy[ast.
     return st.builds(ast.Expect, st.just(kind), st.just(NOWHERE), **part)
 
 
+_paths = st.text(plain, min_size=1, max_size=9).filter(
+    lambda path: path[0] != "/" and ".." not in path
+)
 _moments = times.map(lambda at: ast.Window(at, at, NOWHERE))
 _alone = _groups.map(lambda group: (group,))
 _tries = windows().filter(lambda window: window is None or window.eventually)
@@ -661,15 +665,16 @@ expects = (
         text=texts.map(_argv),
     )
     | _expect("valid")
+    | _expect("serializable", subjects=_alone, text=_paths)
+    | _expect("linearizable", subjects=_alone, text=_paths, model=st.sampled_from(MODELS))
 )
 _figure = {"name": names, "span": st.just(NOWHERE), "subjects": _groups}
 _keys = st.text(plain, min_size=1, max_size=9)
 figures = st.builds(
     ast.Figure, **_figure, pattern=_patterns.map(lambda text: f"(?:{text})([0-9]+)")
 ).filter(lambda one: re.compile(one.pattern).groups == 1) | st.builds(
-    ast.Figure, **_figure, path=_keys.filter(lambda path: path[0] != "/" and ".." not in path),
-    key=_keys
-)  # fmt: skip
+    ast.Figure, **_figure, path=_paths, key=_keys
+)
 
 
 @st.composite

@@ -19,12 +19,14 @@ from compiler.analysis.predicted import (
 from compiler.phrases import number
 from compiler.plan.parts.expectations import (
     EXIT,
+    LINEARIZABLE,
     LOG,
     LOSS,
     NO_LOG,
     OF_PAIRS,
     RTT,
     RUN,
+    SERIALIZABLE,
     THROUGHPUT,
     UNREACHABLE,
     VALID,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 SHOWN_NAMES = 3
 _UNITS = {RTT: "ns", THROUGHPUT: "bps", LOSS: "ppb"}
 _OF_PROGRAMS = {LOG: "any of ", NO_LOG: "each of ", EXIT: "each of "}
+_OF_PROGRAMS |= {LINEARIZABLE: "all of ", SERIALIZABLE: "all of "}
 
 
 def show(plan: Plan, statements: Statements) -> None:

@@ -18,7 +18,10 @@ from compiler.plan.format import Place
 
 RTT, THROUGHPUT, LOSS, UNREACHABLE = "rtt", "throughput", "loss", "unreachable"
 LOG, NO_LOG, EXIT, RUN, VALID = "log", "no_log", "exit", "run", "valid"
-KINDS = (RTT, THROUGHPUT, LOSS, UNREACHABLE, LOG, NO_LOG, EXIT, RUN, VALID)
+LINEARIZABLE, SERIALIZABLE = "linearizable", "serializable"
+OF_HISTORIES = (LINEARIZABLE, SERIALIZABLE)
+KINDS = (RTT, THROUGHPUT, LOSS, UNREACHABLE, LOG, NO_LOG, EXIT, RUN, VALID, *OF_HISTORIES)
+MODELS = ("register", "set", "queue", "map")  # of what is linearizable
 OF_PAIRS = (RTT, THROUGHPUT, LOSS, UNREACHABLE)
 OPERATORS = ("<", "<=", ">", ">=")
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of the round trips in the interval
@@ -37,13 +40,16 @@ class PlannedExpectation:
     line: int  # of the source
     file: str = ""  # the included file that the line is in, '' = the source itself
     pairs: tuple[tuple[int, int], ...] = ()  # (source, destination): nodes; OF_PAIRS
-    nodes: tuple[int, ...] = ()  # instances of LOG, NO_LOG and EXIT; of RUN the one that runs it
+    # Instances of LOG, NO_LOG, EXIT and OF_HISTORIES; of RUN the one that runs it
+    nodes: tuple[int, ...] = ()
     op: str = ""  # one of OPERATORS: RTT, THROUGHPUT, LOSS
     value: int = 0  # RTT: ns; THROUGHPUT: b/s; LOSS: ppb; EXIT: the status
     of_plan: bool = False  # `value` is ppb of what the plan has for the pair at the time
     statistic: str = ""  # RTT: one of STATISTICS
     pattern: str = ""  # LOG, NO_LOG: a regular expression (Python's `re`) that a line has in it
     argv: tuple[str, ...] = ()  # RUN
+    path: str = ""  # OF_HISTORIES: a file in the directory of each instance
+    model: str = ""  # LINEARIZABLE: one of MODELS
     from_ns: int = 0
     to_ns: int = 0
     eventually: bool = False
@@ -55,13 +61,14 @@ class PlannedExpectation:
 # plan may come from elsewhere, and a pattern of it is matched, a command of it is run.
 
 MAX_EXPECTATIONS = 10_000
-MAX_PATTERN = 1000  # characters
+MAX_PATTERN = 1000  # characters, also of a path
 MAX_STATUS = 255
-_FIELDS = tuple(sorted(field.name for field in fields(PlannedExpectation)))
+_OF_FILES = ("model", "path")  # fields that only expectations of files have
+_FIELDS = tuple(sorted({field.name for field in fields(PlannedExpectation)} - {*_OF_FILES}))
 _TEXTS = ("file", "pattern", "text")
 _INTEGERS = ("from_ns", "line", "to_ns", "value")
 _FLAGS = ("eventually", "of_plan")
-_WITH_NODES = (LOG, NO_LOG, EXIT, RUN)
+_WITH_NODES = (LOG, NO_LOG, EXIT, RUN, *OF_HISTORIES)
 _WITH_BOUND = (RTT, THROUGHPUT, LOSS)
 
 
@@ -76,6 +83,7 @@ def to_json(found: Sequence[PlannedExpectation]) -> list[dict[str, object]]:
             "op": one.op,
             "pairs": [list(pair) for pair in one.pairs],
             "statistic": one.statistic,
+            **({name: getattr(one, name) for name in _OF_FILES} if one.path else {}),
         }
         for one in found
     ]
@@ -97,7 +105,9 @@ def from_json(
 
 def _one(value: Any, number: int, instances: int, endpoints: int) -> PlannedExpectation:
     place = Place(form.EXPECTATIONS, 1, f"expectation {number}")
-    said = dict(zip(_FIELDS, place.fields(value, *_FIELDS), strict=True))
+    of_file = isinstance(value, dict) and value.get("kind") in OF_HISTORIES
+    names = (*_FIELDS, *_OF_FILES) if of_file else _FIELDS
+    said = dict(zip(names, place.fields(value, *names), strict=True))
     most, last = instances - 1, endpoints - 1
     plain: dict[str, Any] = {name: place.text(said[name], name) for name in _TEXTS}
     plain |= {name: place.integer(said[name], name) for name in _INTEGERS}
@@ -106,6 +116,8 @@ def _one(value: Any, number: int, instances: int, endpoints: int) -> PlannedExpe
     return PlannedExpectation(
         **plain,
         kind=place.word(said["kind"], "kind", KINDS),
+        path=place.text(said["path"], "path") if of_file else "",
+        model=place.word(said["model"], "model", ("", *MODELS)) if of_file else "",
         argv=place.texts(said["argv"], "argv"),
         nodes=tuple(place.integer(n, "nodes", 0, most) for n in place.items(said["nodes"])),
         op=place.word(said["op"], "op", ("", *OPERATORS)),
@@ -145,7 +157,11 @@ def _wrong(one: PlannedExpectation, end_ns: int) -> str:
         return "a command that it cannot have"
     if bool(one.pattern) != pattern or (pattern and not _is_pattern(one.pattern)):
         return "a pattern that cannot be read"
-    if one.eventually and one.kind in (NO_LOG, EXIT, VALID):
+    if bool(one.path) != (one.kind in OF_HISTORIES) or not _is_file(one.path):
+        return "a file that is not in the directory of an instance"
+    if bool(one.model) != (one.kind == LINEARIZABLE):
+        return "a model that it cannot have"
+    if one.eventually and one.kind in (NO_LOG, EXIT, VALID, *OF_HISTORIES):
         return "a time within which it comes true"
     return "" if one.from_ns <= one.to_ns <= end_ns else "a time that is not within the plan"
 
@@ -156,6 +172,11 @@ def _value_out_of_range(one: PlannedExpectation) -> bool:
     if one.kind == LOSS:
         return one.value > form.PPB
     return one.kind not in _WITH_BOUND and one.value != 0
+
+
+def _is_file(path: str) -> bool:
+    bad = path.startswith("/") or ".." in path.split("/") or "\0" in path
+    return len(path) <= MAX_PATTERN and not bad
 
 
 def _is_pattern(pattern: str) -> bool:

@@ -5,6 +5,7 @@ import { Model, eventMoment } from "./model.js";
 import { View } from "./clock.js";
 import { mountTimeline } from "./timeline.js";
 import { mountDecision } from "./decision.js";
+import { mountHistories } from "./history.js";
 import { firstFailure, mountVerdict, verdictChip } from "./verdict.js";
 import { mountNetwork } from "./network.js";
 import { mountLinks, mountPairs } from "./series.js";
@@ -117,6 +118,7 @@ function start() {
   const steering = mountSteering(main, model);
   main.append(verdict);
   mountFigures(main, model);
+  const histories = mountHistories(main, model, view);
   main.append(side);
   model.on(["time"], () => view.bound(model.time.begin_ns, model.time.end_ns));
   mountVerdict(verdict, model, view);
@@ -141,7 +143,7 @@ function start() {
   mountTables(main, model);
   mountNotes(main, model);
   listen(model, view, actions);
-  redraws.push(() => timeline.ask(), () => decision.ask(), () => drawing.ask(), () => packets.ask(), () => lanes.ask(), pairs.redraw, links.redraw, spread);
+  redraws.push(() => timeline.ask(), () => decision.ask(), () => histories.ask(), () => drawing.ask(), () => packets.ask(), () => lanes.ask(), pairs.redraw, links.redraw, spread);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   window.thunderstorm = { model, view, apply: (update) => model.apply(update) };
   const look = () => view.move(firstFailure(model.result) ?? view.begin);

@@ -181,7 +181,8 @@ def _not_measured(found: Compilation, file: str, in_cluster: bool) -> Iterator[s
     options = RunOptions(backend=K8S if in_cluster else LOCAL)
     said = [why_never(found.plan, Schedule(found.plan, options))]
     if in_cluster:
-        from runtime.expectations.measured_figures import not_in_cluster
+        from runtime.expectations import kept_files, measured_figures
 
-        said.append(not_in_cluster(found.plan))
+        said.append(measured_figures.not_in_cluster(found.plan))
+        said.append(kept_files.not_in_cluster(found.plan))
     yield from (f"{file}: {text}" for text in said if text)
