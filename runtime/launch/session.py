@@ -55,7 +55,7 @@ class Session:
                 t0_ns = facts.get("start_monotonic_ns")
                 self.t0_ns = t0_ns if type(t0_ns) is int else 0
                 setup_ns = time.monotonic_ns() - self.began_ns
-                self.directory.update_manifest(**facts, setup_ns=setup_ns)
+                self.directory.update_manifest(**{**facts, "setup_ns": setup_ns})
             case RunEnd():
                 self.end = said
 

@@ -172,6 +172,30 @@ def test_outcomes_are_those_of_the_coordinator(
     assert NAMESPACES not in server.objects
 
 
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"started": 7}, "the start is 7"),
+        ({"final": {"outcome": 7}}, "the end: outcome must be a text, not 7"),
+        ({"progress": {}}, "progress: phase is missing"),
+    ],
+)
+def test_a_coordinator_of_another_release_is_not_understood(
+    coordinator: Coordinator, source: Path, message: dict[str, Any], words: str
+) -> None:
+    coordinator.messages.insert(1, message)
+    result = run(source)
+    assert result.exit_code == 1
+    assert f"says what this release does not understand: {words}" in said(result)
+    assert "use the release that made its image" in said(result)
+
+
+def test_how_long_setting_up_took_is_known_here(coordinator: Coordinator, source: Path) -> None:
+    coordinator.messages[1] = {"started": {**FACTS, "setup_ns": -7}}
+    assert run(source).exit_code == 0
+    assert json.loads((source.parent / "run" / "manifest.json").read_text())["setup_ns"] > 0
+
+
 def test_a_coordinator_that_dies_ends_the_run(
     server: FakeApi, coordinator: Coordinator, source: Path
 ) -> None:
