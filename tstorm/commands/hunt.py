@@ -91,7 +91,9 @@ class _Asked:
     help="Explain each find by N branches at most, as 'tstorm why' does; 0: do not.",
 )
 @click.option(
-    "--blind", is_flag=True, help="Draw each storm anew: change none that reached something new."
+    "--guided",
+    is_flag=True,
+    help="Change storms that reached something new, in place of drawing each anew.",
 )
 @click.option(
     "--beside",
@@ -110,7 +112,7 @@ def command(
     repeat: int,
     attempts: int,
     branches: int,
-    blind: bool,
+    guided: bool,
     beside: str | None,
     asked: dict[str, Any],
     cluster: dict[str, Any],
@@ -123,8 +125,8 @@ def command(
     EXP.tdl bounds storms by its 'hunt': which faults may happen to whom, how long, how many.
     Storms are drawn within these bounds and carried out in virtual time, each with a seed of its
     own; the experiment's expectations, and what its services expect of their programs, say which
-    fail. Storms that reach something new (states that programs name, who heard from whom after
-    whom, figures near their bounds) are changed a little and tried again.
+    fail. With --guided, storms that reach something new (states that programs name, who heard from
+    whom after whom, figures near their bounds) are changed a little and tried again.
 
     Each failure is shrunk to the faults that it takes, run once more, explained where that can be
     done, and kept in a folder with its text, run, page and command. Failures that come to the same
@@ -140,7 +142,9 @@ def command(
     from tstorm.command_support import errors_shown
 
     only_in_cluster(cluster)
-    wanted = _Asked(budget_ns, storms, many, repeat, attempts, branches, blind, beside, quiet, form)
+    wanted = _Asked(
+        budget_ns, storms, many, repeat, attempts, branches, not guided, beside, quiet, form
+    )
     with errors_shown():
         request, record = _requested(source, seed, params, asked, wanted)
         if beside is not None:
@@ -182,7 +186,7 @@ def _requested(
             f"error: {source} does not say what to draw: it has no hunt\n"
             "hint: hunt { partition any 1; crash SERVICE.*; latency 0..200ms }"
         )
-    options = _options(options_of({**asked, "time": VIRTUAL}), compiled, asked, wanted.blind)
+    options = _options(options_of({**asked, "time": VIRTUAL}), compiled, asked)
     base = without_hunt(raw.decode("utf-8"))
     plan = compiled.plan
     name = Path(source).stem
@@ -198,16 +202,14 @@ def _requested(
     return request, record
 
 
-def _options(
-    options: RunOptions, compiled: Compilation, asked: Mapping[str, Any], blind: bool
-) -> RunOptions:
-    """No pages; packets where something is learnt from them; probes only where they are judged."""
+def _options(options: RunOptions, compiled: Compilation, asked: Mapping[str, Any]) -> RunOptions:
+    """No pages; packets, which say what was reached; probes only where they are judged."""
     from compiler.plan.parts.expectations import OF_PAIRS, VALID
 
     plan = compiled.plan
     judged = any(one.kind in (*OF_PAIRS, VALID) for one in plan.expectations)
     probes = asked.get("probes", judged or bool(options.require))
-    packets = asked.get("packets", not blind)
+    packets = asked.get("packets", True)
     return replace(options, page=False, probes=probes, packets=packets)
 
 
