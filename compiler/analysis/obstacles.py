@@ -96,8 +96,11 @@ def _easiest(
             return _way(history, by, dst)
         if node != src and topology.nodes[node].service >= 0:
             continue  # only bridges forward
+        heard = via >= 0 and topology.nodes[topology.links[via].src].air
         for out in leaving.get(node, ()):
             far = topology.links[out].dst
+            if heard and topology.nodes[far].air:
+                continue  # nor does a radio what it hears
             more = (topology.links[out].name in down) + (history.node(far, epoch) != UP)
             key = (lacking + more, hops + 1, topology.nodes[far].name)
             if far not in by and (far not in best or key < best[far]):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from compiler.analysis.history import History
+from compiler.analysis.obstacles import obstacles
 from compiler.pipeline import compile_source
 from compiler.plan.format import PlanError
 from compiler.plan.paths.path import path
@@ -84,6 +86,15 @@ def test_nothing_leads_over_a_third_radio(tmp_path: Path) -> None:
         "car.0.wifi->car.1.wifi",
         "car.1.wifi->car.0.wifi",
     }
+
+
+def test_what_is_in_the_way_is_the_link_of_the_two(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, TEXT, row_csv=ROW).plan
+    history = History(plan)
+    last = len(plan.epochs) - 1
+    (found,) = obstacles(history, 1, 2, last)
+    assert (found.element, found.state) == ("car.1.wifi->car.2.wifi", "down")
+    assert obstacles(history, 0, 2, 0) == ()  # there is no link between them at any time
 
 
 def test_loss_by_distance_is_of_each_pair(tmp_path: Path) -> None:
