@@ -14,6 +14,7 @@ import pytest
 from compiler.expect.storm_space import FaultKind, StormSpace
 from runtime.errors import RunError
 from runtime.options import DEFAULTS
+from tests.waiting import wait_until
 from tstorm.campaign import kept_directory
 from tstorm.hunt import hunt_directory, hunt_results, hunt_summary
 from tstorm.hunt.guidance import Guidance
@@ -203,6 +204,22 @@ def test_a_signal_ends_it_and_nothing_is_lost(tmp_path: Path) -> None:
     assert sorted(storms_of(tmp_path)) == [0, 1, 2, 3]
     hunted.work = StandIn()
     assert len(hunted.go(10).storms) == 10
+
+
+def test_a_signal_while_the_last_storm_goes_on_counts(tmp_path: Path) -> None:
+    class Last(StandIn):
+        def storm(self, storm: Storm) -> StormResult | None:
+            if storm.number == 0:
+                results = tmp_path / "results.jsonl"
+                wait_until(lambda: b'"number":1,' in results.read_bytes(), "the other storm")
+                os.kill(os.getppid(), signal.SIGINT)
+                signal.pause()
+            return super().storm(storm)
+
+    hunted = Hunted(tmp_path, Last())
+    hunted.go(2)
+    assert hunted.interrupted
+    assert sorted(storms_of(tmp_path)) == [1]
 
 
 def test_a_full_disk_ends_it_and_nothing_is_lost(

@@ -74,7 +74,7 @@ class Hunting:
                 task = job.point
                 self._going.pop(_key(task), None)
                 self._ended(task, job.said, job.why)
-            if not self._dry:
+            if self._going or not self._dry:  # something was stopped, or kept from beginning
                 self.interrupted = True
                 return
             if not self._is_ready():
