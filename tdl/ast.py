@@ -463,8 +463,11 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
+    """`power`: its disk keeps what was synced, and of the rest what is drawn."""
+
     count: Count | None
     span: Span
+    power: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -504,8 +504,6 @@ def format_selector(selector: ast.Selector) -> str:
 
 def _action(action: ast.Action) -> list[str]:
     match action:
-        case ast.Leave():
-            return [*_counted(action), *(["sometime"] if action.sometime else [])]
         case ast.Disconnect() | ast.Pause():
             tail = [] if action.for_ns is None else ["for", quantities.time(action.for_ns)]
             return [*_counted(action), *tail]
@@ -563,8 +561,13 @@ def _clock(action: ast.SetClock) -> list[str]:
 
 
 def _counted(action: ast.Counted) -> list[str]:
-    count = [] if action.count is None else [_count(action.count)]
-    return [type(action).__name__.lower(), *count]
+    words = [type(action).__name__.lower()]
+    words += [] if action.count is None else [_count(action.count)]
+    if isinstance(action, ast.Leave) and action.sometime:
+        words.append("sometime")
+    if isinstance(action, ast.Crash) and action.power:
+        words.append("power")
+    return words
 
 
 def _count(count: ast.Count) -> str:

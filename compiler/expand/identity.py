@@ -37,6 +37,8 @@ def identities(
     for step in steps:
         action = step.statement.action
         at_once = step.end_ns is None or step.outage
+        if isinstance(action, ast.Crash) and action.power:
+            at_once = False  # what its disk keeps
         some = isinstance(action, Member) and not (action.count is None and at_once)
         if not some and not step.draws_itself:
             continue  # everything legal, at once: nothing to draw

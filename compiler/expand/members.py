@@ -7,7 +7,7 @@ moments are drawn uniformly from [T1, T2), and each moment draws one of the targ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from compiler.declare.steps import StatementStep
 from compiler.draws import Stream
@@ -26,8 +26,9 @@ from compiler.expand.targets import (
     Verb,
 )
 from compiler.expand.walk import Walk, asked
-from compiler.expand.world import KILLED, PRESENT
+from compiler.expand.world import GONE, KILLED, PRESENT
 from compiler.phrases import moment
+from compiler.plan.format import MAX_INT
 from tdl import ast
 
 
@@ -50,7 +51,25 @@ def leave(walk: Walk, step: StatementStep) -> None:
 
 
 def crash(walk: Walk, step: StatementStep) -> None:
-    _members(walk, step, CRASH)
+    action = step.statement.action
+    assert isinstance(action, ast.Crash)
+    if not action.power:
+        _members(walk, step, CRASH)
+        return
+    seeds = SeededStream(walk, step, "power")
+
+    def fail(targets: Targets, positions: Sequence[int]) -> None:
+        for node in targets.hit(positions):
+            if walk.world.service_of[node] < 0:
+                walk.world.take(node, "crash")
+            else:
+                walk.world.move(node, GONE, "crash", {"power_seed": seeds.now().below(MAX_INT)})
+
+    if step.end_ns is not None:
+        _in_interval(walk, step, CRASH, lambda targets, at: fail(targets, (at,)))
+        return
+    targets = now_possible(walk, step, CRASH)
+    fail(targets, pick(walk, step, targets))
 
 
 def kill(walk: Walk, step: StatementStep) -> None:

@@ -156,11 +156,13 @@ class World:
 
     # --- nodes ---------------------------------------------------------------------------------
 
-    def move(self, node: int, state: int, kind: str) -> None:
+    def move(
+        self, node: int, state: int, kind: str, args: Mapping[str, int | str] = _NOTHING
+    ) -> None:
         self.nodes[node] = state
         for holders in self.held_by.values():
             holders.pop(node, None)
-        self.emit(kind, self.names[node])
+        self.emit(kind, self.names[node], args)
 
     def change(self, node: int, kind: str) -> None:
         """It happens to an instance that is there, and goes on being there."""

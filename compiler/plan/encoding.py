@@ -385,6 +385,9 @@ def _args(value: Any, kind: str, place: Place) -> dict[str, int | str]:
             "drift_ppb": place.integer(drift, "drift_ppb", -MAX_DRIFT_PPB, MAX_DRIFT_PPB),
             "offset_ns": place.integer(offset, "offset_ns", -MAX_INT, MAX_INT),
         }
+    if kind == "crash" and value:
+        [seed] = place.fields(value, "power_seed")
+        return {"power_seed": place.integer(seed, "power_seed")}
     if kind != "set":
         place.fields(value)
         return {}

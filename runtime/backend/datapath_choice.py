@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compiler.plan.reader import Plan
 from compiler.plan.rules.datapath_fit import Misfit
-from runtime.backend import instance_clocks, plan_fit
+from runtime.backend import instance_clocks, instance_disks, plan_fit
 from runtime.backend.local import cards, environment, outside
 from runtime.backend.local.cards import CardError
 from runtime.datapath import kernelprobe
@@ -53,6 +53,7 @@ def check(plan: Plan, options: RunOptions) -> None:
         raise RunError(message, "leave --pace out")
     plan_fit.check(plan, options)
     instance_clocks.check(plan, options)
+    instance_disks.check(plan, options)
     _check_gateways(plan, options)
     _check_externals(plan, options)
 

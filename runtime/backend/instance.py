@@ -141,6 +141,7 @@ class Instance(ABC):
     killed       all of it died, unasked
     dead         the timeline has killed its programs
     paused       the timeline has stopped its processes
+    can_lose_power  it is known what its disk has
     """
 
     def __init__(self, node: Node) -> None:
@@ -148,6 +149,7 @@ class Instance(ABC):
         self.state = DOWN
         self.commands: ServiceCommands | None = None
         self.runner: CommandRunner | None = None
+        self.can_lose_power = False
         self._arrived()
 
     # -- what is known --------------------------------------------------------------------------
@@ -245,6 +247,11 @@ class Instance(ABC):
     @abstractmethod
     async def _signal(self, kind: str) -> int:
         """See `signal`. With a kill that is possible it becomes `dead` before its programs end."""
+
+    def lose_power(self, seed: int) -> Mapping[str, int]:
+        """Its power has failed, and no program of it is left: its files become what its disk has.
+        How much that is. RunError."""
+        raise RunError(f"what the disk of {self.node.name} has is not known ({seed})")
 
     @abstractmethod
     async def crash(self) -> int:

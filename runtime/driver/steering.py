@@ -30,7 +30,7 @@ from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.storage import scratch
 from compiler.plan.types import Event
-from runtime.backend import instance_clocks
+from runtime.backend import instance_clocks, instance_disks
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
 from runtime.errors import RunError, UnfitError, fail
@@ -318,6 +318,8 @@ class Steering:
             )
         instance_clocks.check(plan, self._options)
         own = [event for event in plan.events if action_texts.number_of(event.file) == number]
+        if why := instance_disks.unwatched(own, self._runner.instances):
+            raise RunError(why, "write one into it, however late (`at 1000d db crash power`)")
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
             raise RunError(message, "nothing was changed")
@@ -431,6 +433,8 @@ class Steering:
             instance_clocks.check(plan, self._options)
         except UnfitError as refused:
             return refused.message
+        if why := instance_disks.unwatched(own, self._runner.instances):
+            return why
         joins = {name for step in schedule.steps for name in step.joins}
         if missing := sorted(joins - self._runner.instances.keys()):
             return f"{missing[0]} is never there in the plan of this run"

@@ -471,12 +471,16 @@ class TimelineRunner:
         instance = self.instances[event.target]
         if event.kind == "crash":
             incarnation = instance.present
-            elapsed = await instance.crash() - self.t0_ns
+            elapsed, more = await instance.crash() - self.t0_ns, None
+            if "power_seed" in event.args:
+                if incarnation is not None:
+                    await incarnation.gone
+                more = instance.lose_power(int(event.args["power_seed"]))
             if incarnation is not None:  # what it has written by then comes before
                 incarnation.gone.add_done_callback(
                     lambda _: self._starts.mark(instance, "crash", elapsed)
                 )
-            self._done(event, staged.step, network, elapsed)
+            self._done(event, staged.step, network, elapsed, more)
             return
         if instance.present is not None:
             self._starts.mark(instance, "leave", self.elapsed())

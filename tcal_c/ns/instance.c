@@ -2,7 +2,8 @@
  *
  * To the driver: `ready` with a route netlink socket of the new network namespace, `err TEXT`,
  * `furnished`, `unfurnished TEXT`, `started PID`, `failed TEXT`, `exited STATUS`,
- * `signaled NUMBER`.
+ * `signaled NUMBER`, `syncs` with a descriptor for each program that is started (syncs.c), if
+ * `syncs` was asked for.
  * From the driver: `furnish…` (furnish.c), `start…` (program.c) with the log as descriptor,
  * `stop NUMBER`, `pause`, `resume`, and `gate` with the read end of a pipe: the next start waits
  * for its end of file. With one pipe for many instances one close(2) starts them all. The driver
@@ -42,8 +43,9 @@ struct instance {
     struct life life;
     bool ending; /* told to end: do so when nothing is left to reap */
     struct identity who;
-    int gate; /* -1: none */
-    int log;  /* of the program that waits for the gate, -1: none */
+    int gate;   /* -1: none */
+    int log;    /* of the program that waits for the gate, -1: none */
+    bool syncs; /* what programs ask of the disk is told to the driver */
 };
 
 static _Noreturn void give_up(int control, const char *attempt) {
@@ -105,7 +107,7 @@ static int separate(int control, const char *hostname, const char *hosts) {
 static struct program program; /* too large for the stack */
 
 static void start(struct instance *self, int log) {
-    pid_t pid = program_start(&program, &self->who, log);
+    pid_t pid = program_start(&program, &self->who, log, self->syncs ? self->control : -1);
     if (pid < 0) {
         message_sendf(self->control, "failed %s", strerror(errno));
         return;
@@ -185,6 +187,8 @@ static void obey(struct instance *self) {
         stop(self, room + 5);
     } else if (strcmp(room, "pause") == 0 || strcmp(room, "resume") == 0) {
         life_pause(&self->life, strcmp(room, "pause") == 0);
+    } else if (strcmp(room, "syncs") == 0) {
+        self->syncs = true;
     } else if (strcmp(room, "kill") == 0) {
         life_kill(&self->life); /* the host stays */
     } else {

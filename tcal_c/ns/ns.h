@@ -80,8 +80,11 @@ struct program {
 /* Takes "start\0DIRECTORY\0ARGC\0ARG…\0NAME=VALUE…\0" apart in place; -EINVAL if malformed. */
 int program_parse(struct program *program, char *text, size_t length);
 /* Starts it as `who` with stdout and stderr to `log`; returns its pid, or -errno with the reason.
- */
-pid_t program_start(const struct program *program, const struct identity *who, int log);
+ * `syncs`: a socket to which `syncs` goes with a descriptor that tells what it asks of its disk
+ * (syncs.c), -1: none. */
+pid_t program_start(const struct program *program, const struct identity *who, int log, int syncs);
+/* syncs.c: from now on the caller is heard. A descriptor for who hears it, or -errno. */
+int syncs_watch(void);
 /* The next NUL-terminated word of [*at, end), NULL when there is none. */
 char *next_word(char **at, char *end);
 

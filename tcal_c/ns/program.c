@@ -53,7 +53,18 @@ struct start {
     const struct program *program;
     const struct identity *who;
     int log;
+    int syncs;
 };
+
+/* Before it becomes another user, who may not. */
+static bool tell_syncs(int control) {
+    int listener = syncs_watch();
+    bool told = listener >= 0 && message_send(control, "syncs", listener) >= 0;
+    if (listener >= 0) {
+        close(listener);
+    }
+    return told;
+}
 
 static void become(const void *context) {
     const struct start *start = context;
@@ -61,7 +72,8 @@ static void become(const void *context) {
     int empty = open("/dev/null", O_RDONLY);
     signals_reset();
     if (empty >= 0 && dup2(empty, 0) >= 0 && dup2(start->log, 1) >= 0 && dup2(start->log, 2) >= 0 &&
-        setsid() >= 0 && identity_become(start->who) == 0 && chdir(program->directory) == 0) {
+        setsid() >= 0 && (start->syncs < 0 || tell_syncs(start->syncs)) &&
+        identity_become(start->who) == 0 && chdir(program->directory) == 0) {
         if (empty > 2) {
             close(empty);
         }
@@ -70,6 +82,6 @@ static void become(const void *context) {
     }
 }
 
-pid_t program_start(const struct program *program, const struct identity *who, int log) {
-    return process_start(become, &(struct start){program, who, log});
+pid_t program_start(const struct program *program, const struct identity *who, int log, int syncs) {
+    return process_start(become, &(struct start){program, who, log, syncs});
 }

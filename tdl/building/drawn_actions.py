@@ -74,6 +74,8 @@ class DrawnActions(ClassActions):
         action, verb, tail = clause.action, clause.verb.text, clause.tail
         if not tail:
             return action, None
+        if tail[0].type == "POWER":
+            return action, None  # of a crash: the lexer knows it nowhere else
         if tail[0].type == "SOMETIME":
             self._check_sometime(action, verb, tail[0], interval=interval)
             return action, ast.DrawnTiming(interval)

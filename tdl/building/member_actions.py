@@ -55,6 +55,8 @@ class MemberActions(DrawnActions):
             sometime = bool(tail) and tail[0].type == "SOMETIME"
             leave = ast.Leave(number, span, sometime)
             return self.clause(selectors, leave, verb, [] if sometime else tail)
+        if tail and tail[0].type == "POWER":
+            return self.clause(selectors, ast.Crash(number, span, power=True), verb)
         return self.clause(selectors, _COUNTED[verb.text](number, span), verb, tail)
 
     def _cut(

@@ -208,6 +208,8 @@ class _Scanner:
                 self.mode = self.expecting
         elif word == "when" and self._after_start_or_quit():
             kind = "WHEN"
+        elif word == "power" and self._behind_a_crash():
+            kind = "POWER"
         elif word == "of" and self._behind_a_number():
             kind = "OF"
         elif word in RESERVED:
@@ -223,6 +225,21 @@ class _Scanner:
         """Elsewhere `when` may be a name."""
         before = [token.text for token in self.current.tokens]
         return before in (["start"], ["quit"])
+
+    def _behind_a_crash(self) -> bool:
+        """`db crash power`, `db crash 2 power`, `crash db power`; elsewhere it is a name."""
+        found: list[str] = []
+        for token in reversed(self.current.tokens):
+            if token.text == "crash" and token.type == "COUNTED":
+                before = self.current.tokens[: -len(found) - 1]
+                named = bool(before) and before[-1].type in ("NAME", "INSTANCE", "MIXED")
+                return found[:1] in (["VALUE"], ["NAME"], ["INSTANCE"], ["MIXED"]) or (
+                    not found and named
+                )
+            if token.type in ("TAGS", "AND"):
+                return False
+            found.append(token.type)
+        return False
 
     def _behind_a_number(self) -> bool:
         """`of` in `3 of tags=x`; behind a time it is a name."""

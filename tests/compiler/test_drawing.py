@@ -134,3 +134,34 @@ def test_a_heal_ends_an_interval_of_a_partition() -> None:
     found = compile_source(NET + text, filename="t.tdl")
     assert [e.at_ns for e in found.events if e.kind == "link_up"] == [5 * SECOND] * 2
     assert "TS0912" in [one.code for one in found.diagnostics]
+
+
+def test_a_power_failure_has_a_seed_for_each_disk() -> None:
+    text = "at 2s a.1;a.3 crash power"
+    seeds = [args for _, kind, _, args in happened(text) if kind == "crash"]
+    one, other = (f"at 2s {name} crash power" for name in ("a.1", "a.3"))
+    most = 2**63 - 1
+    assert seeds == [{"power_seed": stream(each, "power").below(most)} for each in (one, other)]
+    several = "at 2s a crash 2 power"
+    power = stream(several, "power")
+    found = [args for *_, args in happened(several)]
+    assert found == [{"power_seed": power.below(most)} for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("at 2s power crash", [None]),
+        ("at 2s crash power", [None]),
+        ("at 2s crash power power", ["power_seed"]),
+        ("at 2s power crash power", ["power_seed"]),
+        ("at 2s tags=power crash power", ["power_seed"]),
+        ("at 2s crash tags=power", [None]),
+        ("at 2s crash b power", ["power_seed"] * 2),
+        ("at 2s b crash and power crash power", [None, None, "power_seed"]),
+    ],
+)
+def test_power_is_a_name_too(text: str, kinds: list[str | None]) -> None:
+    source = f"{NET}service power tags=power\nlink power--s1\n{text}\n"
+    events = compile_source(source, filename="t.tdl").events
+    assert [next(iter(e.args), None) for e in events if e.kind == "crash"] == kinds

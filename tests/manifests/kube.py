@@ -34,6 +34,7 @@ _ONE_MACHINE = {
         "machines",
         "measured",
         "phone",
+        "tornlog",
     ),
     *("mesh", "ring", "satellites", "static", "triangle", "vehicles"),
 }

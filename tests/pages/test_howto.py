@@ -94,7 +94,7 @@ def test_paths_are_measured_as_the_page_says() -> None:
 def test_commands_that_find_what_decided_a_failure_are_those_of_the_command_line() -> None:
     """tests/virtual/test_reseed.py carries out such ones."""
     typed = re.findall(r"^ +tstorm ([^#|\n]+)", PAGES["finding-bugs"], re.MULTILINE)
-    assert len(typed) == 12
+    assert len(typed) == 15
     for line in typed:
         name, *words = shlex.split(line.replace("${t}", "2").replace("$s", "1"))
         command = cli.get_command(click.Context(cli), name)

@@ -528,6 +528,8 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
             ast.Pause,
         ]
         action = draw(st.sampled_from(kinds))(count, NOWHERE)
+        if isinstance(action, ast.Crash):
+            action = ast.Crash(count, NOWHERE, draw(st.booleans()))
         end = draw(st.sampled_from([None, end]))
         length = draw(st.integers(1, bounds.MAX_TIME_NS - start))
         if end is None and isinstance(action, ast.Disconnect | ast.Pause) and draw(st.booleans()):

@@ -33,6 +33,7 @@ _OF_PATHS = frozenset((KUBERNETES, COMPOSE))  # between their hosts a path is on
 
 # In the canonical text of a `when`, a line of its block.
 _SETS_CLOCK = re.compile(r"^ .* set (clock[+-]?=|drift=)", re.MULTILINE)
+FAILS_POWER = re.compile(r"^ .* crash (\S+ )?power( and |$)", re.MULTILINE)
 
 
 # Kinds of `when` that a way does not wait for: files of pods are nowhere where the run looks.
@@ -117,6 +118,19 @@ def reacting(plan: Plan, kinds: Collection[str]) -> Misfit | None:
     return None
 
 
+def power_failure(plan: Plan) -> Misfit | None:
+    """The first statement by which the power of an instance fails."""
+    for event in plan.events:
+        if "power_seed" in event.args:
+            what = f"a power failure of {event.target} (crash power)"
+            return Misfit(what, 1, 0, "", event.at_ns, "", event.line, event.file)
+    for reaction in plan.topology.reactions:
+        if FAILS_POWER.search(reaction.text):
+            what = "a power failure of an instance (crash power)"
+            return Misfit(what, 1, 0, "", 0, "", reaction.line, reaction.file)
+    return None
+
+
 def refusal(plan: Plan, way: str) -> str:
     """What of the plan this way does not carry out, as a sentence; '' if it carries out all."""
     return _words(_not_carried(plan, way), way)
@@ -128,7 +142,8 @@ def to_blame(plan: Plan, way: str) -> Misfit | None:
     if found is not None and not found.limit:
         return found
     kinds = _REACTIONS_LACKING.get(way, ())
-    return reacting(plan, kinds) or (own_clock(plan) if way in _ELSEWHERE else None)
+    elsewhere = (own_clock(plan) or power_failure(plan)) if way in _ELSEWHERE else None
+    return reacting(plan, kinds) or elsewhere
 
 
 def _not_carried(plan: Plan, way: str) -> Iterable[str]:

@@ -25,9 +25,11 @@ from runtime.backend.instance import (
     ProgramEnd,
 )
 from runtime.backend.local import cards
+from runtime.backend.local.disk import Disk
 from runtime.backend.local.nursery import KILLED, Holder, MachineKeeper, Nursery, Program
 from runtime.backend.local.outside import Outside
-from runtime.errors import MachineError, RunError, unexpected
+from runtime.backend.local.sync_watch import SyncWatch
+from runtime.errors import MachineError, RunError, unexpected, unwritten
 from runtime.rundir.etchosts import hostname
 from runtime.stacks import watch as stacks
 from runtime.system import process_limits
@@ -231,6 +233,7 @@ class LocalInstance(Instance):
         ending: ProgramEnding = ProgramEnding(),
         furniture: Furniture = lambda _first: None,
         stack_watch: stacks.StackWatch | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self._endpoints = endpoints  # by node in the topology, its own first
         super().__init__(next(iter(endpoints.values())))
@@ -242,6 +245,8 @@ class LocalInstance(Instance):
         self._stacks = stack_watch
         self._is_first = True  # the next life to be made
         self.current: LocalIncarnation | None = None
+        self.can_lose_power = disk is not None
+        self._disk = disk
         self._maker = maker
         self._on_ended = on_ended
         self._on_killed = on_killed
@@ -280,6 +285,7 @@ class LocalInstance(Instance):
     def hold(self, incarnation: Incarnation, gate: int) -> None:
         incarnation = _own(incarnation)
         if self.program is not None:
+            self._watch_disk(incarnation)
             incarnation.holder.gate(gate)
             incarnation.order = incarnation.holder.order_start(self.program)
 
@@ -291,11 +297,33 @@ class LocalInstance(Instance):
                 await bring(incarnation.holder, self._furniture(False))
             if self.program is None:
                 return Joined(at_ns)
+            if incarnation.order is None:
+                self._watch_disk(incarnation)
             await (incarnation.order or incarnation.holder.order_start(self.program))
         except RunError as refusal:
             return Joined(at_ns, None, refusal.message)
         self.started = True
         return Joined(at_ns, time.monotonic_ns())
+
+    def _watch_disk(self, incarnation: LocalIncarnation) -> None:
+        """Before its program is ordered. RunError."""
+        if self._disk is None:
+            return
+        disk = self._disk
+        try:
+            disk.begin()
+        except OSError as error:
+            raise unwritten(error) from error
+        incarnation.holder.hear_syncs(lambda listener: SyncWatch(listener, disk).begin())
+
+    def lose_power(self, seed: int) -> Mapping[str, int]:
+        if self._disk is None:
+            return super().lose_power(seed)
+        try:
+            lost = self._disk.lose(seed)
+        except OSError as error:
+            raise unwritten(error) from error
+        return {"lost_files": lost.files, "lost_names": lost.names}
 
     async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         """A predecessor that still uses its grace is killed: the timeline has priority."""

@@ -17,9 +17,12 @@ from typing import Any
 
 from compiler.plan.parts.led_links import askers
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, Topology, interfaces
+from runtime.backend import instance_disks
 from runtime.backend.base import LINKS_SOCKET, Entrance, Notice, RunContext, RunNetwork
 from runtime.backend.instance import ProgramEnd
 from runtime.backend.local import cpu_accounting, environment, nursery, ownership
+from runtime.backend.local.disk import Disk
+from runtime.backend.local.environment import instance_directory
 from runtime.backend.local.filesystem import instance_filesystem, privatefs
 from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.filesystem.instance_filesystem import (
@@ -214,6 +217,7 @@ class LocalBackend:
         given, directory, plan = self._given, self._context.directory, self._context.plan
         furnisher = self._furnisher()
         nodes, further = plan.topology.nodes, interfaces(plan.topology.nodes)
+        failing = instance_disks.watched(plan)
         asking = {member for _, all_ in askers(plan.topology).values() for member in all_}
         for index, planned in enumerate(nodes):
             if not planned.is_instance or planned.name not in wanted:
@@ -258,6 +262,7 @@ class LocalBackend:
                 around.ending,
                 around.furniture,
                 self._stacks,
+                Disk(instance_directory(directory, node.name)) if node.name in failing else None,
             )
             instance.runner = instance.commands = self._commands(instance, service)
             self.instances[node.name] = instance

@@ -93,6 +93,7 @@ class Holder:
         self._furnished: asyncio.Future[None] | None = None
         self._ending = False
         self.on_ended: Callable[[ProgramEnd], None] = lambda _ended: None
+        self.on_syncs: Callable[[int], None] = os.close  # of a program that is heard
         control.setblocking(False)
         self._loop.add_reader(control, self._receive)
         self._loop.add_reader(pidfd, self._died)
@@ -135,6 +136,8 @@ class Holder:
                 fail(self._furnished, RunError(text))
             elif not self._furnished.done():
                 self._furnished.set_result(None)
+        elif word == "syncs" and descriptors:
+            self.on_syncs(descriptors[0])
         elif word == "exited":
             self.on_ended(ProgramEnd(int(text), 0))
         elif word == "signaled":
@@ -190,6 +193,12 @@ class Holder:
     def _gone(self, when: str, error: OSError) -> RunError:
         reason = "" if error.errno == errno.EBADF else f": {error.strerror}"  # closed by _died
         return RunError(f"instance {self.name} had died before {when}{reason}", KILLED)
+
+    def hear_syncs(self, heard: Callable[[int], None]) -> None:
+        """Of each program from now on `heard` gets the descriptor that tells what it asks of its
+        disk (tcal_c/ns/syncs.c), and closes it."""
+        self.on_syncs = heard
+        self._send(b"syncs")
 
     def furnish(self, request: bytes) -> asyncio.Future[None]:
         """Orders what `furniture` made. The future is done when it is there, or RunError with the

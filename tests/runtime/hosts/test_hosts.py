@@ -111,6 +111,32 @@ def test_a_clock_of_its_own_is_refused_at_its_line(
         assert "does not carry out a clock of its own" in capabilities.refusal(plan, way)
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        (
+            "at 3s a.1 crash power\n",
+            {},
+            "in real time: this machine's disk is that of all programs",
+        ),
+        ("at 3s crash a 1 power\n", {"time": "virtual", "hosts": 2}, "with --hosts: agents start"),
+        ("when exit a { it crash power }\n", {}, "a power failure of an instance"),
+        ("at 3s a crash power\n", {"time": "virtual"}, "a has fs=private"),
+    ],
+)
+def test_a_power_failure_is_refused_at_its_line(
+    text: str, options: dict[str, Any], words: str
+) -> None:
+    private = " fs=private" if "fs=private" in words else ""
+    plan = compile_source(_ONE.replace("\n", f"{private}\n", 1) + text).plan
+    with pytest.raises(UnfitError) as refusal:
+        datapath_choice.check(plan, RunOptions(**options))
+    assert words in refusal.value.message
+    assert refusal.value.misfit.line == 4
+    for way in (KUBERNETES, COMPOSE) if "when" not in text else ():
+        assert "does not carry out a power failure" in capabilities.refusal(plan, way)
+
+
 def test_a_kernel_that_cannot_is_found_out_by_trying(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,235 @@
+"""What a power failure leaves of a directory: what was synced, always, and of the rest what POSIX
+allows; the same for the same seed, wherever the directory lies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.backend.local.disk import SECTOR, Disk, Lost
+
+SEEDS = range(60)
+
+
+def tree(root: Path) -> dict[str, str]:
+    """What each path is: a directory, a link, or the bytes of a file, repeats left out."""
+    return {
+        str(one.relative_to(root)): f"-> {one.readlink()}"
+        if one.is_symlink()
+        else "directory"
+        if one.is_dir()
+        else one.read_bytes().decode()
+        for one in sorted(root.rglob("*"))
+    }
+
+
+def write(path: Path, data: str, disk: Disk | None = None, *, mode: int = os.O_APPEND) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | mode, 0o640)
+    os.write(file, data.encode())
+    if disk is not None:
+        disk.sync(f"/proc/self/fd/{file}")
+    os.close(file)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Iterator[Path]:
+    """An empty directory each time."""
+
+    def made() -> Iterator[Path]:
+        while True:
+            shutil.rmtree(tmp_path / "one", ignore_errors=True)
+            (tmp_path / "one").mkdir()
+            yield tmp_path / "one"
+
+    return made()
+
+
+def test_what_is_synced_stays(places: Iterator[Path]) -> None:
+    for seed in SEEDS:
+        root = next(places)
+        (root / "sub").mkdir()
+        write(root / "sub" / "old", "there at first")
+        disk = Disk(root)
+        disk.begin()
+        write(root / "log", "L" * 1300, disk)
+        (root / "sub" / "old").rename(root / "sub" / "new")
+        disk.sync(str(root))
+        disk.sync(str(root / "sub"))
+        before = tree(root)
+        assert disk.lose(seed) == Lost(0, 0)
+        assert tree(root) == before
+        disk.close()
+
+
+def test_names_are_lost_by_directories_and_moves_are_whole(places: Iterator[Path]) -> None:
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        (root / "a").mkdir()
+        (root / "b").mkdir()
+        write(root / "a" / "x", "x")
+        write(root / "gone", "g")
+        disk = Disk(root)
+        disk.begin()
+        (root / "a" / "x").rename(root / "b" / "x")
+        write(root / "b" / "y", "y", disk)
+        (root / "gone").unlink()
+        disk.lose(seed)
+        left = tree(root)
+        assert ("a/x" in left) != ("b/x" in left)
+        assert ("b/x" in left) == ("b/y" in left)
+        assert left.get("gone", "g") == "g"
+        found.add(("b/x" in left, "gone" in left))
+        disk.close()
+    assert len(found) == 4
+
+
+def test_a_file_that_takes_the_place_of_another_is_one_of_the_two(places: Iterator[Path]) -> None:
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "file", "old")
+        disk = Disk(root)
+        disk.begin()
+        write(root / "tmp", "new", disk)
+        (root / "tmp").rename(root / "file")
+        disk.lose(seed)
+        assert set(tree(root)) == {"file"}
+        found.add(tree(root)["file"])
+        disk.close()
+    assert found == {"old", "new"}
+
+
+def test_an_append_is_lost_torn_or_kept(places: Iterator[Path]) -> None:
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "log", "a" * 700)
+        disk = Disk(root)
+        disk.begin()
+        write(root / "log", "b" * 1000)
+        disk.lose(seed)
+        left = (root / "log").read_text()
+        whole = "a" * 700 + "b" * 1000
+        assert left[:700] == "a" * 700
+        assert len(left) in (700, 2 * SECTOR, 3 * SECTOR, 1700)
+        for at in range(SECTOR, len(left), SECTOR):
+            begin = max(at, 700)
+            assert left[begin : at + SECTOR] in (
+                whole[begin : at + SECTOR][: len(left) - begin],
+                "\0" * (min(at + SECTOR, len(left)) - begin),
+            )
+        found.add(len(left))
+        disk.close()
+    assert found == {700, 2 * SECTOR, 3 * SECTOR, 1700}
+
+
+def test_old_data_do_not_come_back_beside_new_ones_after_a_truncation(
+    places: Iterator[Path],
+) -> None:
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "file", "o" * 2000)
+        disk = Disk(root)
+        disk.begin()
+        disk.truncate(str(root / "file"))
+        write(root / "file", "n" * 2000, mode=os.O_TRUNC)
+        disk.lose(seed)
+        left = (root / "file").read_text()
+        assert left == "o" * 2000 or not set(left) - {"n", "\0"}
+        found.add(left)
+        disk.close()
+    assert {"o" * 2000, "n" * 2000, "", "n" * SECTOR} <= found
+
+
+def test_what_is_written_through_is_synced(places: Iterator[Path]) -> None:
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "file", "a")
+        disk = Disk(root)
+        disk.begin()
+        disk.write_through(str(root / "file"))
+        write(root / "file", "b")
+        disk.lose(seed)
+        assert (root / "file").read_text() == "ab"
+        disk.close()
+
+
+def test_links_rights_and_files_removed_without_a_sync_come_back(places: Iterator[Path]) -> None:
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        (root / "d").mkdir(mode=0o700)
+        write(root / "d" / "one", "1")
+        os.link(root / "d" / "one", root / "two")
+        (root / "link").symlink_to("d/one")
+        disk = Disk(root)
+        disk.begin()
+        shutil.rmtree(root / "d")
+        (root / "link").unlink()
+        disk.lose(seed)
+        left = tree(root)
+        assert left["two"] == "1"
+        if "d/one" in left:
+            assert left["link"] == "-> d/one"
+            assert (root / "d").stat().st_mode & 0o777 == 0o700
+            assert (root / "d" / "one").stat().st_mode & 0o777 == 0o640
+            assert (root / "d" / "one").samefile(root / "two")
+        found.add("d/one" in left)
+        disk.close()
+    assert found == {True, False}
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "replace", "rename", "unlink", "sync", "sync names"]),
+        st.sampled_from("abc"),
+        st.sampled_from("abc"),
+    ),
+    max_size=12,
+)
+
+
+@given(STEPS, st.integers(0, 2**63 - 1))
+def test_any_program_finds_the_same_again_and_nothing_that_never_was(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str]], seed: int
+) -> None:
+    roots = [tmp_path_factory.mktemp("disk") for _ in range(2)]
+    left = []
+    for root in roots:
+        write(root / "a", "a0")
+        disk = Disk(root)
+        disk.begin()
+        written = {"a0"}
+        for number, (what, name, other) in enumerate(steps):
+            path = root / name
+            if what == "append":
+                write(path, f"{name}{number}")
+            elif what == "replace":
+                if path.exists():
+                    disk.truncate(str(path))
+                write(path, f"{name}{number}", mode=os.O_TRUNC)
+            elif what == "sync names":
+                disk.sync(str(root))
+            elif path.exists():
+                if what == "rename":
+                    path.rename(root / other)
+                elif what == "unlink":
+                    path.unlink()
+                else:
+                    disk.sync(str(path))
+            written |= {one.read_text() for one in root.iterdir()}
+        disk.lose(seed)
+        left.append(tree(root))
+        disk.close()
+        for text in left[-1].values():
+            assert text.strip("\0") == "" or any(one.startswith(text) for one in written)
+        shutil.rmtree(root)
+    assert left[0] == left[1]
