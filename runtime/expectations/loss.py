@@ -3,16 +3,21 @@
 Probes take what programs' packets take, so what full queues drop counts as loss, and so do probes
 on a path that is cut. `within D`: the share holds for all probes from some moment of the interval
 to its end, of which there are at least three. Of round trips no more than what is lost there and
-back is known: that is a bound of the loss of one way, and no more.
+back is known: that is a bound of the loss of one way, and no more. Where losses come in bursts
+(`burst=`), a burst takes several probes that follow each other, which are far apart: what so few
+bursts cannot tell apart from what is expected is not measured.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import groupby
 
 from compiler.plan.format import PPB as WHOLE_PPB
 from compiler.plan.parts.expectations import PlannedExpectation
-from runtime.certify.judged_probes import JudgedProbe
+from runtime.certify import expected_delay
+from runtime.certify.judged_probes import JudgedProbe, Visit
 from runtime.certify.planned_paths import Pair
 from runtime.certify.probing_ends import WAIT_NS
 from runtime.expectations.finding import (
@@ -49,8 +54,9 @@ def _of_pair(
     why = records.why_no_probes(pair)
     if why:
         return not_measured(why)
-    met = [probe for _, probe in records.probes(pair, seen.from_ns, seen.to_ns)]
-    sent = [probe for probe in met if probe.tells_loss]
+    met = records.probes(pair, seen.from_ns, seen.to_ns)
+    told = [(visit, probe) for visit, probe in met if probe.tells_loss]
+    sent = [probe for _, probe in told]
     if len(sent) < FEWEST:
         found = too_few(len(sent), "probe", pair, records, seen)
         return found.saying(_UNTOLD) if len(met) > len(sent) else found
@@ -63,6 +69,15 @@ def _of_pair(
     if records.round_trips and not (state == PASSED and expectation.op in ("<", "<=")):
         share = f"{quantity(shares[at], PPB)} of {number(len(sent) - at, 'round trip')} were lost"
         return not_measured(f"{records.pair_name(pair)}: {share}, which may be on the way back")
+    unsure = _unsure([visit for visit, _ in told[at:]], both=records.round_trips)
+    if unsure and abs(shares[at] - expectation.value) <= unsure:
+        return not_measured(
+            f"{records.pair_name(pair)}: losses of this path come in bursts, and of"
+            f" {number(len(sent) - at, 'probe')} {quantity(shares[at], PPB)} were lost, which tells"
+            f" its loss give or take {quantity(unsure, PPB)}, and not whether it is"
+            f" {bounded(expectation.op)} {quantity(expectation.value, PPB)}: a longer interval"
+            " would help, or a figure of the programs' own"
+        )
     text = (
         f"{records.pair_name(pair)}: {len(lost):,} of {number(len(sent) - at, 'probe')} were lost,"
         f" {quantity(shares[at], PPB)}, full queues included, where"
@@ -71,6 +86,24 @@ def _of_pair(
     decisive = lost[0] if lost else sent[at]
     at_ns = records.clock.plan_time(decisive.sent_ns) if state == FAILED else None
     return Finding(state, text, shares[at], expectation.value, PPB, at_ns)
+
+
+_ERRORS = 3  # standard ones: beyond them chance is one of 400
+
+
+def _unsure(met: Sequence[Visit], *, both: bool) -> int:
+    """By how much, in ppb, the share of these probes that was lost may be off what the plan means,
+    by chance; 0 where no loss comes in bursts. By the variance of the mean, as in certificates."""
+    variance, bursts = 0.0, False
+    for visit, same in groupby(met):
+        crossed = expected_delay.ways(visit.stretch, both=both)
+        if not crossed:
+            continue
+        planned = expected_delay.expected(crossed)
+        share = planned.loss_ppb / WHOLE_PPB
+        variance += share * (1 - share) * planned.clump * len(list(same))
+        bursts |= planned.clump > 1
+    return round(_ERRORS * math.sqrt(variance) / len(met) * WHOLE_PPB) if bursts else 0
 
 
 def _from_each(sent: Sequence[JudgedProbe]) -> list[int]:

@@ -152,6 +152,20 @@ def test_loss_of_probes(tmp_path: Path) -> None:
     assert (found["state"], found["figure"]) == ("passed", 0)
 
 
+def test_few_bursts_say_little_of_a_loss(tmp_path: Path) -> None:
+    """574 probes of a path that loses 5 % in bursts of 8 packets are some five bursts."""
+    bursts = TDL.replace("a--s latency=5ms", "a--s latency=5ms loss=5% burst=8")
+    scene = Scene(tmp_path, bursts)
+    scene.probe(lambda sent, _: None if 20 * SECOND <= sent < 22 * SECOND else 10 * MS)
+    for op, value in (("<", 4 * PERCENT), (">", 2 * PERCENT)):
+        found = finding(scene, expecting(scene, LOSS, *AB, op=op, value=value))
+        assert found["state"] == "not_measured"
+        assert "bursts, and of 574 probes 3.48 % were lost, which tells" in found["message"]
+        assert "give or take 10.3 %, and not whether it is" in found["message"]
+    far = finding(scene, expecting(scene, LOSS, *AB, op="<", value=20 * PERCENT))
+    assert (far["state"], far["figure"]) == ("passed", 20 * 10**9 // 574)
+
+
 def test_a_lossy_end_is_not_measured_by_what_arrived(tmp_path: Path) -> None:
     """From 55 s on half are lost, and of the last two seconds only the others are told."""
     scene = Scene(tmp_path)
