@@ -18,6 +18,8 @@ from runtime.system import compiled_programs, namespaces
 PROBE_SECONDS = 20.0
 _NO_WAY = (1, 0, "", 0, "")  # of a Misfit: more than the limit of none
 MAX_LOCAL_HOSTS = 64  # they share this machine's processors and memory
+_CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
+_CONGESTION_CONTROL_ALLOWED = "net.ipv4.tcp_allowed_congestion_control"
 MODULES = {"htb": "sch_htb", "tbf": "sch_tbf", "netem": "sch_netem", "u32": "cls_u32"}
 
 
@@ -56,6 +58,8 @@ def check(plan: Plan, options: RunOptions) -> None:
     instance_disks.check(plan, options)
     _check_gateways(plan, options)
     _check_externals(plan, options)
+    if options.on_this_machine and options.time != VIRTUAL:
+        check_congestion_control(plan)
 
 
 def _check_gateways(plan: Plan, options: RunOptions) -> None:
@@ -92,6 +96,35 @@ def _check_externals(plan: Plan, options: RunOptions) -> None:
         except CardError as error:
             message = f"external {service.name}: {error.message}"
             raise UnfitError(found, message, error.remedy) from error
+
+
+def check_congestion_control(plan: Plan, net: Path = Path("/proc/sys/net/ipv4")) -> None:
+    """Raises MachineError where a service wants (`sysctl=`) one that the kernel has, and lets no
+    network namespace but the machine's own have as its default, or one that it has not."""
+    allowed, available = (
+        _words(net / f"tcp_{which}_congestion_control") for which in ("allowed", "available")
+    )
+    for service in plan.topology.services:
+        wanted = dict(service.sysctls).get(_CONGESTION_CONTROL)
+        if wanted is None or not allowed or wanted in allowed:
+            continue
+        asked = f"service {service.name} wants sysctl={_CONGESTION_CONTROL}:{wanted}"
+        if wanted in available:
+            machines = f"{asked}, and this machine lets instances have {' and '.join(allowed)} only"
+            setting = f"{_CONGESTION_CONTROL_ALLOWED}='{' '.join([*allowed, wanted])}'"
+            raise MachineError(machines, f"as root: sysctl -w {setting}")
+        raise MachineError(
+            f"{asked}, which this kernel does not have: {', '.join(available)}",
+            f"as root: modprobe tcp_{wanted}, and name it in {_CONGESTION_CONTROL_ALLOWED}",
+        )
+
+
+def _words(setting: Path) -> list[str]:
+    """Nothing where the kernel does not say."""
+    try:
+        return setting.read_text(encoding="ascii", errors="replace").split()
+    except OSError:
+        return []
 
 
 def kernel_remedy(lacking: dict[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.plan.reader import Plan, read_plan
+from compiler.plan.routes.behind import RouteGroup
 from runtime.backend.onehost.link_holds import LinkHolds
 from tests.runtime.support import Compile
 
@@ -62,3 +63,21 @@ def test_a_crash_and_a_link_of_its_own_are_not_held(plan_of: Compile) -> None:
         *("server.0->s1", "server.0->client.0", "client.0->server.0")
     }
     assert names(plan, held[0]) == {"s1->server.0"}
+
+
+def test_routes_of_who_leaves_end_when_it_is_cut_or_back(plan_of: Compile) -> None:
+    """server.0 (node 0) and client.0 (2) have a link, and s1 between them."""
+    plan = read_plan(plan_of(TEXT))
+    ended = [
+        RouteGroup(0, (), ((2, 2),)),
+        RouteGroup(2, (), ((0, 1),)),
+        RouteGroup(3, (), ((0, 0),)),
+    ]
+    other = RouteGroup(2, (5,), ((1, 1),))
+    holds = states(plan)
+    assert holds.routes([*ended, other], {0}) == [RouteGroup(2, (), ((1, 1),)), other]
+    kept = [ended[0], RouteGroup(2, (), ((0, 0),)), ended[2]]
+    assert holds.ended_routes([1]) == []
+    assert holds.ended_routes([0, 2]) == kept
+    assert holds.ended_routes([0]) == []
+    assert holds.routes([*ended, other], ()) == [*ended, other]

@@ -143,12 +143,14 @@ def test_join_leave_crash_and_rejoin(plan_of: Compile, user: User) -> None:
 
 
 def test_who_leaves_can_say_goodbye(plan_of: Compile, user: User) -> None:
-    """The network lasts until the program has ended; whoever crashes has none from then on."""
+    """The network lasts until the program has ended, a link between two instances like others;
+    whoever is disconnected has none from then on."""
     goodbye = "ping -q -c 1 -W 1 server.0 | grep -c 1.received"
     program = "sh -c 'trap \\\"" + goodbye + "; exit 0\\\" TERM; echo up; sleep 60 & wait'"
     plan = plan_of(
         f'service server\nservice client img=x replicas=2 exec="{program}"\n'
-        "bridge s1\nlink server--s1 latency=20\nlink client--s1 latency=20\n"
+        "bridge s1\nlink server--s1 latency=20\nlink client.1--s1 latency=20\n"
+        "link server--client.0 latency=40\n"
         "at 500ms client.0 leave\nat 500ms client.1 disconnect\nat 700ms client.1 leave\n"
         "at 2500ms client.0 join\nat 3s quit\n"
     )

@@ -45,7 +45,7 @@ from runtime.coordinator import says
 from runtime.coordinator.agent_link import AgentError, LostError
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.coordinator.placement import NO_HOST
-from runtime.errors import RunError
+from runtime.errors import RunError, UnfitError
 from runtime.json_schema import encoded
 from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
@@ -296,7 +296,11 @@ class AgentNetwork:
         stages no further step. So all of them go over, or none. Until then nobody is started again,
         who would not know which of the two plans is the run's."""
         chosen = str(self.facts.get("datapath", ""))
-        await asyncio.to_thread(plan_fit.check, plan, self._options, chosen)
+        try:
+            await asyncio.to_thread(plan_fit.check, plan, self._options, chosen)
+        except UnfitError as refused:
+            keeps = "leave it out: a run keeps the hosts and the datapath that it was begun with"
+            raise UnfitError(refused.misfit, refused.message, keeps) from refused
         if (host := self._restarts.wait_to_restart()) is not None:
             raise RunError(
                 f"the agent of {self._names[host]} is not there", "nothing was changed: try again"

@@ -155,7 +155,9 @@ class HopNetwork:
         leaving = set(change.leaving)
         links, held = self._holds.take(step.epoch, leaving, gone - leaving, targets)
         links.extend(self._holds.back(change.bound, links))
-        routes = self._plan.route_groups(step.epoch.index)
+        ended = self._holds.ended_routes(sorted(change.bound))
+        changed = self._plan.route_groups(step.epoch.index)
+        routes = [*ended, *self._holds.routes(changed, held.keys())]
         numbers = self._numbers
         links = [(index, staging.numbered_ends(state, numbers)) for index, state in links]
         lines = staging.delta_lines(links, routes, self._groups, self._rare, self._led)
@@ -213,6 +215,7 @@ class HopNetwork:
 
     async def cut(self, node: int, links: frozenset[int]) -> bool:
         lines = [f"set {link} up=0" for link in sorted(links)]
+        lines += staging.route_lines(self._holds.ended_routes([node]), self._groups)
         try:
             await self.engine.commit([*lines, f"unbind {node}"])
         except EngineError:

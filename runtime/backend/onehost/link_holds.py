@@ -1,8 +1,9 @@
 """Keeps the network of an instance that leaves until its program has ended.
 
-The plan has a leaving instance's links down from the moment it leaves. A program that is told to
-end still wants to say goodbye, so the cut of its access links waits for its end (at most the
-grace); everything else of the epoch happens on time. A crash is never held.
+The plan has a leaving instance's links down and no route to or from it from the moment it leaves. A
+program that is told to end still wants to say goodbye, and its host to answer, so the cut of its
+access links and the end of these routes wait for its end (at most the grace); everything else of
+the epoch happens on time. A crash is never held.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from compiler.plan.properties import LinkState
+from compiler.plan.routes.behind import RouteGroup
 from compiler.plan.types import Epoch, Topology
 
 Change = tuple[int, LinkState]
@@ -22,6 +24,7 @@ class LinkHolds:
         self._links = topology.links
         self._states = list(states)
         self._held: dict[int, set[int]] = {}  # node -> links that are to be cut after it
+        self._routes: dict[int, list[RouteGroup]] = {}  # node -> routes that end after it
 
     def take(
         self, epoch: Epoch, leaving: Collection[int], cut: Collection[int], targets: Collection[str]
@@ -48,6 +51,28 @@ class LinkHolds:
             self._held.setdefault(node, set()).update(links)
         return now, held
 
+    def routes(self, groups: Iterable[RouteGroup], waiting: Collection[int]) -> list[RouteGroup]:
+        """What to stage now of an epoch's routes; the ends of those to and from nodes in `waiting`
+        are kept for `ended_routes`."""
+        now = []
+        for group in groups:
+            held = {} if group.links or not waiting else _held_of(group, waiting)
+            for node, dests in held.items():
+                kept = RouteGroup(group.node, (), tuple((dest, dest) for dest in dests))
+                self._routes.setdefault(node, []).append(kept)
+            later = {dest for dests in held.values() for dest in dests}
+            rest = [dest for dest in group.dests() if dest not in later] if later else []
+            if not later:
+                now.append(group)
+            elif rest:
+                now.append(RouteGroup(group.node, (), tuple((dest, dest) for dest in rest)))
+        return now
+
+    def ended_routes(self, nodes: Iterable[int]) -> list[RouteGroup]:
+        """The ends of routes that waited for these nodes: their links are cut now, or they are
+        back, whose epoch has other routes."""
+        return [group for node in nodes for group in self._routes.pop(node, ())]
+
     def back(self, nodes: Iterable[int], staged: Iterable[Change]) -> list[Change]:
         """For nodes that are joined again: the states of links that were held, unless staged.
 
@@ -58,3 +83,10 @@ class LinkHolds:
         for node in nodes:
             links |= self._held.pop(node, set())
         return [(index, self._states[index]) for index in sorted(links - known)]
+
+
+def _held_of(group: RouteGroup, waiting: Collection[int]) -> dict[int, list[int]]:
+    """By the node that they wait for, destinations."""
+    if group.node in waiting:
+        return {group.node: group.dests()}
+    return {dest: [dest] for dest in group.dests() if dest in waiting}

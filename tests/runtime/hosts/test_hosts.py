@@ -84,6 +84,29 @@ def test_equal_paths_are_refused_where_a_pair_has_one_path() -> None:
         assert "does not carry out routing ecmp" in capabilities.refusal(plan, way)
 
 
+def test_congestion_control_that_instances_may_not_have(tmp_path: Path) -> None:
+    """A machine whose own default is bbr allows reno and bbr, although it has cubic."""
+    for which, words in (("allowed", "reno bbr"), ("available", "reno bbr cubic")):
+        (tmp_path / f"tcp_{which}_congestion_control").write_text(words + "\n")
+    said = {
+        "bbr": "",
+        "cubic": "lets instances have reno and bbr only (as root: sysctl -w"
+        " net.ipv4.tcp_allowed_congestion_control='reno bbr cubic')",
+        "veno": "which this kernel does not have: reno, bbr, cubic (as root: modprobe tcp_veno",
+    }
+    for control, words in said.items():
+        asked = f"sysctl=net.ipv4.tcp_congestion_control:{control}"
+        plan = compile_source(_ONE.replace("replicas=2", asked)).plan
+        if not words:
+            datapath_choice.check_congestion_control(plan, tmp_path)
+            continue
+        with pytest.raises(MachineError) as refusal:
+            datapath_choice.check_congestion_control(plan, tmp_path)
+        assert f"service a wants {asked}, " in str(refusal.value)
+        assert words in str(refusal.value)
+    datapath_choice.check_congestion_control(plan, tmp_path / "none")
+
+
 _ONE = "service a img=x replicas=2\nbridge s\nlink a--s latency=1 bw=1Mb\n"
 _DAY_EARLIER = "at 3s a.1 set clock=-86400s\n"
 
