@@ -47,6 +47,12 @@ class ExpectedDelay:
     varies: bool = False  # the network does, by a trace: parts are not like the whole
 
     @property
+    def loss_variance(self) -> float:
+        """Of the mean of one probe's loss, 0 or 1; of n probes it is a part of n of that."""
+        share = self.loss_ppb / PPB_WHOLE
+        return share * (1 - share) * self.clump
+
+    @property
     def loses_all(self) -> bool:
         return self.loss_ppb >= PPB_WHOLE
 

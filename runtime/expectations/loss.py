@@ -100,8 +100,7 @@ def _unsure(met: Sequence[Visit], *, both: bool) -> int:
         if not crossed:
             continue
         planned = expected_delay.expected(crossed)
-        share = planned.loss_ppb / WHOLE_PPB
-        variance += share * (1 - share) * planned.clump * len(list(same))
+        variance += planned.loss_variance * len(list(same))
         bursts |= planned.clump > 1
     return round(_ERRORS * math.sqrt(variance) / len(met) * WHOLE_PPB) if bursts else 0
 
