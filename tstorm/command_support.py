@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -109,8 +108,10 @@ def places_of(source: str, out: str | None, name: str) -> RunPlaces:
 def passing_places(prefix: str, source: str, name: str) -> Iterator[RunPlaces]:
     """The same for a run of which nothing is kept: its directory goes afterwards. `prefix`: one of
     runtime.rundir.runfiles, by which `tstorm destroy` knows what a killed command has left."""
-    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as place:
-        yield places_of(source, str(Path(place) / "run"), name)
+    from runtime.rundir.passing_place import passing_place
+
+    with passing_place(prefix) as place:
+        yield places_of(source, str(place / "run"), name)
 
 
 def check_repeats(path: str, options: RunOptions, *, may_have_hosts: bool) -> None:

@@ -17,25 +17,14 @@ from runtime.backend.local import environment, ownership
 from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.launch.registry import RunRecord
-from runtime.rundir import discard
+from runtime.rundir import discard, passing_place
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import (
-    AT_PLACE,
-    HUNT_PLACE,
-    INSTANCES,
-    LONGER_PLAN,
-    MANIFEST,
-    PLAN,
-    SHRINK_PLACE,
-    WHY_PLACE,
-)
+from runtime.rundir.runfiles import INSTANCES, LONGER_PLAN, MANIFEST, PLAN
 from runtime.system import control_groups, procs
 from runtime.system.procs import Process
 
 CLEAN_SECONDS = 12.0  # for tstorm to end its run: programs have 5 s of grace
 KILL_SECONDS = 10.0
-# Folders of runs that nobody is to keep, by the begin of their names.
-_THROWN_AWAY = (AT_PLACE, SHRINK_PLACE, WHY_PLACE, HUNT_PLACE)
 KILLED = "killed"  # the outcome of a run that something else than itself has closed
 
 
@@ -97,6 +86,7 @@ def _left(record: RunRecord) -> Destroyed:
 def _sweep_files() -> None:
     registry.remove_stale_sockets()
     registry.remove_stale_drafts()
+    passing_place.remove_left({Path(record.directory).parent for record in registry.records()})
 
 
 def _chosen(run: str | None, known: list[RunRecord]) -> list[RunRecord]:
@@ -167,7 +157,7 @@ def _take_back(instances: Path) -> None:
 
 def _remove_temporary(place: Path) -> None:
     """The folder of a run that its command would have thrown away."""
-    ours = place.name.startswith(_THROWN_AWAY) and not place.is_symlink()
+    ours = place.name.startswith(passing_place.PREFIXES) and not place.is_symlink()
     if ours and place.stat().st_uid == os.geteuid():
         shutil.rmtree(place, ignore_errors=True)
 

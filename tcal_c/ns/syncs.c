@@ -1,4 +1,4 @@
-/* Tells who started a program what it asks of its disk, before that is done (docs/run.md, "Power").
+/* Tells who started a program what it asks of its disk, before that is done (docs/tdl.md, "Power").
  *
  * By seccomp(2), so that a program that knows nothing of it, and one without a C library, is heard
  * as well, with all that it starts. Heard are calls that sync (fsync, fdatasync, sync, syncfs,

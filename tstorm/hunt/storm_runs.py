@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.errors import RunError
@@ -87,10 +85,9 @@ def carried_out(asked: HuntRequest, storm: Storm) -> StormResult | None:
 @contextmanager
 def _result(asked: HuntRequest, plan: Plan) -> Iterator[RunResult]:
     """RunError."""
-    from tstorm.command_support import places_of
+    from tstorm.command_support import passing_places
 
-    with tempfile.TemporaryDirectory(prefix=HUNT_PLACE, ignore_cleanup_errors=True) as place:
-        places = places_of(asked.source, str(Path(place) / "run"), asked.name)
+    with passing_places(HUNT_PLACE, asked.source, asked.name) as places:
         yield run(plan, asked.options, places)
 
 

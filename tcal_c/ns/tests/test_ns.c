@@ -89,7 +89,7 @@ static void test_start(void) {
     CHECK(parse(text, sizeof text, &kept) == 0);
     program.env[1] = strdup("PATH=/usr/bin:/bin");
     program.env[2] = NULL;
-    pid_t pid = program_start(&program, &(struct identity){0}, ends[1]);
+    pid_t pid = program_start(&program, &(struct identity){0}, ends[1], -1);
     CHECK(pid > 0);
     close(ends[1]);
     char said[64] = "";
@@ -111,7 +111,7 @@ static void test_start_refused(void) {
     static const char text[] = "start\0/\0"
                                "1\0/nowhere/at/all";
     CHECK(parse(text, sizeof text, &kept) == 0);
-    CHECK(program_start(&program, &(struct identity){0}, 2) == -ENOENT);
+    CHECK(program_start(&program, &(struct identity){0}, 2, -1) == -ENOENT);
     CHECK(errno == ENOENT);
     free(kept);
 }

@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -44,6 +45,8 @@ from runtime.rundir import (
 )
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile, read_lines
+from runtime.rundir.passing_place import passing_place
+from runtime.rundir.runfiles import HUNT_PLACE
 from runtime.system import compiled_programs, namespaces, procs
 from runtime.system.network import addresses, netlink
 from tests.runtime.recorded import BEGUN
@@ -720,3 +723,24 @@ def test_a_missing_program_says_how_to_get_it() -> None:
     with pytest.raises(MachineError, match="run `make`") as refusal:
         compiled_programs.find("no-such-program")
     assert refusal.value.exit_code == 3
+
+
+def test_places_that_a_killed_command_has_left_are_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not those whose command goes on, which has just made them, or in which a run is known."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names = ("tstorm-why-left", "tstorm-why-new", "tstorm-why-run", "other-left")
+    for name in names:
+        (tmp_path / name).mkdir()
+    (tmp_path / "tstorm-hunt-link").symlink_to("other-left")
+    (tmp_path / names[0] / "run").mkdir()
+    register(record("a", myself(), tmp_path / names[2] / "run"))
+    with passing_place(HUNT_PLACE) as live:
+        for name in (names[0], names[2], names[3], live.name):
+            os.utime(tmp_path / name, (0, 0))
+        cleanup.sweep()
+        there = {one.name for one in tmp_path.iterdir()}
+        assert names[0] not in there
+        assert there >= {*names[1:], "tstorm-hunt-link", live.name}
+    assert not live.exists()
