@@ -27,7 +27,7 @@ def between(compilation: Compilation, src: str, dst: str, at_s: float) -> PathPr
 
 def test_the_examples_are_all_there() -> None:
     promised = {"listing1", "quickstart", "dynamics", "dumbbell", "churn", "partition"}
-    others = {"sixclients", "demo", "replicas", "lostwrites", "expect", "matrix"}
+    others = {"sixclients", "demo", "replicas", "lostwrites", "expect", "matrix", "drawn"}
     assert promised | others == set(NAMES)
 
 

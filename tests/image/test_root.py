@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from runtime.system.inroot import inside
+from tdl import lalr_tables
 from tests.image.support import BUILT
 from tstorm.exit_codes import CommandError
 from tstorm.image import image_source, modules, rootfs
@@ -36,6 +37,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for module in found.values():
         path = module.path.replace(image_source.PACKAGES, f"/usr/lib/{LIBRARY}/site-packages")
         copy(module.place, root, path)
+    for name in rootfs.TABLES:
+        copy(lalr_tables.FILE.with_name(name), root, f"/usr/lib/{LIBRARY}/site-packages/tdl/{name}")
     for name, folder in rootfs.COMPILED.items():
         copy(BUILT / name, root, f"/usr/lib/{LIBRARY}/site-packages/{folder}/{name}")
     libraries = Libraries(Path("/"), here.architecture)

@@ -22,9 +22,10 @@ from manifests.render_options import Options
 
 ROOT = Path(__file__).resolve().parents[2]
 # What pods cannot have: equal paths, queues, traces, paths of links, interfaces, routers,
-# reactions, and nodes that move (docs/limits.md).
+# reactions, and nodes that move (docs/limits.md); and examples without images.
 _ONE_MACHINE = {
     *(
+        "air",
         "bufferbloat",
         "card",
         "fattree",
@@ -34,6 +35,7 @@ _ONE_MACHINE = {
         "machines",
         "measured",
         "phone",
+        "register",
         "tornlog",
     ),
     *("mesh", "ring", "satellites", "static", "triangle", "vehicles"),

@@ -85,6 +85,10 @@ STATED: Mapping[str, tuple[str, ...]] = {
     "`router`, `lan`": (
         "service r router\nlan l\nlink r--l address=10.2.0.1/24\n",
     ),
+    "`air`": (
+        "service c router replicas=2\nair w\nlink c--w rate=6Mb address=10.5.0.1/24+\n"
+        "mobility c.csv nodes=c range=5000km\n",
+    ),
     "`node` (machines with parts)": (
         "node sat {\n    service p exec=x\n    bridge q\n    link p--q\n}\nlink sat.q--s\n",
     ),
@@ -127,6 +131,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "rtt.txt").write_text("1\n2\n3\n")
     (made / "lte.up").write_text("1\n5\n9\n")
     (made / "m.csv").write_text("time,node,x,y\n0,p,0,0\n0,q,3000000,0\n9,p,0,0\n9,q,4000000,0\n")
+    (made / "c.csv").write_text("time,node,x,y\n0,c.0,0,0\n0,c.1,30,0\n9,c.0,0,0\n9,c.1,40,0\n")
     return made
 
 

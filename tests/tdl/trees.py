@@ -528,7 +528,8 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
             ast.Pause,
         ]
         action = draw(st.sampled_from(kinds))(count, NOWHERE)
-        if isinstance(action, ast.Crash):
+        of_something = count is not None or not isinstance(selector, ast.Everything)
+        if isinstance(action, ast.Crash) and of_something:  # else `power` is a name
             action = ast.Crash(count, NOWHERE, draw(st.booleans()))
         end = draw(st.sampled_from([None, end]))
         length = draw(st.integers(1, bounds.MAX_TIME_NS - start))

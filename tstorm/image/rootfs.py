@@ -40,6 +40,7 @@ LEFT_OUT = {
     *("tdl.formats.topologies", "tdl.formats.yaml_tree"),
 }
 # As in tcal_c/sources: program or library -> its folder among the packages.
+TABLES = (lalr_tables.GRAMMAR.name, lalr_tables.FILE.name)  # beside the modules of tdl
 COMPILED = {
     "pktd": "runtime/bin",
     "tcald": "runtime/bin",
@@ -114,7 +115,7 @@ def _add_modules(contents: Contents, source: Source) -> Iterator[Path]:
 
 def _add_tables(contents: Contents, source: Source) -> None:
     """What the language is read by: without these its parser is made anew, which takes Lark."""
-    for name in (lalr_tables.GRAMMAR.name, lalr_tables.FILE.name):
+    for name in TABLES:
         data = (source.packages / "tdl" / name).read_bytes()
         contents.add(f"{PACKAGES}/tdl/{name}", data)
 
