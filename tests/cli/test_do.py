@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.reader import read_plan
+from compiler.plan.format import PlanError
+from compiler.plan.reader import Plan, read_plan
 from tests.cli.process import DEADLINE_SECONDS, begun, command, environment, tstorm
 from tests.waiting import wait_until
 
@@ -33,6 +34,19 @@ MS = 1_000_000
 EXACT_MS = 0.01  # how exact delays are in real time
 
 pytestmark = pytest.mark.e2e
+
+
+def growing(place: Path) -> Plan:
+    """A run that is changed puts another one there: who reads it meanwhile is told to try again."""
+
+    def whole() -> Plan | None:
+        with suppress(PlanError):
+            return read_plan(place)
+        return None
+
+    found = wait_until(whole, "a plan that is whole")
+    assert found is not None
+    return found
 
 
 def state(place: Path) -> dict[str, Any]:
@@ -286,17 +300,15 @@ def test_links_are_changed_by_address_and_by_their_file(tmp_path: Path) -> None:
             assert applied[answer["ok"]["seq"]]["applied_ns"] == answer["ok"]["applied_ns"]
 
         with begun(tmp_path, "do", "run", "--watch", "links.json", "--json") as watching:
-            before = read_plan(plan).digest
-            wait_until(lambda: read_plan(plan).digest != before, "what the file says is in force")
+            before = growing(plan).digest
+            wait_until(lambda: growing(plan).digest != before, "what the file says is in force")
             links.write_text('{"Linksimulation": 7}', encoding="utf-8")
             text = json.dumps(LINKS).replace(
                 '"delay_1_backward": "1ms"', '"delay_1_backward": "5ms"'
             )
             links.with_suffix(".new").write_text(text, encoding="utf-8")
             links.with_suffix(".new").rename(links)
-            wait_until(
-                lambda: {"delay_ns": 5 * MS} in [e.args for e in read_plan(plan).events], "it"
-            )
+            wait_until(lambda: {"delay_ns": 5 * MS} in [e.args for e in growing(plan).events], "it")
             tstorm(tmp_path, "do", "run", "quit")
             out, _ = process.communicate(timeout=DEADLINE_SECONDS)
             assert process.returncode == 0, out
