@@ -395,9 +395,7 @@ class Steering:
         network = self._network()
         if network is None or not has_agents(self._options):
             return self._adopt(plan, schedule, -LATE_NS)
-        with scratch.directory(self._directory, LONGER_PLAN) as path:
-            for name, data in files.items():
-                (path / name).write_bytes(data)
+        with scratch.filled(self._directory, LONGER_PLAN, files) as path:
             try:
                 why = await network.offer(plan, base, path)
                 why = why or self._adopt(plan, schedule, self._margin_ns())

@@ -94,9 +94,7 @@ class SteeringSession:
             arriving.take(digest, number, data)
         try:
             files = arriving.files()
-            with scratch.directory(self._places.run, LONGER_PLAN) as path:
-                for name, data in files.items():
-                    (path / name).write_bytes(data)
+            with scratch.filled(self._places.run, LONGER_PLAN, files) as path:
                 return ask(self._places.control, {**asked, "plan": path.name})[0]
         except PlanError as error:
             raise RunError(f"{error.file}: {error.what}", error.hint) from error

@@ -86,7 +86,8 @@ def _left(record: RunRecord) -> Destroyed:
 def _sweep_files() -> None:
     registry.remove_stale_sockets()
     registry.remove_stale_drafts()
-    passing_place.remove_left({Path(record.directory).parent for record in registry.records()})
+    if places := passing_place.left():
+        passing_place.remove(places - {Path(one.directory).parent for one in registry.records()})
 
 
 def _chosen(run: str | None, known: list[RunRecord]) -> list[RunRecord]:

@@ -15,9 +15,7 @@ from runtime.rundir.runfiles import LONGER_PLAN, PLAN, PLANNED
 def keep(directory: Path, files: Mapping[str, bytes], *, is_first: bool) -> None:
     """`is_first`: what is there is the plan that the run began with. RunError."""
     try:
-        with scratch.directory(directory, LONGER_PLAN) as path:
-            for name, data in files.items():
-                (path / name).write_bytes(data)
+        with scratch.filled(directory, LONGER_PLAN, files) as path:
             put_in_place(directory, path, is_first=is_first)
     except OSError as error:
         raise unwritten(error) from error

@@ -231,8 +231,7 @@ def in_stopped_time(
             ENTERED: stopped.stopped_ns,
         }
         with scratch.numbered(directory, LONGER_PLAN, number) as path:
-            for file, data in longer.files.items():
-                (path / file).write_bytes(data)
+            scratch.fill(path, longer.files)
             answer = stopped.say(request)
         if "ok" not in answer:
             why = str(answer.get("again", ""))

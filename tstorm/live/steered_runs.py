@@ -57,9 +57,7 @@ class LocalRun:
         return read_plan(self.directory / PLAN, lazy=True)
 
     def offer(self, files: Mapping[str, bytes], request: Mapping[str, object]) -> dict[str, Any]:
-        with scratch.directory(self.directory, LONGER_PLAN) as path:
-            for file, data in files.items():
-                (path / file).write_bytes(data)
+        with scratch.filled(self.directory, LONGER_PLAN, files) as path:
             return self.ask({**request, "plan": path.name})
 
 

@@ -13,7 +13,7 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,6 +32,20 @@ def directory(parent: Path, stem: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
+
+
+@contextlib.contextmanager
+def filled(parent: Path, stem: str, files: Mapping[str, bytes]) -> Iterator[Path]:
+    """The same with files in it. OSError."""
+    with directory(parent, stem) as path:
+        fill(path, files)
+        yield path
+
+
+def fill(path: Path, files: Mapping[str, bytes]) -> None:
+    """OSError."""
+    for name, data in files.items():
+        (path / name).write_bytes(data)
 
 
 def numbered_name(stem: str, number: int) -> str:
@@ -80,10 +94,15 @@ def sweep(parent: Path, stem: str) -> None:
     for path in sorted(parent.glob(f".{glob.escape(stem)}.*")):
         if not left.fullmatch(path.name):
             continue
-        with contextlib.suppress(OSError):  # gone meanwhile, or locked by its maker
-            lock = os.open(path, _OPEN)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
-            finally:
-                os.close(lock)
+        remove_if_left(path)
+
+
+def remove_if_left(path: Path) -> None:
+    """Removes a directory that nobody has a lock on."""
+    with contextlib.suppress(OSError):  # gone meanwhile, or locked by its maker
+        lock = os.open(path, _OPEN)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(lock)
