@@ -11,17 +11,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from runtime.errors import RunError, unwritten
+from runtime.errors import RunError
 from runtime.json_schema import parse
 from runtime.rundir import rundir
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import MANIFEST, MAX_BYTES, SUMMARY
 from tstorm.campaign import campaign_record, points, results
 from tstorm.campaign.campaign_record import CampaignRecord
-from tstorm.campaign.kept_directory import LineLog, locked
+from tstorm.campaign.kept_directory import LineLog, worked_in
 from tstorm.campaign.points import Point
 from tstorm.campaign.results import PointResult
 
@@ -97,26 +97,9 @@ class Campaign:
 @contextmanager
 def opened(path: Path, wanted: CampaignRecord) -> Iterator[Campaign]:
     """Begins the campaign there, or goes on with it. RunError, also if it is another one."""
-    made = not path.exists()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        held = HeldDirectory.hold(Path(os.path.realpath(path)))
-    except OSError as error:
-        raise RunError(f"{path}: {error.strerror}", "give --out another directory") from error
-    with locked(held, path):
-        try:
-            campaign = Campaign(held, *_begin(held, path, wanted))
-        except BaseException as error:
-            if made:
-                with suppress(OSError):
-                    path.rmdir()
-            if isinstance(error, OSError):
-                raise unwritten(error) from error
-            raise
-        try:
-            yield campaign
-        finally:
-            campaign.close()
+    begin = lambda held: Campaign(held, *_begin(held, path, wanted))  # noqa: E731
+    with worked_in(path, begin) as campaign:
+        yield campaign
 
 
 def new_place(name: str) -> Path:

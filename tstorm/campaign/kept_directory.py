@@ -9,13 +9,15 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from runtime.errors import RunError, unwritten
 from runtime.rundir.held_directory import HeldDirectory, write_all
 
+Opened = TypeVar("Opened", bound="OpenedDirectory")
 LOCK_SECONDS = 10.0  # for processes of a command that was killed to end
 
 
@@ -40,8 +42,40 @@ class LineLog:
         os.close(self._descriptor)
 
 
+class OpenedDirectory(Protocol):
+    """What is known of a directory that is worked in."""
+
+    def close(self) -> None: ...
+
+
 @contextmanager
-def locked(held: HeldDirectory, path: Path) -> Iterator[None]:
+def worked_in(path: Path, begin: Callable[[HeldDirectory], Opened]) -> Iterator[Opened]:
+    """What `begin` makes of the directory, which is made if it is not there, and goes again if that
+    fails; it is closed in the end. RunError, also for an OSError of `begin`."""
+    made = not path.exists()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        held = HeldDirectory.hold(Path(os.path.realpath(path)))
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}", "give --out another directory") from error
+    with _locked(held, path):
+        try:
+            opened = begin(held)
+        except BaseException as error:
+            if made:
+                with suppress(OSError):
+                    path.rmdir()
+            if isinstance(error, OSError):
+                raise unwritten(error) from error
+            raise
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@contextmanager
+def _locked(held: HeldDirectory, path: Path) -> Iterator[None]:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     try:
         descriptor = os.open(".", flags, dir_fd=held.descriptor)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from runtime.errors import RunError, unwritten
 from runtime.json_schema import decoded, encoded, parse
 from runtime.rundir import rundir
 from runtime.rundir.held_directory import HeldDirectory
-from tstorm.campaign.kept_directory import LineLog, locked
+from tstorm.campaign.kept_directory import LineLog, worked_in
 from tstorm.hunt import hunt_results
 from tstorm.hunt.hunt_results import FindResult, HuntResult, StormResult
 
@@ -86,6 +86,9 @@ class HuntDirectory:
         self.log.add(hunt_results.line(found))
         _put(found, self.storms, self.finds)
 
+    def close(self) -> None:
+        self.log.close()
+
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """RunError."""
         try:
@@ -132,33 +135,12 @@ def _results(held: HeldDirectory) -> tuple[dict[int, StormResult], dict[int, Fin
 @contextmanager
 def opened(path: Path, wanted: HuntRecord) -> Iterator[HuntDirectory]:
     """Begins the hunt there, or goes on with it. RunError, also if it is another one."""
-    made = not path.exists()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        held = HeldDirectory.hold(Path(os.path.realpath(path)))
-    except OSError as error:
-        raise RunError(f"{path}: {error.strerror}", "give --out another directory") from error
-    with locked(held, path):
-        try:
-            storms, finds = _begin(held, path, wanted)
-            log = LineLog(held, hunt_results.FILE)
-        except BaseException as error:
-            if made:
-                with suppress(OSError):
-                    path.rmdir()
-            if isinstance(error, OSError):
-                raise unwritten(error) from error
-            raise
-        try:
-            yield HuntDirectory(held, log, storms, finds)
-        finally:
-            log.close()
+    with worked_in(path, lambda held: _begin(held, path, wanted)) as hunt:
+        yield hunt
 
 
-def _begin(
-    held: HeldDirectory, path: Path, wanted: HuntRecord
-) -> tuple[dict[int, StormResult], dict[int, FindResult]]:
-    """What is known already. RunError, OSError."""
+def _begin(held: HeldDirectory, path: Path, wanted: HuntRecord) -> HuntDirectory:
+    """With what is known already. RunError, OSError."""
     if not held.has(RECORD):
         held.remove_drafts()
         if held.names():
@@ -177,7 +159,7 @@ def _begin(
     if not held.has(FINDS):
         held.make(FINDS)
     _clear(path / FINDS, {one.find for one in finds.values()})
-    return storms, finds
+    return HuntDirectory(held, LineLog(held, hunt_results.FILE), storms, finds)
 
 
 def _clear(place: Path, known: set[int]) -> None:
