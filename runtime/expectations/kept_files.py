@@ -40,14 +40,9 @@ def keep(directory: HeldDirectory, plan: Plan, *, here: bool) -> dict[str, str]:
 def _keep(directory: HeldDirectory, name: str, path: str) -> str:
     *folders, last = PurePosixPath(path).parts
     try:
-        held = directory.enter(INSTANCES)
-        for folder in (name, *folders):
-            held = held.enter(folder)
-        data = held.read(last, MOST_BYTES)
-    except (OSError, RunError) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        why = cause.strerror if isinstance(cause, OSError) else "no file of at most 64 MiB"
-        return f"{path} of {name} cannot be read: {why}"
+        data = file_of(directory, name, path, MOST_BYTES)
+    except RunError as error:
+        return error.message
     try:
         held = directory
         for folder in (KEPT, name, *folders):
@@ -60,16 +55,33 @@ def _keep(directory: HeldDirectory, name: str, path: str) -> str:
     return ""
 
 
+def file_of(directory: HeldDirectory, name: str, path: str, most_bytes: int) -> bytes:
+    """Of the directory of an instance, while that is there. RunError says why there is none."""
+    try:
+        held, last = _folder_of(directory.enter(INSTANCES), name, path)
+        return held.read(last, most_bytes)
+    except (OSError, RunError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        none = f"no file of at most {most_bytes >> 20} MiB"
+        why = cause.strerror if isinstance(cause, OSError) else none
+        raise RunError(f"{path} of {name} cannot be read: {why}") from error
+
+
+def _folder_of(held: HeldDirectory, name: str, path: str) -> tuple[HeldDirectory, str]:
+    """Where the file is, and its name there. No link is followed. OSError."""
+    *folders, last = PurePosixPath(path).parts
+    for folder in (name, *folders):
+        held = held.enter(folder)
+    return held, last
+
+
 def read(directory: HeldDirectory, name: str, path: str, unkept: Unkept) -> bytes:
     """A copy. RunError says why there is none."""
     why = unkept.get(f"{name} {path}", "")
     if why:
         raise RunError(why)
-    *folders, last = PurePosixPath(path).parts
     try:
-        held = directory
-        for folder in (KEPT, name, *folders):
-            held = held.enter(folder)
+        held, last = _folder_of(directory.enter(KEPT), name, path)
     except OSError as error:
         raise RunError(f"{path} of {name} cannot be read: {error.strerror}") from error
     return held.read(last, MOST_BYTES)

@@ -12,25 +12,24 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from compiler.plan.parts.figures import PlannedFigure
 from compiler.plan.reader import Plan
 from runtime import say
 from runtime.errors import RunError
+from runtime.expectations import kept_files
 from runtime.expectations.finding import printable
+from runtime.expectations.kept_files import AWAY
 from runtime.expectations.line_matching import TooLongError, matching
 from runtime.json_schema import MAX_DIGITS, is_numeral
 from runtime.results.loglines import LINE_BYTES, LogRecord
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.runfiles import INSTANCES
 
 if TYPE_CHECKING:
     from runtime.expectations.run_evidence import RunEvidence
 
 MAX_FILE_BYTES = 16 << 20
-_AWAY = "in a cluster the files of instances are not read"
 _SHOWN = 4  # figures that are named
 Number = tuple[str | None, str]  # as it was written; None, and why there is none
 Files = list[Number]
@@ -40,7 +39,7 @@ def of_files(directory: HeldDirectory, plan: Plan, *, here: bool) -> Files:
     """Of those that come from JSON files, in the order of the statements and instances; to be read
     before the data of instances is removed. In a cluster that goes with their pods."""
     return [
-        _of_file(directory, one, _name(plan, node)) if here else (None, _AWAY)
+        _of_file(directory, one, _name(plan, node)) if here else (None, AWAY)
         for one in plan.figures
         if one.path
         for node in one.nodes
@@ -53,7 +52,7 @@ def not_in_cluster(plan: Plan) -> str:
     if not names:
         return ""
     some = say.some(names, _SHOWN)
-    return f"not measured: {some}: {_AWAY}; print such a number, and take it from the log"
+    return f"not measured: {some}: {AWAY}; print such a number, and take it from the log"
 
 
 def measured(plan: Plan, records: RunEvidence, files: Files) -> list[dict[str, Any]]:
@@ -126,12 +125,10 @@ def _of_log(records: RunEvidence, one: PlannedFigure, name: str) -> Number:
 def _of_file(directory: HeldDirectory, one: PlannedFigure, name: str) -> Number:
     where = f"in {name}'s {one.path}"
     try:
-        data = _read(directory, (INSTANCES, name, *PurePosixPath(one.path).parts))
+        data = kept_files.file_of(directory, name, one.path, MAX_FILE_BYTES)
         value = json.loads(data, parse_int=str, parse_float=str, parse_constant=str)
-    except (OSError, RunError) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        why = cause.strerror if isinstance(cause, OSError) else "no file of at most 16 MiB"
-        return None, f"{one.path} of {name} cannot be read: {why}"
+    except RunError as error:
+        return None, error.message
     except (ValueError, RecursionError):
         return None, f"{one.path} of {name} is no JSON"
     for part in one.key.split("."):
@@ -139,14 +136,6 @@ def _of_file(directory: HeldDirectory, one: PlannedFigure, name: str) -> Number:
     if value is None:
         return None, f"there is no {one.key} {where}"
     return _number(value, f"at {one.key} {where}")
-
-
-def _read(directory: HeldDirectory, parts: tuple[str, ...]) -> bytes:
-    """A regular file below the directory, to which no link leads. OSError, RunError."""
-    held = directory
-    for part in parts[:-1]:
-        held = held.enter(part)
-    return held.read(parts[-1], MAX_FILE_BYTES)
 
 
 def _at(value: Any, part: str) -> Any:
