@@ -13,7 +13,7 @@ from runtime.backend.local.cards import CardError
 from runtime.datapath import kernelprobe
 from runtime.errors import MachineError, RunError, UnfitError
 from runtime.options import VIRTUAL, RunOptions
-from runtime.system import compiled_programs, namespaces
+from runtime.system import compiled_programs, machine_facts, namespaces
 
 PROBE_SECONDS = 20.0
 _NO_WAY = (1, 0, "", 0, "")  # of a Misfit: more than the limit of none
@@ -98,15 +98,18 @@ def _check_externals(plan: Plan, options: RunOptions) -> None:
             raise UnfitError(found, message, error.remedy) from error
 
 
-def check_congestion_control(plan: Plan, net: Path = Path("/proc/sys/net/ipv4")) -> None:
+def check_congestion_control(plan: Plan, net: Path = machine_facts.NET) -> None:
     """Raises MachineError where a service wants (`sysctl=`) one that the kernel has, and lets no
     network namespace but the machine's own have as its default, or one that it has not."""
-    allowed, available = (
-        _words(net / f"tcp_{which}_congestion_control") for which in ("allowed", "available")
-    )
     for service in plan.topology.services:
         wanted = dict(service.sysctls).get(_CONGESTION_CONTROL)
-        if wanted is None or not allowed or wanted in allowed:
+        if wanted is None:
+            continue
+        allowed, available = (
+            machine_facts.network_words(f"ipv4/{name}", net) or []
+            for name in ("tcp_allowed_congestion_control", "tcp_available_congestion_control")
+        )
+        if not allowed or wanted in allowed:
             continue
         asked = f"service {service.name} wants sysctl={_CONGESTION_CONTROL}:{wanted}"
         if wanted in available:
@@ -117,14 +120,6 @@ def check_congestion_control(plan: Plan, net: Path = Path("/proc/sys/net/ipv4"))
             f"{asked}, which this kernel does not have: {', '.join(available)}",
             f"as root: modprobe tcp_{wanted}, and name it in {_CONGESTION_CONTROL_ALLOWED}",
         )
-
-
-def _words(setting: Path) -> list[str]:
-    """Nothing where the kernel does not say."""
-    try:
-        return setting.read_text(encoding="ascii", errors="replace").split()
-    except OSError:
-        return []
 
 
 def kernel_remedy(lacking: dict[str, str]) -> str:

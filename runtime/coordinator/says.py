@@ -27,8 +27,20 @@ from runtime.json_schema import (
 )
 
 HOLD_EVENTS = (  # of which a tstorm-hold reports (docs/hold.md)
-    *("held", "setup", "set_up", "started", "ready", "not_ready", "failed", "ended"),
-    *("paused", "resumed", "left", "crashed", "ignored", "released"),
+    "held",
+    "setup",
+    "set_up",
+    "started",
+    "ready",
+    "not_ready",
+    "failed",
+    "ended",
+    "paused",
+    "resumed",
+    "left",
+    "crashed",
+    "ignored",
+    "released",
 )
 REPORTS = (
     *HOLD_EVENTS,

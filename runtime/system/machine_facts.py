@@ -21,7 +21,7 @@ def _field(path: str, name: str) -> str:
     return ""
 
 
-_NET = Path("/proc/sys/net")
+NET = Path("/proc/sys/net")
 _TCP = (
     *("tcp_congestion_control", "tcp_available_congestion_control", "tcp_rmem", "tcp_wmem"),
     *("tcp_mem", "tcp_ecn", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_fastopen"),
@@ -37,19 +37,21 @@ _CORE = (
 )
 
 
-def network_settings(net: Path = _NET) -> dict[str, str]:
+def network_settings(net: Path = NET) -> dict[str, str]:
     """What of the machine's settings programs in instances meet too: new network namespaces take
     congestion control, buffers and the like from the machine. By their sysctl names; those that
     this kernel has."""
     names = [f"ipv4/{name}" for name in _TCP] + [f"core/{name}" for name in _CORE]
-    found = {}
-    for name in names:
-        try:
-            text = (net / name).read_text(encoding="ascii", errors="replace")
-        except OSError:
-            continue
-        found[f"net.{name.replace('/', '.')}"] = " ".join(text.split())
-    return found
+    found = {f"net.{name.replace('/', '.')}": network_words(name, net) for name in names}
+    return {name: " ".join(words) for name, words in found.items() if words is not None}
+
+
+def network_words(name: str, net: Path = NET) -> list[str] | None:
+    """Of such a setting (`ipv4/tcp_rmem`); None if this kernel has none."""
+    try:
+        return (net / name).read_text(encoding="ascii", errors="replace").split()
+    except OSError:
+        return None
 
 
 def facts() -> dict[str, object]:

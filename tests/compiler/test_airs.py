@@ -52,8 +52,10 @@ def test_each_station_has_a_radio_and_sends_by_its_own_queue(tmp_path: Path) -> 
     assert set(states) == {
         *(f"car.{k}->car.{k}.wifi" for k in range(3)),
         *(f"car.{k}.wifi->car.{k}" for k in range(3)),
-        *("car.0.wifi->car.1.wifi", "car.1.wifi->car.0.wifi"),
-        *("car.1.wifi->car.2.wifi", "car.2.wifi->car.1.wifi"),
+        "car.0.wifi->car.1.wifi",
+        "car.1.wifi->car.0.wifi",
+        "car.1.wifi->car.2.wifi",
+        "car.2.wifi->car.1.wifi",
     }
     sends, hears, between = (
         states[name]

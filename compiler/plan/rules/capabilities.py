@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.parts.service_words import after, aliases, published
 from compiler.plan.rules.datapath_fit import Misfit, of_links
-from compiler.plan.types import REACTIONS, Service, Topology
+from compiler.plan.types import REACTIONS, Event, Service, Topology
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -97,14 +97,23 @@ EVENTS = (
 
 def own_clock(plan: Plan) -> Misfit | None:
     """The first statement by which an instance has a real-time clock of its own."""
+    what = "a clock of its own for {} (set clock=, drift=)"
+    return _first(plan, lambda event: event.kind == "clock", _SETS_CLOCK, what)
+
+
+def _first(
+    plan: Plan, concerns: Callable[[Event], bool], pattern: re.Pattern[str], what: str
+) -> Misfit | None:
+    """Of such events, and of what a `when` has with this pattern in its text. `what` is with whom
+    it is about left out."""
     for event in plan.events:
-        if event.kind == "clock":
-            what = f"a clock of its own for {event.target} (set clock=, drift=)"
-            return Misfit(what, 1, 0, "", event.at_ns, "", event.line, event.file)
+        if concerns(event):
+            said = what.format(event.target)
+            return Misfit(said, 1, 0, "", event.at_ns, "", event.line, event.file)
     for reaction in plan.topology.reactions:
-        if _SETS_CLOCK.search(reaction.text):
-            what = "a clock of its own for an instance (set clock=, drift=)"
-            return Misfit(what, 1, 0, "", 0, "", reaction.line, reaction.file)
+        if pattern.search(reaction.text):
+            said = what.format("an instance")
+            return Misfit(said, 1, 0, "", 0, "", reaction.line, reaction.file)
     return None
 
 
@@ -120,15 +129,8 @@ def reacting(plan: Plan, kinds: Collection[str]) -> Misfit | None:
 
 def power_failure(plan: Plan) -> Misfit | None:
     """The first statement by which the power of an instance fails."""
-    for event in plan.events:
-        if "power_seed" in event.args:
-            what = f"a power failure of {event.target} (crash power)"
-            return Misfit(what, 1, 0, "", event.at_ns, "", event.line, event.file)
-    for reaction in plan.topology.reactions:
-        if FAILS_POWER.search(reaction.text):
-            what = "a power failure of an instance (crash power)"
-            return Misfit(what, 1, 0, "", 0, "", reaction.line, reaction.file)
-    return None
+    what = "a power failure of {} (crash power)"
+    return _first(plan, lambda event: "power_seed" in event.args, FAILS_POWER, what)
 
 
 def refusal(plan: Plan, way: str) -> str:

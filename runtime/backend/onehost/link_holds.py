@@ -57,15 +57,14 @@ class LinkHolds:
         now = []
         for group in groups:
             held = {} if group.links or not waiting else _held_of(group, waiting)
-            for node, dests in held.items():
-                kept = RouteGroup(group.node, (), tuple((dest, dest) for dest in dests))
-                self._routes.setdefault(node, []).append(kept)
-            later = {dest for dests in held.values() for dest in dests}
-            rest = [dest for dest in group.dests() if dest not in later] if later else []
-            if not later:
+            if not held:
                 now.append(group)
-            elif rest:
-                now.append(RouteGroup(group.node, (), tuple((dest, dest) for dest in rest)))
+                continue
+            for node, dests in held.items():
+                self._routes.setdefault(node, []).append(_ended(group.node, dests))
+            later = {dest for dests in held.values() for dest in dests}
+            if rest := [dest for dest in group.dests() if dest not in later]:
+                now.append(_ended(group.node, rest))
         return now
 
     def ended_routes(self, nodes: Iterable[int]) -> list[RouteGroup]:
@@ -90,3 +89,7 @@ def _held_of(group: RouteGroup, waiting: Collection[int]) -> dict[int, list[int]
     if group.node in waiting:
         return {group.node: group.dests()}
     return {dest: [dest] for dest in group.dests() if dest in waiting}
+
+
+def _ended(node: int, dests: Iterable[int]) -> RouteGroup:
+    return RouteGroup(node, (), tuple((dest, dest) for dest in dests))

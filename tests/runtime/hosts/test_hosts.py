@@ -86,8 +86,9 @@ def test_equal_paths_are_refused_where_a_pair_has_one_path() -> None:
 
 def test_congestion_control_that_instances_may_not_have(tmp_path: Path) -> None:
     """A machine whose own default is bbr allows reno and bbr, although it has cubic."""
+    (tmp_path / "ipv4").mkdir()
     for which, words in (("allowed", "reno bbr"), ("available", "reno bbr cubic")):
-        (tmp_path / f"tcp_{which}_congestion_control").write_text(words + "\n")
+        (tmp_path / f"ipv4/tcp_{which}_congestion_control").write_text(words + "\n")
     said = {
         "bbr": "",
         "cubic": "lets instances have reno and bbr only (as root: sysctl -w"
