@@ -108,7 +108,7 @@ def measure(context: Context) -> list[Record]:
 
 def _run(context: Context, machines: int, radios: int, rate_bps: int, connections: int = 1) -> Path:
     folder = context.folder / f"inner-{machines}-{radios}-{connections}"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)  # several tables have the same one
     (folder / "radio.sh").write_text(_RADIO)
     (folder / "radio.sh").chmod(0o755)
     source = folder / "inner.tdl"

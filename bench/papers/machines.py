@@ -34,7 +34,7 @@ MEMORY_MB = 5.0
 IDLE = "sleep 600"
 BUSY = "import os\nfor _ in range(%d):\n    if os.fork() == 0: break\nwhile True: pass\n"
 _BUSY_PROCESSES = 16
-_TRIES = 3
+_TRIES = 5
 _READY_S = 60.0
 _GROUPS = Path("/sys/fs/cgroup")
 
