@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,11 @@ from typing import Any
 import pytest
 
 from compiler.plan.reader import read_plan
+from runtime.rundir.pcapng import read_packets
 from tests.cluster.debian import PROGRAMS_IMAGE
 from tests.cluster.experiments import compile_text, tstorm
-from tests.cluster.runs import AGENT, ClusterRun, command
-from tests.cluster.support import DEADLINE_SECONDS, Cluster, wait_until
+from tests.cluster.runs import AGENT, ClusterRun, command, environment
+from tests.cluster.support import DEADLINE_SECONDS, ROOT, Cluster, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -52,6 +55,36 @@ def did(cluster: Cluster, run: ClusterRun, what: str, *words: str) -> dict[str, 
     assert status == 0, (said, wrong, run.log.read_text())
     found: dict[str, Any] = json.loads(said)["ok"]
     return found
+
+
+def capture(
+    cluster: Cluster, run: ClusterRun, instance: str, file: Path
+) -> subprocess.Popen[bytes]:
+    """`tstorm capture` by the directory that is filled here; it has begun."""
+    with file.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tstorm", "capture", run.out, instance, "-w", file],
+            stdout=log,
+            stderr=log,
+            cwd=ROOT,
+            env=environment(cluster),
+        )
+    wait_until(
+        lambda: process.poll() is not None or (file.exists() and len(file.read_bytes()) > 1000),
+        lambda: file.with_suffix(".log").read_text(),
+    )
+    return process
+
+
+def pings(file: Path, instance: str) -> tuple[set[bytes], set[bytes]]:
+    """Number and sequence of the echo requests that it has sent, and of the answers to it."""
+    found: dict[tuple[str, int], set[bytes]] = {}
+    with file.open("rb") as packets:
+        for one in read_packets(packets, file.name):
+            if one.data[12:14] == b"\x08\0" and one.data[23] == 1:
+                kind = one.interface, one.data[34]
+                found.setdefault(kind, set()).add(one.data[38:42])
+    return found[f"{instance}->network", 8], found[f"network->{instance}", 0]
 
 
 def by_hand(run: ClusterRun) -> list[list[Any]]:
@@ -107,9 +140,15 @@ def test_all_nodes_do_what_is_done_by_hand(
 def test_a_run_that_was_steered_is_replayed_in_a_cluster(
     cluster: Cluster, loaded: None, namespaces: Iterator[str], run: ClusterRun, tmp_path: Path
 ) -> None:
+    """And its packets were looked at meanwhile, to its end."""
+    looks_on = capture(cluster, run, "a.0", tmp_path / "a.pcapng")
     did(cluster, run, "do", "a--s set latency=40ms", "b.1 crash", "at +2s quit")
     run.process.wait(DEADLINE_SECONDS)
     assert run.process.returncode == 0, run.log.read_text()
+    assert looks_on.wait(DEADLINE_SECONDS) == 0, (tmp_path / "a.log").read_text()
+    sent, answered = pings(tmp_path / "a.pcapng", "a.0")
+    assert answered, (tmp_path / "a.log").read_text()
+    assert answered <= sent, "and each answer has its question"
     place = ("--namespace", next(namespaces), "--agent-cpu", "10m", "--out", tmp_path / "again")
     status, _, said = command(cluster, "replay", run.out, "--check", *place)
     assert status == 0, said

@@ -34,7 +34,7 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 Frames = Iterable[tuple[int, bytes]]  # channel, data; channel 3 is how it ended
 Talk = Callable[[list[str]], "subprocess.Popen[bytes]"]  # a command, with pipes
-Exec = Callable[[str, list[str]], Frames]  # of a pod, a command and, for `follow`, a line of stdin
+Exec = Callable[[str, list[str]], Frames]  # of a pod, a command and, of some, a line of stdin
 
 
 def says(output: bytes, how: dict[str, Any] = SUCCESS) -> Frames:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455
 _CLOSE = b"\x88\x02\x03\xe8"  # a normal one
 _PING = b"there?"
+_ASKED = ["follow"], ["capture"]  # commands that read one line of stdin
 SUCCESS: dict[str, Any] = {"status": "Success"}  # how a command ends
 
 
@@ -263,7 +264,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.close_connection = True
-        asked = [self._line().decode()] if stdin and argv[1:] == ["follow"] else []
+        asked = [self._line().decode()] if stdin and argv[1:] in _ASKED else []
         pings = 0
         if fake.on_talk is not None and argv[1:] == ["steer"]:
             self._talk(fake.on_talk(argv))

@@ -110,21 +110,23 @@ def exec_argv(
     return how.status
 
 
-def _place(connection: ApiConnection, run: ClusterRun, instance: str) -> ContainerPlace:
-    """Its container, if it is up as far as the run is asked."""
+def pod_of_instance(connection: ApiConnection, run: ClusterRun, instance: str) -> dict[str, Any]:
+    """The pod of an instance, whether that is up or down. RunError if there is none."""
     service, _, index = instance.rpartition(".")
     pods = connection.items(path_of("Pod", run.namespace), labelSelector=f"{_INDEX}={index or 0}")
-    names = [
-        str(pod["metadata"]["name"])
-        for pod in pods
-        if (pod["metadata"].get("annotations") or {}).get(_SERVICE) == service
-    ]
-    if not names:
-        instance_state(state(connection, run), instance)  # names those there are
-        raise RunError(f"instance {instance} has no pod now")
+    for pod in pods:
+        if (pod["metadata"].get("annotations") or {}).get(_SERVICE) == service:
+            return pod
+    instance_state(state(connection, run), instance)  # names those there are
+    raise RunError(f"instance {instance} has no pod now")
+
+
+def _place(connection: ApiConnection, run: ClusterRun, instance: str) -> ContainerPlace:
+    """Its container, if it is up as far as the run is asked."""
+    name = str(pod_of_instance(connection, run, instance)["metadata"]["name"])
     if _is_down(connection, run, instance):
         raise RunError(f"instance {instance} is down now")
-    return ContainerPlace(run.namespace, names[0], CONTAINER)
+    return ContainerPlace(run.namespace, name, CONTAINER)
 
 
 def _is_down(connection: ApiConnection, run: ClusterRun, instance: str) -> bool:

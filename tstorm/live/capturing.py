@@ -1,5 +1,5 @@
 """Packets of a run as pcapng, for `tstorm capture`: live from the engine or the engines of one that
-goes on, or from what a finished one has kept (`--packets`).
+goes on, in a cluster from a node's kernel, or from what a finished one has kept (`--packets`).
 
 Packets come from the run through a pipe that never makes it wait; what this process does not take
 in time is missing, and counted. They are filtered here.
@@ -14,8 +14,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from runtime.agent.pod import node_capture
 from runtime.backend.onehost import captures
 from runtime.driver.control import ask
 from runtime.errors import RunError
@@ -26,11 +27,18 @@ from runtime.rundir.rundir import plan_in
 from runtime.rundir.runfiles import PACKETS
 from tstorm.live.merged_capture import MergedCapture
 from tstorm.live.packet_filter import Wanted
+from tstorm.live.steered_runs import is_in_cluster
+
+if TYPE_CHECKING:
+    from tstorm.options.cluster import Where
 
 _PROGRAM = "tstorm capture"
-_PROBES = 253  # the IP protocol of probes (docs/probes.md)
+# Of probes (docs/probes.md): their IP protocol; and what begins the payload of the echoes that are
+# sent in a cluster, in either order of bytes (tcal_c/probe/wire.h).
+_PROBES, _ECHOES = 253, frozenset((b"EPPT", b"TPPE"))
 _MOST_BYTES = 1 << 50  # of a file, which is read packet by packet
 _IPV4, _IPV6 = b"\x08\x00", b"\x86\xdd"
+_ICMP = (1, 58)
 
 Ended = Callable[[str, int], None]
 
@@ -43,6 +51,7 @@ class CaptureTarget:
     is_link: bool
     probes: bool
     wanted: Wanted | None  # None: all
+    program: bytes = b""  # the same for a kernel (tstorm/live/packet_filter.py), b"": all
 
     def takes(self, packet: Packet) -> bool:
         """Whether it is to be in the file."""
@@ -74,8 +83,10 @@ class Captured:
     cut: Sequence[str]
 
 
-def opened(run: str, asked: CaptureTarget) -> PacketSource:
+def opened(run: str, asked: CaptureTarget, where: Where | None = None) -> PacketSource:
     """Of a run that goes on or has kept its packets. RunError, PlanError, OSError."""
+    if is_in_cluster(run, where):
+        return _in_cluster(run, asked, where)
     try:
         record = registry.find(run)
     except RunError:
@@ -113,6 +124,27 @@ def _live(control: Path, asked: CaptureTarget) -> PacketSource:
     # Not closed: a thread may wait in each, and what is closed then waits for that.
     merged = MergedCapture(files, since_ns)
     return PacketSource(interfaces, merged.packets, lambda: None, left_out, merged.rest)
+
+
+def _in_cluster(run: str, asked: CaptureTarget, where: Where | None) -> PacketSource:
+    """Of an instance, as the kernel of its node has them."""
+    if asked.is_link:
+        raise RunError(
+            "in a cluster the packets of an instance are captured, in the network of its pod:"
+            " what is before a queue or dropped in it no process of the run sees on every datapath",
+            "name an instance, such as tstorm capture RUN client.0",
+        )
+    from tstorm.k8s import cluster_capture, connection  # of an extra that is not always there
+
+    context, namespace = (where.context, where.namespace) if where else (None, None)
+    with ExitStack() as stack:
+        there = stack.enter_context(connection.connect(context))
+        file = stack.enter_context(
+            cluster_capture.opened(there, run, namespace, asked.target, asked.program)
+        )
+        close = stack.pop_all().close
+    names = [node_capture.sent_by(asked.target), node_capture.come_to(asked.target)]
+    return PacketSource(names, partial(read_packets, file, "packets from the node"), close)
 
 
 def _kept(run: str, asked: CaptureTarget) -> PacketSource:
@@ -169,6 +201,14 @@ def _write_all(packets: Iterator[Packet], asked: CaptureTarget, writer: PacketWr
 
 
 def _is_probe(frame: bytes) -> bool:
+    """Of this run or another: programs send neither."""
     kind = frame[12:14]
-    place = 23 if kind == _IPV4 else 20 if kind == _IPV6 else len(frame)
-    return frame[place : place + 1] == bytes([_PROBES])
+    if kind == _IPV4 and len(frame) > 34:
+        protocol, inner = frame[23], 14 + 4 * (frame[14] & 0xF)
+    elif kind == _IPV6 and len(frame) > 54:
+        protocol, inner = frame[20], 54
+    else:
+        return False
+    if protocol == _PROBES:
+        return True
+    return protocol in _ICMP and frame[inner + 8 : inner + 12] in _ECHOES

@@ -13,6 +13,7 @@ from runtime.errors import RunError
 
 _NAMES = ("libpcap.so.0.8", "libpcap.so.1", "libpcap.so")  # Debian's name, others'
 _ETHERNET, _LONGEST, _UNKNOWN_MASK = 1, 1 << 18, 0xFFFFFFFF
+_INSTRUCTION_BYTES = 8
 
 Wanted = Callable[[bytes], bool]
 
@@ -30,20 +31,29 @@ class _PacketHeader(ctypes.Structure):
     )
 
 
-def compiled(expression: str) -> Wanted:
-    """Says of an Ethernet frame whether it is wanted. RunError with libpcap's words."""
+class PacketFilter:
+    """Says of an Ethernet frame whether it is wanted. `instructions` say it to a kernel, too
+    (SO_ATTACH_FILTER): 8 bytes each."""
+
+    def __init__(self, pcap: ctypes.CDLL, program: _Program) -> None:
+        self._pcap, self._program = pcap, program
+        size = _INSTRUCTION_BYTES * program.length
+        self.instructions = ctypes.string_at(program.instructions, size)
+
+    def __call__(self, frame: bytes) -> bool:
+        header = _PacketHeader(0, 0, len(frame), len(frame))
+        return bool(self._pcap.pcap_offline_filter(self._program, header, frame))
+
+
+def compiled(expression: str) -> PacketFilter:
+    """RunError with libpcap's words."""
     pcap = _library()
     handle, program = pcap.pcap_open_dead(_ETHERNET, _LONGEST), _Program()
     text = expression.encode("utf-8", "surrogateescape")
     if b"\0" in text or pcap.pcap_compile(handle, program, text, 1, _UNKNOWN_MASK) != 0:
         words = pcap.pcap_geterr(handle).decode(errors="replace")
         raise RunError(f"--filter {expression!r:.200}: {words}", "man pcap-filter has the language")
-
-    def wanted(frame: bytes) -> bool:
-        header = _PacketHeader(0, 0, len(frame), len(frame))
-        return bool(pcap.pcap_offline_filter(program, header, frame))
-
-    return wanted
+    return PacketFilter(pcap, program)
 
 
 def _library() -> ctypes.CDLL:

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 
-PROBE = "probe"
+PROBE, CAPTURE = "probe", "capture"
 SUPERVISOR_PORT = 7475  # pod_messages.py has it, which a probe does not import: that would cost
 _PROBE_SECONDS = 3.0
 _GREETING = b"tstorm\0"  # how a server of runtime.rpc.seal begins
@@ -15,10 +15,24 @@ _GREETING = b"tstorm\0"  # how a server of runtime.rpc.seal begins
 def main() -> int:
     if sys.argv[1:] == [PROBE]:
         return probe()
-    if sys.argv[1:]:
-        print(f"usage: tstorm-agent [{PROBE}]", file=sys.stderr)  # noqa: T201
+    if sys.argv[1:] not in ([], [CAPTURE]):
+        print(f"usage: tstorm-agent [{CAPTURE} | {PROBE}]", file=sys.stderr)  # noqa: T201
         return 2
-    return serve()
+    return capture() if sys.argv[1:] else serve()
+
+
+def capture() -> int:
+    """The reason of a failure is the last line on stderr."""
+    from runtime.agent.pod import node_capture, supervisor_settings
+    from runtime.errors import RunError
+
+    try:
+        here = supervisor_settings.read(os.environ)
+        node_capture.serve(here, sys.stdin.buffer, sys.stdout.buffer)
+    except RunError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    return 0
 
 
 def serve() -> int:

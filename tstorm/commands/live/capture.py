@@ -10,6 +10,7 @@ import click
 
 from tstorm import output
 from tstorm.exit_codes import OK, CommandError
+from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ STDOUT = "-"
     help="Only packets that this matches, in the language of pcap-filter(7); takes libpcap.",
 )
 @click.option("--probes", is_flag=True, help="Also the run's own probes.")
+@in_cluster
 def command(
     run: str,
     instance: str | None,
@@ -51,6 +53,7 @@ def command(
     expression: str | None,
     *,
     probes: bool,
+    cluster: Where | None,
 ) -> None:
     """Write the packets of RUN from now on as pcapng, which Wireshark and tshark read.
 
@@ -63,7 +66,11 @@ def command(
     waits. Of a run that has ended, packets are those that it kept (--packets): what left links or
     was dropped. Over local hosts a path between two instances is one queue, at the host of the one
     that sends: --link A--B names two instances, and packets of all hosts are one file in the order
-    of time. A run in virtual time or in a cluster is refused while it goes on.
+    of time. A run in virtual time is refused while it goes on.
+
+    In a cluster (RUN is the directory of such a run, or --backend k8s) it is at an INSTANCE only: a
+    command in the pod of its node's agent reads what passes the network of its pod, and times are
+    those of the node's clock.
 
     \b
     Examples:
@@ -71,6 +78,7 @@ def command(
       tstorm capture runs/a --link client--s1 -w link.pcapng
       tstorm capture runs/hosts --link client.0--db.1 -w path.pcapng
       tstorm capture runs/a db.1 --filter "tcp port 5432" | tshark -r -
+      tstorm capture --backend k8s trial-7 client.0 -w c.pcapng
     """
     from compiler.plan.format import PlanError
     from runtime.errors import RunError
@@ -83,9 +91,11 @@ def command(
         raise click.UsageError("packets are no text: name a file with -w, or a pipe behind this.")
     with errors_shown():
         wanted = packet_filter.compiled(expression) if expression else None
-        asked = capturing.CaptureTarget(instance or link or "", link is not None, probes, wanted)
+        program = b"" if wanted is None else wanted.instructions
+        target, is_link = instance or link or "", link is not None
+        asked = capturing.CaptureTarget(target, is_link, probes, wanted, program)
         try:
-            source = capturing.opened(run, asked)
+            source = capturing.opened(run, asked, cluster)
         except PlanError as error:
             raise RunError(f"the run's plan cannot be read: {error}") from error
         if source.left_out:
