@@ -33,7 +33,7 @@ from tdl.tokens.words import MAYBE_NAMES, STATEMENTS
 from tdl.values import ValueProblem
 
 MOST_BYTES = 32768  # of the text of an action
-_MOST_KEPT = 1000  # texts: with more the bounds of the language are looked at again
+MOST_KEPT = 1000  # texts: with more the bounds of the language are looked at again
 
 _TIMES = re.compile(r"\s*(?:at|from)\s+(\S+)(?:\s+to\s+(\S+))?")
 _WORD = re.compile(r"\s*(\S*)")
@@ -272,14 +272,19 @@ def _parsed(plan: Plan, name: str, text: bytes) -> Partial:
     was parsed already, that is what this one says behind it."""
     sources = _Extended(plan, name, text)
     before = _PARSED.get(plan)
-    if before is None or before.translations or len(before.includes) >= _MOST_KEPT:
+    if before is None or before.translations or len(before.includes) >= MOST_KEPT:
         return parse_partial(_including(plan, name), sources, plan.params)
-    own = parse_partial(f'include "{name}"\n', sources, NO_PARAMS)
+    own = parsed_alone(plan, name, text)
     if own.failed or own.diagnostics or before.diagnostics:
         return parse_partial(_including(plan, name), sources, plan.params)
     statements = (*before.file.statements, *own.file.statements)
     includes = {**before.includes, **own.includes}
     return replace(before, file=replace(before.file, statements=statements), includes=includes)
+
+
+def parsed_alone(plan: Plan, name: str, text: bytes) -> Partial:
+    """What one more text says by itself, in which there is no variable."""
+    return parse_partial(f'include "{name}"\n', _Extended(plan, name, text), NO_PARAMS)
 
 
 def _included(

@@ -33,12 +33,15 @@ def _lines(when: ast.When, instance: str, at_ns: int) -> Iterator[str]:
         yield format_statement(replace(one, start_ns=one.start_ns + at_ns, end_ns=end_ns))
 
 
+def text_of(when: ast.When, instance: str, text_ns: int) -> str:
+    """What it does at this time of the text."""
+    return "".join(f"{line}\n" for line in _lines(when, instance, text_ns))
+
+
 def fire(
     plan: Plan, when: ast.When, instance: str, firing: Firing, number: int, now_ns: int
 ) -> tuple[Compilation, str]:
     """The plan with this firing as action `number`, which happens at `now_ns` of the run; and the
     action's text. TdlError with what cannot be done then, of which nothing is done."""
-    text = "".join(
-        f"{line}\n" for line in _lines(when, instance, extension.text_time(plan, now_ns))
-    )
+    text = text_of(when, instance, extension.text_time(plan, now_ns))
     return extension.extend_by(plan, number, firing, text, now_ns), text

@@ -34,6 +34,7 @@ def identities(
     """Of every step that may draw, by order. `whens`: those of the file."""
     seen: dict[str, int] = {}
     found: dict[int, DrawIdentity] = {}
+    texts = _texts(whens)
     for step in steps:
         action = step.statement.action
         at_once = step.end_ns is None or step.outage
@@ -42,19 +43,24 @@ def identities(
         some = isinstance(action, Member) and not (action.count is None and at_once)
         if not some and not step.draws_itself:
             continue  # everything legal, at once: nothing to draw
-        text = _text(step, whens)
+        text = _text(step, texts)
         ordinal = seen.get(text, 0)
         seen[text] = ordinal + 1
         found[step.order] = DrawIdentity(text, ordinal)
     return found
 
 
-def _text(step: StatementStep, whens: Sequence[ast.When]) -> str:
+def _texts(whens: Sequence[ast.When]) -> list[str]:
+    """Canonical, each with its place among equal ones."""
+    texts = list(map(format_statement, whens))
+    return [f"{text}, {texts[: place + 1].count(text)}" for place, text in enumerate(texts)]
+
+
+def _text(step: StatementStep, whens: Sequence[str]) -> str:
     file = step.statement.span.file
     firing, number = action_texts.firing_of(file), action_texts.number_of(file)
     if firing is not None and firing.reaction <= len(whens):
-        texts = list(map(format_statement, whens[: firing.reaction]))
-        return f"firing {firing.time} of {texts[-1]}, {texts.count(texts[-1])}"
+        return f"firing {firing.time} of {whens[firing.reaction - 1]}"
     return f"do {number}" if number else format_statement(step.statement)
 
 

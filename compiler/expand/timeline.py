@@ -7,7 +7,7 @@ that are not legal in that state are reported and skipped. Source: docs/tdl.md (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.declare.actions import rule
@@ -69,11 +69,28 @@ def walked(model: Model, sink: Sink, recorder: Recorder | None = None) -> Walk:
     """The walk at its end. NeedReplicas, as expand()."""
     walk = Walk(model, sink, recorder)
     _begin(walk)
-    for step in model.steps:
-        if step.chosen is not EMPTY or not rule(step.statement.action).targets:
-            walk.later(step.statement.start_ns, step, _act(walk, step))
+    _plan(walk, model.steps)
     walk.run()
     return walk
+
+
+def walked_on(walk: Walk, steps: Sequence[StatementStep]) -> list[Event]:
+    """The events of further steps, out of a walk that is at its end: as if nothing that it has
+    walked through were later. They are not left in it. NeedReplicas, as expand()."""
+    events = walk.world.events
+    before = len(events)
+    walk.take(steps)
+    _plan(walk, steps)
+    walk.run()
+    found = events[before:]
+    del events[before:]
+    return found
+
+
+def _plan(walk: Walk, steps: Iterable[StatementStep]) -> None:
+    for step in steps:
+        if step.chosen is not EMPTY or not rule(step.statement.action).targets:
+            walk.later(step.statement.start_ns, step, _act(walk, step))
 
 
 def timeline_of(walk: Walk) -> Timeline:

@@ -6,7 +6,7 @@ does not depend on anything else. `quit` stops the walk; what is left is reporte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
 
@@ -70,6 +70,11 @@ class Walk:
         self._scheduled += 1
         entry = (at_ns, step.order, self._scheduled, step, closing, act)
         heappush(self._agenda, entry)
+
+    def take(self, steps: Sequence[StatementStep]) -> None:
+        """Further steps, after those of the model, of a walk that is at its end."""
+        self._identities.update(identity.identities(steps, self.model.declared.whens))
+        self._quit = False
 
     def run(self) -> None:
         agenda, world = self._agenda, self.world

@@ -1,10 +1,12 @@
-"""A plan that gets changes of links while a run carries it out, a few at a time.
+"""A plan that grows while a run carries it out, a little at a time: by changes of links at one
+moment, or by events after all that is planned but the quit.
 
-Input: the plan of the run, and the events of an action at a moment, which the compiler has made
-(compiler/kept_walk.py). Output: the longer plan, whose parts are those before and what is new; and,
-when somebody asks, its files, to the byte what compiling its source gives. State and routes at the
-last moment are kept, so that an action costs what it changes. Only what leaves all that is planned
-for later as it is can be added so (CannotGrowError); all else is compiled as a whole.
+Input: the plan of the run, and the events of an action, which the compiler has made
+(compiler/kept_walk.py, compiler/kept_firings.py). Output: the longer plan, whose parts are those
+before and what is new; and, when somebody asks, its files, to the byte what compiling its source
+gives. State and routes at the last moment are kept, so that an action costs what it changes. Only
+what leaves all that is planned for later as it is can be added so (CannotGrowError); all else is
+compiled as a whole.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from compiler.plan import format as form
@@ -26,10 +29,12 @@ from compiler.plan.reader import Plan
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.routing import Routes
 from compiler.plan.routes.table import RouteDelta, RouteReader, RouteWriter
+from compiler.plan.rules import consistency
 from compiler.plan.state import Fold
 from compiler.plan.types import Epoch, Event
 
-_KINDS = frozenset({"set"} | {kind.word for kind in EVENT_KINDS if kind.target == LINK})
+_OF_LINKS = frozenset({"set"} | {kind.word for kind in EVENT_KINDS if kind.target == LINK})
+_QUIT = "quit"
 
 Row = tuple[str, str, dict[str, Any], int]  # kind, target, args and line of an event
 T = TypeVar("T")
@@ -122,6 +127,7 @@ class GrowingPlan:
         self._members: dict[str, bytes] = attached.parts(plan.raw(form.ATTACHED))
         self._timeline = _Lines[Event](event_line)
         self._snapshots = _Lines[Epoch](lambda one: form.canonical(epoch_to_json(one)))
+        self._writer, self._written = RouteWriter(plan.core), 0  # of routes, and how many it has
 
     def add(self, at_ns: int, name: str, text: bytes, rows: Iterable[Row]) -> GrownPlan:
         """The plan with these events at a moment at which nothing happens, later than all that were
@@ -131,7 +137,7 @@ class GrowingPlan:
         index = bisect_left(parts.epochs, at_ns, key=lambda one: one.at_ns)
         first = parts.epochs[index - 1].last_seq
         own = tuple(
-            _event(Event(first + number, at_ns, *row, name)) for number, row in enumerate(rows)
+            _of_link(Event(first + number, at_ns, *row, name)) for number, row in enumerate(rows)
         )
         taken = index < len(parts.epochs) and parts.epochs[index].at_ns == at_ns
         if index < self._at or taken or not 0 < at_ns < self.plan.end_ns:
@@ -147,17 +153,65 @@ class GrowingPlan:
             routes = self._routes_after(after, index)
             epochs, deltas = (*epochs[:index], new, *after), (*deltas[:index], delta, *routes)
             self._at += 1
-        events = (*parts.events[:first], *own, *later)
-        end_ns = parts.end_ns
+        return self._grown(name, text, (*parts.events[:first], *own, *later), epochs, deltas)
+
+    def add_last(self, name: str, text: bytes, own: Sequence[Event]) -> GrownPlan:
+        """The plan with these events, in order, after all that it has but a quit, before which they
+        come; their numbers tell nothing. CannotGrowError; PlanError for what is no event of this
+        plan, after which this object is of no use."""
+        parts = self._parts
+        quits = 1 if parts.events and parts.events[-1].kind == _QUIT else 0
+        first, index = len(parts.events) - quits, len(parts.epochs) - quits
+        last_ns = parts.events[first - 1].at_ns if first else 0
+        quit_ns = parts.events[-1].at_ns if quits else MAX_INT
+        if not own or not last_ns < own[0].at_ns or not own[-1].at_ns < quit_ns or self._at > index:
+            raise CannotGrowError("something else happens then")
+        if self._grace_ns is not None and self.plan.expectations:
+            raise CannotGrowError("expectations hold until the end, which is another")
+        self._advance(index)
+        added = tuple(replace(one, seq=first + number) for number, one in enumerate(own))
+        new, deltas = self._folded_last(added, parts.events[first - 1] if first else None)
+        events = (
+            *parts.events[:first],
+            *added,
+            *(_later(e, len(own)) for e in parts.events[first:]),
+        )
+        later = (_shifted(one, len(new), len(own)) for one in parts.epochs[index:])
+        epochs = (*parts.epochs[:index], *new, *later)
+        routes = (*parts.deltas[:index], *deltas, *parts.deltas[index:])
+        return self._grown(name, text, events, epochs, routes)
+
+    def _folded_last(
+        self, own: Sequence[Event], last: Event | None
+    ) -> tuple[list[Epoch], list[RouteDelta]]:
+        epochs: list[Epoch] = []
+        for at_ns, moment in groupby(own, key=lambda one: one.at_ns):
+            events = list(moment)
+            for event in events:
+                consistency.event(event, last, MAX_INT, Place(form.TIMELINE, event.seq + 1))
+                self._fold.apply(event)
+                last = event
+            numbers = events[0].seq, events[-1].seq + 1
+            epochs.append(self._fold.delta(self._at, at_ns, *numbers))
+            self._at += 1
+        return epochs, [self._routes.apply(one.links) for one in epochs]
+
+    def _grown(
+        self,
+        name: str,
+        text: bytes,
+        events: tuple[Event, ...],
+        epochs: tuple[Epoch, ...],
+        deltas: tuple[RouteDelta, ...],
+    ) -> GrownPlan:
+        parts, end_ns = self._parts, self._parts.end_ns
         if events and self._grace_ns is not None:
             end_ns = min(events[-1].at_ns + self._grace_ns, MAX_INT)
         source = parts.source.rstrip(b"\n") + f'\ninclude "{name}"\n'.encode()
-        self._members[attached.include_name(name)] = attached.member(
-            attached.include_name(name), text
-        )
-        self._parts = _Parts(
-            source, parts.attached.with_include(name, text), events, epochs, deltas, end_ns
-        )
+        member = attached.include_name(name)
+        self._members[member] = attached.member(member, text)
+        includes = parts.attached.with_include(name, text)
+        self._parts = _Parts(source, includes, events, epochs, deltas, end_ns)
         self.plan = GrownPlan(self.plan, self._parts)
         return self.plan
 
@@ -179,10 +233,7 @@ class GrowingPlan:
     def _following(self, new: Epoch, later: Sequence[Event]) -> tuple[Epoch, ...]:
         """The epochs after a new one."""
         count = new.last_seq - new.first_seq
-        found = tuple(
-            Epoch(e.index + 1, e.at_ns, e.first_seq + count, e.last_seq + count, e.nodes, e.links)
-            for e in self._parts.epochs[new.index :]
-        )
+        found = tuple(_shifted(one, 1, count) for one in self._parts.epochs[new.index :])
         changed = {link for link, _ in new.links}
         named = [self._fold.topology.links[link] for link in changed]
         ends = {end for link in named for end in (link.src, link.dst)}
@@ -216,9 +267,7 @@ class GrowingPlan:
         def made() -> dict[str, bytes]:
             events, epochs = parts.events, parts.epochs
             first = epochs[fixed - 1].last_seq if fixed else 0
-            routes = RouteWriter(self.plan.core)
-            for delta in parts.deltas:
-                routes.add(delta)
+            routes = self._written_routes(parts.deltas, fixed)
             files = {
                 **self._same,
                 form.ATTACHED: attached.archive(members),
@@ -230,6 +279,16 @@ class GrowingPlan:
             return {form.HEADER: self._new_header(parts, files), **files}
 
         return made
+
+    def _written_routes(self, deltas: Sequence[RouteDelta], fixed: int) -> RouteWriter:
+        """`fixed`: how many never change any more. Those are kept."""
+        for delta in deltas[self._written : fixed]:
+            self._writer.add(delta)
+        self._written = max(fixed, self._written)
+        found = self._writer.copied()
+        for delta in deltas[self._written :]:
+            found.add(delta)
+        return found
 
     def _new_header(self, parts: _Parts, files: Mapping[str, bytes]) -> bytes:
         counts = {"events": len(parts.events), "epochs": len(parts.epochs)}
@@ -258,10 +317,10 @@ class _Lines(Generic[T]):
         return b"".join((self._data, *map(self._encode, items[self._fixed :])))
 
 
-def _event(found: Event) -> Event:
+def _of_link(found: Event) -> Event:
     """Checked as one that is read."""
     place = Place(form.TIMELINE, found.seq + 1)
-    if found.kind not in _KINDS:
+    if found.kind not in _OF_LINKS:
         place.fail("is no change of a link")
     record = {field.name: getattr(found, field.name) for field in fields(Event)}
     return event_from_json(record, place)
@@ -269,3 +328,9 @@ def _event(found: Event) -> Event:
 
 def _later(event: Event, count: int) -> Event:
     return replace(event, seq=event.seq + count)
+
+
+def _shifted(one: Epoch, epochs: int, events: int) -> Epoch:
+    """The same behind so many more."""
+    first, last = one.first_seq + events, one.last_seq + events
+    return Epoch(one.index + epochs, one.at_ns, first, last, one.nodes, one.links)

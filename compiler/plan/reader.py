@@ -103,13 +103,14 @@ class Plan:
         known, items = (self._read_before or {}).get(name, ((), ()))
         pairs = enumerate(zip(lines, known, strict=False))
         same = next((n for n, (a, b) in pairs if a != b), min(len(lines), len(known)))
-        found: list[T] = []
-        for number, line in enumerate(lines):
+        first = max(same - 1, 0)  # what of the same is checked again: it is the latest of them
+        found: list[T] = list(items[:first])
+        for number in range(first, len(lines)):
             place = Place(name, number + 1)
             if number < same:
                 item = items[number]
             else:
-                item = read(form.parse(line, name, number + 1), place)
+                item = read(form.parse(lines[number], name, number + 1), place)
             check(item, found[-1] if found else None, place)
             found.append(item)
         if self._read_before is not None:

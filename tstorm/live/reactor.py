@@ -34,16 +34,22 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from compiler import firing
+from compiler.declare.model import Model
+from compiler.kept_firings import KeptFirings, is_over
+from compiler.kept_walk import NotKeptError
+from compiler.pipeline import compile_source
 from compiler.plan.format import PlanError
 from compiler.plan.parts import action_texts
 from compiler.plan.parts.action_texts import Firing
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.types import PlannedReaction
+from compiler.sources import RecordedFiles
 from runtime.driver.timelinerunner import reacting_ahead_ns
 from runtime.options import REAL, has_agents
 from runtime.options import decode as options_of
@@ -52,6 +58,7 @@ from runtime.rundir import logmarks
 from runtime.rundir.runfiles import INSTANCES, LOGS, PLAN
 from runtime.schedule import Schedule
 from runtime.system.inotify import FileWatch, WriteWatch
+from tdl import ast
 from tdl.diagnostics import Severity, TdlError
 
 SUFFIX = ".log"
@@ -188,6 +195,9 @@ class Reactor:
         self._plan = read_plan(self._directory / PLAN, lazy=True)
         self._base = self._plan.digest
         self._whens = firing.statements(self._plan)
+        self._model: Model | None = None  # of the plan, where it was compiled as a whole
+        self._kept: KeptFirings | None = None  # of this plan, what further firings cost less with
+        self._offered: KeptFirings | None = None  # the same of the one that is offered
         self._schedule = Schedule(self._plan, self._options)
         nodes = self._plan.topology.nodes
         self._reactions = [
@@ -306,6 +316,8 @@ class Reactor:
             self._fire_what_is_due()
             own = [one for one in (self._watch, self._files) if one is not None]
             watched: list[Any] = [self._line.socket, *own]
+            if not self._due:
+                self._keep()  # nobody waits for it
             left_s = None if not self._due else max(self._left_ns(), 0) / 1e9
             found = [] if self._line.ready() else select.select(watched, [], [], left_s)[0]
             if any(one in found for one in own):
@@ -396,10 +408,20 @@ class Reactor:
     def _follow(self, plan: Plan) -> None:
         self._plan, self._base = plan, plan.digest
         self._schedule = Schedule(plan, self._options)
+        self._kept, self._offered = self._offered, None
         gc.collect()
+
+    def _keep(self) -> None:
+        """Where the plan was compiled as a whole: so that the next firing need not be."""
+        model, self._model = self._model, None
+        if model is not None and self._kept is None:
+            now_ns = self._schedule.clock.plan_time(max(self._elapsed(), 0))
+            with suppress(NotKeptError):
+                self._kept = KeptFirings(self._plan, model) if is_over(model, now_ns) else None
 
     def _read_again(self) -> None:
         """Somebody else has done something."""
+        self._model = self._kept = self._offered = None
         for _ in range(100):
             plan = read_plan(self._directory / PLAN, lazy=True)
             if plan.digest == self._base:
@@ -417,7 +439,7 @@ class Reactor:
         number = 1 + max(map(action_texts.number_of, self._plan.attached.includes), default=0)
         when = self._whens[one.reaction.number - 1]
         which = Firing(one.reaction.number, one.time)
-        found, text = firing.fire(self._plan, when, one.instance, which, number, at_ns)
+        files, plan, text = self._fired(when, one.instance, which, number, at_ns)
         header = {
             **one.record(),
             "action": number,
@@ -426,7 +448,25 @@ class Reactor:
             "asked_ns": asked_ns,
             "does": text,
         }
-        return found.files, header, found.plan
+        return files, header, plan
+
+    def _fired(
+        self, when: ast.When, instance: str, which: Firing, number: int, at_ns: int
+    ) -> tuple[Mapping[str, bytes], Plan, str]:
+        """Files and plan with it, and its text; by what is kept of the firings before, where it can
+        be. TdlError."""
+        kept, self._kept = self._kept, None  # until the run has taken it
+        if kept is not None and kept.takes(at_ns):
+            try:
+                files, plan, text = kept.fire(when, instance, which, number, at_ns)
+            except NotKeptError:
+                """It takes the whole compiler, which also says what is wrong."""
+            else:
+                self._model, self._offered = None, kept
+                return files, plan, text
+        found, text = firing.fire(self._plan, when, instance, which, number, at_ns)
+        self._model, self._offered = found.model, None
+        return found.files, found.plan, text
 
     def _moment(self, at_ns: int) -> int:
         """The time of the plan at which it can be, this long after the start or later: not before
@@ -451,9 +491,28 @@ class Reactor:
                     )
             except TdlError:
                 continue  # it is not possible then
+        self._model = self._whole()
+        self._warm_up_kept()
         gc.collect()
         gc.freeze()
         gc.disable()
+
+    def _whole(self) -> Model:
+        """Of the plan. TdlError, PlanError."""
+        plan = self._plan
+        sources = RecordedFiles(plan)
+        return compile_source(
+            plan.source, seed=plan.seed, sources=sources, params=plan.params, doubts=False
+        ).model
+
+    def _warm_up_kept(self) -> None:
+        """The same of what is kept."""
+        assert self._model is not None
+        for number, one in enumerate(self._reactions[:4]):
+            with suppress(NotKeptError):
+                kept = KeptFirings(self._plan, self._model)
+                which, at_ns = Firing(number + 1, 1), self._plan.end_ns // 2
+                kept.fire(self._whens[number], min(one.names), which, 1, at_ns)
 
 
 class _NotNowError(Exception):

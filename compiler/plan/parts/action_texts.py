@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 _LINE_END = re.compile(r"\r\n?|\n")  # as the language has it
@@ -28,6 +29,7 @@ def name_of(number: int, firing: Firing | None = None) -> str:
     return f"do@{number}" if firing is None else f"do@{number}.{firing.reaction}.{firing.time}"
 
 
+@lru_cache(4096)
 def number_of(file: str) -> int:
     """Of the action whose text this is; 0: of none."""
     found = _NAME.fullmatch(file)

@@ -14,6 +14,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from operator import lt
 
@@ -109,6 +110,14 @@ class RouteWriter:
             self._blocks.append(block)
             self._end += len(block)
         return self._known[key]
+
+    def copied(self) -> RouteWriter:
+        """One that goes on from here by itself."""
+        found = copy(self)
+        found._table, found._entries = self._table[:], self._entries[:]
+        found._blocks, found._known = self._blocks[:], dict(self._known)
+        found._groups = self._groups[:]
+        return found
 
     def encode(self) -> bytes:
         core, count = self._core, len(self._entries)
