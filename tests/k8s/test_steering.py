@@ -20,6 +20,7 @@ from tests.job.pod import Mirror as Followed
 from tests.job.pod import Pod
 from tests.k8s.test_finding import experiment
 from tests.k8s.test_finding import pod as put_pod
+from tests.ui.served import served
 from tests.waiting import wait_until
 from tstorm.k8s.coordinator_follower import Mirror
 
@@ -148,3 +149,23 @@ def test_nonsense_is_refused_by_name_and_changes_nothing(steered: Steered) -> No
         assert b"Traceback" not in error
     assert not (steered.pod.places.run / PLANNED).exists()
     assert steered.job.poll() is None
+
+
+def test_the_page_of_a_run_steers_it_there(
+    steered: Steered, server: FakeApi, tmp_path: Path
+) -> None:
+    """By the directory that is filled here, and the kubeconfig's current context."""
+    plan = read_plan(steered.pod.places.run / PLAN)
+    rundir.begin(tmp_path / "run", plan, steered.pod.config["manifest"])
+    with served(str(tmp_path / "run")) as site:
+        done = site.post("do", {"text": "b.1 crash"})
+        assert (done[0], done[1]["ok"]["action"]) == (200, 1), done
+        refused = site.post("do", {"text": "b.7 crash"})
+        assert refused[0] == 409
+        assert "b.7" in refused[1]["text"]
+        assert site.post("hold", {})[1]["ok"]["action"] == 2
+        assert site.post("hold-time", {})[0] == 409
+        assert site.post("go", {})[1]["ok"]["action"] == 3
+    wait_until(lambda: len(steered.by_hand()) == 1, "the event")
+    assert [(one["kind"], one["target"]) for one in steered.by_hand()] == [("crash", "b.1")]
+    assert {argv[1] for _, argv in server.execs} == {"steer"}, "no other way leads there"
