@@ -1,11 +1,12 @@
-"""Photographs the page of a run: the pictures of the README and of the tutorial.
+"""Photographs the page of a run: the pictures of the README, of the tutorial and of docs/live.md.
 
     python -m scripts.picture NAME RUN
 
 Draws docs/NAME, one of PICTURES: the page of RUN, a run of the picture's experiment, is made anew
 as `tstorm report` makes it, opened in Chromium, and photographed down to the chart that is named,
 with the cursor at a moment and one pair chosen. The plan's digest and the verdict stand in the
-picture (text chunks of PNG), so that a test can tell when the experiment has become another one.
+picture (text chunks of PNG), so that a test can tell when the experiment has become another one. Of
+a run that was changed while it went on it is the plan that the run began with.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from compiler.pipeline import compile_source
+from compiler.plan.reader import read_plan
 from compiler.sources import SourceFolder
 from runtime.page.page_file import render
 from runtime.rundir import rundir
+from runtime.rundir.runfiles import PLAN as FORCE
+from runtime.rundir.runfiles import PLANNED
 from tests.page.browser import Browser, program
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -45,6 +49,9 @@ PICTURES = {
     "run.png": Shot("examples/quickstart.tdl", 20.5, "client.0 -> server.0", "Delay of probes"),
     "tutorial.png": Shot(
         "examples/lostwrites.tdl", 15.7, "redis1.0 -> redis2.0", "Delay of probes"
+    ),
+    "live.png": Shot(
+        "examples/reactions/failovers.tdl", 24.4, "redis.0 -> redis.1", "Delay of probes"
     ),
 }
 
@@ -95,14 +102,16 @@ _BOTTOM = """(title) => {
 def main(name: str, run: str) -> None:
     shot, directory = PICTURES[name], rundir.recorded(run)
     manifest, summary = directory.manifest(), directory.summary()
-    if manifest["plan_digest"] != digest(shot):
+    begun = Path(run) / (PLANNED if directory.has(PLANNED) else FORCE)
+    planned = read_plan(begun, lazy=True).digest
+    if planned != digest(shot):
         sys.exit(f"{run} is not a run of {shot.experiment} as it is now")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         page.write_bytes(rundir.encode(render(directory, manifest, summary)))
         png = photograph(page, shot)
     said = PngInfo()
-    said.add_text(PLAN, manifest["plan_digest"])
+    said.add_text(PLAN, planned)
     said.add_text(VERDICT, summary["verdict"]["state"])
     picture = Image.open(io.BytesIO(png)).convert("RGB")
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)

@@ -28,6 +28,7 @@ _ONE_MACHINE = {
         "air",
         "bufferbloat",
         "card",
+        "failovers",
         "fattree",
         "leaders",
         "leases",

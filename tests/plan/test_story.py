@@ -19,7 +19,8 @@ from compiler.plan.types import Event, Topology
 from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, networks, timeline
 
-NO_OBSTACLES = ("set", "background", "pause", "resume", "kill")  # whom they concern is still there
+# Whom they concern is still there.
+NO_OBSTACLES = ("set", "background", "clock", "pause", "resume", "kill")
 
 
 def plan_of(topology: Topology, events: tuple[Event, ...]) -> Plan:

@@ -68,6 +68,7 @@ ALL = (
     Experiment("demo", EXAMPLES),
     Experiment("dumbbell", EXAMPLES, ("--start-at", "58s", "--until", "64s")),
     Experiment("dynamics", EXAMPLES, ("--until", "11s"), lacking=_no_program("iperf3")),
+    Experiment("failovers", EXAMPLES / "reactions", lacking=_REDIS),
     Experiment("fattree", EXAMPLES / "networks", ("--start-at", "3900ms", "--until", "4200ms")),
     Experiment("listing1", EXAMPLES, ("--until", "1h")),
     Experiment("lostwrites", EXAMPLES, lacking=_REDIS),
