@@ -703,13 +703,15 @@ class Window:
     """When an expectation is about the run; None: from its beginning, to its end.
 
     `eventually`: once within the window is enough (`within D after T`, `at T within D`). A moment
-    (`at T`) has both ends at T.
+    (`at T`) has both ends at T. `after_faults`: both count from the last event of the timeline
+    (`within D after faults`).
     """
 
     from_ns: int | None
     to_ns: int | None
     span: Span
     eventually: bool = False
+    after_faults: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -724,8 +726,13 @@ class Expect:
     op: str = ""
     value: int = 0  # rtt: ns, throughput: b/s, loss: ppb, exit: the status; ppb with `of_plan`
     of_plan: bool = False
-    text: str = ""  # log: the pattern; run: the command line; of histories: the file
+    text: str = ""  # of lines: the pattern; run: the command line; of histories: the file
     model: str = ""  # linearizable: one of MODELS
+    # always, sometimes, eventually: what of a line has to be `op` `number`, or has to have the
+    # pattern `has` in it: the value at this key of the JSON in it; without, its group or all of it
+    key: str = ""
+    number: str = ""
+    has: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tdl import aqm, ast, quantities, some_packets
 from tdl.building.mobility_actions import reads_as_file
 from tdl.building.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.building.static import IMAGE, NO_TRACE
-from tdl.tokens.words import CHANGEABLE, HUNT_LINKS, LINK_WORDS, STATISTICS
+from tdl.tokens.words import CHANGEABLE, FAULTS, HUNT_LINKS, LINE_MODES, LINK_WORDS, STATISTICS
 
 WIDTH = 100
 _QUANTITIES = {  # by kind of a link's property
@@ -606,11 +606,14 @@ def _expect(node: ast.Expect | ast.Figure) -> list[str]:
     if isinstance(node, ast.Figure):
         return _figure(node)
     words = ["expect", *node.kind.split("_")]  # `no log`
+    words += ["log"] if node.kind in LINE_MODES else []
     if node.statistic not in ("", STATISTICS[0]):
         words.append(node.statistic)
     if node.kind == "run":
         words += [quoted(node.text), "ok", *(["on"] if node.subjects else [])]
     words += [";".join(map(_subject, group)) for group in node.subjects]
+    if node.kind in LINE_MODES:
+        return words + _of_lines(node)
     if node.kind.endswith(("log", "izable")):
         words.append(quoted(node.text))
     words += [f"model={node.model}"] if node.model else []
@@ -618,6 +621,13 @@ def _expect(node: ast.Expect | ast.Figure) -> list[str]:
         words.append(str(node.value))
     if node.op:
         words += [node.op, _bound(node), *(["of", "plan"] if node.of_plan else [])]
+    return words + _window(node.window)
+
+
+def _of_lines(node: ast.Expect) -> list[str]:
+    words = [quoted(node.text), *(["json", quoted(node.key)] if node.key else [])]
+    words += [node.op, node.number] if node.op else []
+    words += ["has", quoted(node.has)] if node.has else []
     return words + _window(node.window)
 
 
@@ -685,6 +695,7 @@ def _window(window: ast.Window | None) -> list[str]:
         assert start is not None
         assert end is not None
         after = ["after", quantities.time(start)] if start else []
+        after = ["after", FAULTS] if window.after_faults else after
         return ["within", quantities.time(end - start), *after]
     if start is not None and start == end:
         return ["at", quantities.time(start)]

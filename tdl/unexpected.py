@@ -29,6 +29,10 @@ _FORMS = {
     "valid": "expect valid",
     "linearizable": 'expect linearizable client "history.jsonl" model=register',
     "serializable": 'expect serializable client "history.jsonl"',
+    "always": 'expect always log server.* "took ([0-9]+) ms" < 500',
+    "sometimes": 'expect sometimes log server.* "leader changed"',
+    "eventually": 'expect eventually log db.* "lag ([0-9]+)" < 10 within 10s after faults',
+    "assertions": "expect assertions server.*",
 }
 
 

@@ -31,7 +31,7 @@ from tdl.formatter import format_statement
 
 _Interval = tuple[int, int]
 
-_PROGRAMS = (plan.LOG, plan.NO_LOG, plan.EXIT, *plan.OF_HISTORIES)
+_PROGRAMS = (*plan.OF_LOGS, plan.EXIT, *plan.OF_HISTORIES, plan.ASSERTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,10 @@ def _plain(statement: ast.Expect) -> PlannedExpectation:
     """All that a statement says by itself."""
     kind, window = statement.kind, statement.window
     moment_said = window is not None and window.from_ns == window.to_ns
-    once = kind == plan.LOG or (kind == plan.RUN and not moment_said)
+    once = kind in (plan.LOG, plan.SOMETIMES, plan.EVENTUALLY)
+    once = once or (kind == plan.RUN and not moment_said)
     exact = kind in (plan.NO_LOG, plan.EXIT, plan.VALID, *plan.OF_HISTORIES)
+    exact = exact or kind in (plan.ALWAYS, plan.ASSERTIONS)
     said = window is not None and window.eventually
     return PlannedExpectation(
         text=format_statement(statement),
@@ -129,10 +131,13 @@ def _plain(statement: ast.Expect) -> PlannedExpectation:
         value=statement.value,
         of_plan=statement.of_plan,
         statistic=statement.statistic,
-        pattern=statement.text if kind in (plan.LOG, plan.NO_LOG) else "",
+        pattern=statement.text if kind in plan.OF_LOGS else "",
         argv=tuple(shlex.split(statement.text)) if kind == plan.RUN else (),
         path=statement.text if kind in plan.OF_HISTORIES else "",
         model=statement.model,
+        key=statement.key,
+        number=statement.number,
+        has=statement.has,
         eventually=once or (said and not exact),
     )
 
@@ -144,8 +149,9 @@ def _window(statement: ast.Expect, known: _Known) -> tuple[int, int] | None:
         return None
     if window is None:
         return 0, end_ns
-    start = window.from_ns or 0
-    stop = end_ns if window.to_ns is None else window.to_ns
+    base_ns = known.presence.last_ns if window.after_faults else 0
+    start = base_ns + (window.from_ns or 0)
+    stop = end_ns if window.to_ns is None else base_ns + window.to_ns
     if start < end_ns and stop <= end_ns:
         return start, stop
     late = start if start >= end_ns else stop
@@ -221,7 +227,10 @@ class _Presence:
     def __init__(self, events: Iterable[Event]) -> None:
         self._since: dict[str, int] = {}
         self._spans: dict[str, list[_Interval]] = {}
+        self.last_ns = 0  # of all events but the end
         for event in events:
+            if event.kind != "quit":
+                self.last_ns = max(self.last_ns, event.at_ns)
             if event.kind == "join":
                 self._since[event.target] = event.at_ns
             elif event.kind in ENDINGS:

@@ -40,7 +40,8 @@ class ShownOperation:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """`message` is one line for people; `at_ns` the plan time of the decisive moment; `subject` a
-    pair, as `pair_name` has it, or an instance, or ''."""
+    pair, as `pair_name` has it, or an instance, or ''. `happened` and `never`: of what has to
+    happen in some run, not in each, by name: what did in this one, and what did not."""
 
     state: str
     message: str
@@ -51,14 +52,17 @@ class Finding:
     subject: str = ""
     log: tuple[MatchedLine, ...] = ()
     operations: tuple[ShownOperation, ...] = ()
+    happened: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
     def to_record(self, expectation: PlannedExpectation) -> dict[str, Any]:
         """As summary.json has it."""
         statement = {name: getattr(expectation, name) for name in ("text", "line", "file", "kind")}
         found = {**statement, **asdict(self)}
         found["log"] = found["log"][:MOST_LINES]
-        if not self.operations:
-            del found["operations"]
+        for name in ("operations", "happened", "never"):
+            if not found[name]:
+                del found[name]
         return found
 
     def saying(self, more: str) -> Finding:

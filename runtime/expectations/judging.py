@@ -12,6 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler.plan.parts.expectations import (
+    ALWAYS,
+    ASSERTIONS,
+    EVENTUALLY,
     EXIT,
     LINEARIZABLE,
     LOG,
@@ -21,6 +24,7 @@ from compiler.plan.parts.expectations import (
     RTT,
     RUN,
     SERIALIZABLE,
+    SOMETIMES,
     THROUGHPUT,
     UNREACHABLE,
     VALID,
@@ -29,7 +33,8 @@ from compiler.plan.parts.expectations import (
 from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.errors import RunError
-from runtime.expectations import expect_exit, logged, loss, rtt, throughput, validity
+from runtime.expectations import expect_exit, judge_lines, logged, loss, rtt, throughput, validity
+from runtime.expectations.assertions import judge_assertions
 from runtime.expectations.finding import (
     FAILED,
     NOT_MEASURED,
@@ -58,6 +63,10 @@ _JUDGES: Mapping[str, Judge] = {
     VALID: validity.judge,
     LINEARIZABLE: judge_history.judge,
     SERIALIZABLE: judge_history.judge,
+    ALWAYS: judge_lines.judge_always,
+    SOMETIMES: judge_lines.judge_sometimes,
+    EVENTUALLY: judge_lines.judge_eventually,
+    ASSERTIONS: judge_assertions.judge,
 }
 _OF_NO_INTERVAL = (EXIT, VALID)
 
@@ -98,9 +107,9 @@ def _decides(expectation: PlannedExpectation, state: str) -> bool:
     kind = expectation.kind
     if kind == RUN:
         return state == PASSED or not expectation.eventually
-    if kind == LOG or (kind == THROUGHPUT and expectation.eventually):
+    if kind in (LOG, SOMETIMES) or (kind == THROUGHPUT and expectation.eventually):
         return state == PASSED
-    if kind in (NO_LOG, LINEARIZABLE, SERIALIZABLE) or (
+    if kind in (NO_LOG, LINEARIZABLE, SERIALIZABLE, ALWAYS, ASSERTIONS) or (
         kind == UNREACHABLE and not expectation.eventually
     ):
         return state == FAILED

@@ -1,5 +1,6 @@
-"""Files of instances that expectations read (`path`): copied into the run directory when the
-programs have ended, before the data of instances is removed.
+"""Files of instances that expectations read: copied into the run directory when the programs have
+ended, before the data of instances is removed. They are those of a `path`, and for `assertions` all
+that SDKs have written.
 
 Anybody may have written them: each is a regular file of at most MOST_BYTES, to which no link leads.
 """
@@ -9,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from compiler.plan.parts.expectations import ASSERTIONS as OF_ASSERTIONS
+from compiler.plan.parts.expectations import asserting
 from compiler.plan.reader import Plan
 from runtime import say
 from runtime.errors import RunError
+from runtime.expectations.assertions.sdk_records import SdkRecords
 from runtime.expectations.history.operations import MOST_BYTES
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.runfiles import INSTANCES, KEPT
+from runtime.rundir.runfiles import ASSERTIONS, INSTANCES, KEPT
 
 AWAY = "in a cluster the files of instances are not read"
 _SHOWN = 4
+MOST_FILES = 2000  # of assertions, of an instance: one for each start of a program or command
 Unkept = Mapping[str, str]  # `INSTANCE PATH`, and why there is no copy
 
 
@@ -34,7 +39,26 @@ def keep(directory: HeldDirectory, plan: Plan, *, here: bool) -> dict[str, str]:
         why = _keep(directory, name, path) if here else AWAY
         if why:
             found[f"{name} {path}"] = why
+    for name in sorted(plan.topology.nodes[one].name for one in asserting(plan.expectations)):
+        why = _keep_assertions(directory, name) if here else AWAY
+        if why:
+            found[f"{name} {ASSERTIONS}"] = why
     return found
+
+
+def _keep_assertions(directory: HeldDirectory, name: str) -> str:
+    """Why not; '' also where nothing was written."""
+    try:
+        held = directory.enter(INSTANCES).enter(name).enter(ASSERTIONS)
+        files = held.names()
+    except OSError as error:
+        return f"{ASSERTIONS} of {name} cannot be read: {error.strerror}"
+    if len(files) > MOST_FILES:
+        return f"{ASSERTIONS} of {name} has more than {MOST_FILES:,} files"
+    for file in files:
+        if why := _keep(directory, name, f"{ASSERTIONS}/{file}"):
+            return why
+    return ""
 
 
 def _keep(directory: HeldDirectory, name: str, path: str) -> str:
@@ -87,7 +111,24 @@ def read(directory: HeldDirectory, name: str, path: str, unkept: Unkept) -> byte
     return held.read(last, MOST_BYTES)
 
 
+def read_assertions(directory: HeldDirectory, name: str, unkept: Unkept, into: SdkRecords) -> None:
+    """All that its programs have written. RunError says what cannot be read."""
+    why = unkept.get(f"{name} {ASSERTIONS}", "")
+    if why:
+        raise RunError(why)
+    try:
+        held = directory.enter(KEPT).enter(name).enter(ASSERTIONS)
+        files = held.names()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RunError(f"{ASSERTIONS} of {name} cannot be read: {error.strerror}") from error
+    for file in files:
+        with held.reading(file, MOST_BYTES) as lines:
+            into.read(lines, name, f"{ASSERTIONS}/{file}")
+
+
 def not_in_cluster(plan: Plan) -> str:
     """What a cluster does not measure; '' if there is no such expectation."""
-    texts = [one.text for one in plan.expectations if one.path]
+    texts = [one.text for one in plan.expectations if one.path or one.kind == OF_ASSERTIONS]
     return f"not measured: {say.some(texts, _SHOWN)}: {AWAY}" if texts else ""

@@ -15,9 +15,10 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from runtime.errors import RunError
 from runtime.results.loglines import LogRecord
@@ -27,6 +28,7 @@ BATCH_LINES = 500
 BATCH_SECONDS, WHOLE_SECONDS = 10.0, 120.0
 _PROGRAM = Path(__file__).with_name("matcher.py")
 _ANSWER_BYTES = 1 << 16
+_Row = tuple[int, str | None, bool]  # a position, the first group, and whether it has the second
 _SPECIAL = frozenset(r"\.^$*+?{}[]|()")  # a pattern without them is a plain text
 
 
@@ -34,21 +36,40 @@ class TooLongError(Exception):
     """The expression took too long."""
 
 
+class MatchedRecord(NamedTuple):
+    """A line with a pattern in it. `taken`: what the first group of the pattern has taken, or what
+    stands at a key of the JSON in it (None: nothing); `has`: whether a second pattern is in the
+    line, or in what stands there."""
+
+    line: LogRecord
+    taken: str | None
+    has: bool
+
+
 def matching(pattern: str, lines: Iterable[LogRecord]) -> Iterator[LogRecord]:
     """Those that have it in them, in their order. TooLongError; RunError if no process can be
     started."""
-    if _SPECIAL.isdisjoint(pattern):
-        yield from (line for line in lines if pattern in line.text)
+    return (found.line for found in matched(pattern, lines))
+
+
+def matched(
+    pattern: str, lines: Iterable[LogRecord], key: str = "", has: str = ""
+) -> Iterator[MatchedRecord]:
+    """The same, with what is to be known of each."""
+    if not key and _SPECIAL.isdisjoint(pattern + has):
+        for line in lines:
+            if pattern in line.text:
+                yield MatchedRecord(line, None, has in line.text)
         return
     source = (line for line in lines if not line.cut)
-    with _Matcher(pattern) as matcher:
+    with _Matcher({"pattern": pattern, "key": key, "has": has}) as matcher:
         while batch := list(islice(source, BATCH_LINES)):
             found = matcher.find([line.text for line in batch])
-            yield from (batch[number] for number in found)
+            yield from (MatchedRecord(batch[number], taken, fits) for number, taken, fits in found)
 
 
 class _Matcher:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, wanted: Mapping[str, str]) -> None:
         self._left_s = WHOLE_SECONDS
         self._process = process_limits.start(
             "the search in logs",
@@ -57,7 +78,7 @@ class _Matcher:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        self._send(json.dumps({"pattern": pattern}).encode() + b"\n")
+        self._send(json.dumps(wanted).encode() + b"\n")
 
     def __enter__(self) -> _Matcher:
         return self
@@ -66,13 +87,13 @@ class _Matcher:
         self._process.kill()
         self._process.communicate()
 
-    def find(self, texts: list[str]) -> list[int]:
+    def find(self, texts: list[str]) -> list[_Row]:
         data = json.dumps(texts).encode()
         began = time.monotonic()
         self._send(b"%d\n" % len(data) + data)
         answer = self._answer(began + min(BATCH_SECONDS, self._left_s))
         self._left_s -= time.monotonic() - began
-        found: list[int] = json.loads(answer)
+        found: list[_Row] = json.loads(answer)
         return found
 
     def _send(self, data: bytes) -> None:

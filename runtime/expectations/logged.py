@@ -82,7 +82,7 @@ EVER_NS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class _Within:
+class LogInterval:
     """Real ns since the start; an end that is the run's own has no bound."""
 
     low_ns: int
@@ -109,14 +109,13 @@ class _Found:
 
 def judge(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> Finding:
     of_instance = _none_expected if expectation.kind == NO_LOG else _one_expected
-    within, found = _within(expectation, records, seen), []
+    within, found = within_of(expectation, records, seen), []
     for node in expectation.nodes:
         name = records.name(node)
         try:
             lines = _look(expectation, records, within, name)
         except TooLongError:
-            text = f"{expectation.pattern!r} took longer than {BATCH_SECONDS:g} s for some lines of"
-            found.append(not_measured(f"{text} {name}: a simpler pattern would help", name))
+            found.append(too_slow(expectation, name))
             break  # the next one may take as long
         except RunError as error:
             found.append(not_measured(error.message, name))
@@ -128,6 +127,11 @@ def judge(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredW
     return worst(found, expectation.op) if found else not_measured("it names no instance")
 
 
+def too_slow(expectation: PlannedExpectation, name: str) -> Finding:
+    text = f"{expectation.pattern!r} took longer than {BATCH_SECONDS:g} s for some lines of"
+    return not_measured(f"{text} {name}: a simpler pattern would help", name)
+
+
 def _enough(found: list[Finding]) -> list[Finding]:
     """One instance that wrote it is enough, and one that may have may be enough."""
     for state in (PASSED, NOT_MEASURED):
@@ -137,17 +141,19 @@ def _enough(found: list[Finding]) -> list[Finding]:
     return found
 
 
-def _within(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> _Within:
+def within_of(
+    expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow
+) -> LogInterval:
     from_start = expectation.from_ns <= records.covered.from_ns
     to_end = expectation.to_ns >= records.covered.plan_end_ns
-    return _Within(
+    return LogInterval(
         -EVER_NS if from_start else records.clock.due(seen.from_ns),
         EVER_NS if to_end else records.clock.due(seen.to_ns),
     )
 
 
 def _look(
-    expectation: PlannedExpectation, records: RunEvidence, within: _Within, name: str
+    expectation: PlannedExpectation, records: RunEvidence, within: LogInterval, name: str
 ) -> _Found:
     perhaps: LogRecord | None = None
     outside: LogRecord | None = None
@@ -157,7 +163,7 @@ def _look(
         nonlocal missing
         for line in records.log(name):
             if line.cut and within.perhaps(line):
-                missing = missing or _cut(records, line)
+                missing = missing or cut_words(records, line)
             yield line
 
     for line in matching(expectation.pattern, looked_at()):
@@ -170,11 +176,10 @@ def _look(
     return _Found(None, perhaps, outside, missing)
 
 
-def _cut(records: RunEvidence, line: LogRecord) -> str:
-    return (
-        f"a line of {line.instance}{_at(records, line)} has more than {LINE_BYTES:,} bytes: the"
-        f" {line.cut:,} that follow were not looked at"
-    )
+def cut_words(records: RunEvidence, line: LogRecord) -> str:
+    own = f"a line of {line.instance}{at_words(records, line)}"
+    rest = f"the {line.cut:,} that follow were not looked at"
+    return f"{own} has more than {LINE_BYTES:,} bytes: {rest}"
 
 
 def _one_expected(
@@ -187,15 +192,15 @@ def _one_expected(
     when = span(seen.from_ns, seen.to_ns)
     if found.surely is not None:
         (own,) = shown(records, [found.surely])
-        text = f"{name} wrote{_at(records, found.surely)}: {own.line}"
+        text = f"{name} wrote{at_words(records, found.surely)}: {own.line}"
         return Finding(PASSED, text, at_ns=own.at_ns, subject=name, log=(own,))
     if found.perhaps is not None:
-        return _unsure(records, found.perhaps, when)
+        return unsure(records, found.perhaps, when)
     if found.missing:
         return not_measured(found.missing, name)
     text = f"no line of {name} has {expectation.pattern!r} in it {when}"
     if found.outside is not None:
-        text += f"; it wrote one{_at(records, found.outside)}"
+        text += f"; it wrote one{at_words(records, found.outside)}"
     log = last(records, [name], seen.to_ns)
     return Finding(FAILED, text, at_ns=seen.to_ns, subject=name, log=log)
 
@@ -209,7 +214,7 @@ def _none_expected(
 ) -> Finding:
     when, line = span(seen.from_ns, seen.to_ns), found.surely
     if line is None and found.perhaps is not None:
-        return _unsure(records, found.perhaps, when)
+        return unsure(records, found.perhaps, when)
     if line is None and found.missing:
         return not_measured(found.missing, name)
     if line is None:
@@ -217,11 +222,11 @@ def _none_expected(
         return Finding(PASSED, text, subject=name)
     (own,) = shown(records, [line])
     log = () if own.at_ns is None else around(records, [name], own.at_ns)
-    text = f"{name} wrote{_at(records, line)}: {own.line}"
+    text = f"{name} wrote{at_words(records, line)}: {own.line}"
     return Finding(FAILED, text, at_ns=own.at_ns, subject=name, log=log or (own,))
 
 
-def _unsure(records: RunEvidence, line: LogRecord, when: str) -> Finding:
+def unsure(records: RunEvidence, line: LogRecord, when: str) -> Finding:
     times = [None if at is None else records.clock.plan_time(at) for at in _bounds(line)]
     low = "" if times[0] is None else f"after {moment(times[0])} and "
     high = "the end" if times[1] is None else moment(times[1])
@@ -233,7 +238,7 @@ def _bounds(line: LogRecord) -> tuple[int | None, int | None]:
     return line.from_ns, line.until_ns
 
 
-def _at(records: RunEvidence, line: LogRecord) -> str:
+def at_words(records: RunEvidence, line: LogRecord) -> str:
     """When it was written, as well as that is known."""
     at_ns = line.until_ns if line.from_ns is None else line.from_ns
     return "" if at_ns is None else f" at {moment(records.clock.plan_time(at_ns))}"

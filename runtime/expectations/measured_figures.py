@@ -22,6 +22,7 @@ from runtime.expectations import kept_files
 from runtime.expectations.finding import printable
 from runtime.expectations.kept_files import AWAY
 from runtime.expectations.line_matching import TooLongError, matching
+from runtime.expectations.matcher import at_key
 from runtime.json_schema import MAX_DIGITS, is_numeral
 from runtime.results.loglines import LINE_BYTES, LogRecord
 from runtime.rundir.held_directory import HeldDirectory
@@ -131,16 +132,7 @@ def _of_file(directory: HeldDirectory, one: PlannedFigure, name: str) -> Number:
         return None, error.message
     except (ValueError, RecursionError):
         return None, f"{one.path} of {name} is no JSON"
-    for part in one.key.split("."):
-        value = _at(value, part)
+    value = at_key(value, one.key)
     if value is None:
         return None, f"there is no {one.key} {where}"
     return _number(value, f"at {one.key} {where}")
-
-
-def _at(value: Any, part: str) -> Any:
-    if isinstance(value, dict):
-        return value.get(part)
-    if isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-        return value[int(part)]
-    return None

@@ -41,6 +41,7 @@ PLANNED = "planned"  # of a run that was steered: the plan that it began with
 LONGER_PLAN = "do"  # stem of the folders with plans that are offered (scratch.py)
 AGENTS, COORDINATOR_LOG = "agents", "coordinator.log"  # of a run on a cluster that has failed
 KEPT = "kept"  # files of instances that expectations read
+ASSERTIONS = ".assertions"  # in an instance's directory: what SDKs write of its programs
 PACKETS, GAI, FILES, PROGRAMS = "packets", "gai.conf", "files", "programs"
 PRIVATE = ".fs"  # in INSTANCES: what instances changed in file systems of their own
 TRIAL = ".try-"  # in INSTANCES, begin of a name: where overlays are tried
@@ -132,6 +133,8 @@ SUMMARY_SHAPE = Shape(
                         **dict.fromkeys(("ok", "guilty"), FLAG),
                     }
                 ],
+                "happened?": [TEXT],  # of what has to happen in some run: what did in this one
+                "never?": [TEXT],
             }
         ],
         "figures?": [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -18,14 +19,15 @@ from tdl.building.builder import cover, join_spans
 from tdl.building.static import StaticActions
 from tdl.suggest import did_you_mean
 from tdl.tokens.lexer import Token
-from tdl.tokens.words import MODELS, OPERATORS, STATISTICS
+from tdl.tokens.words import FAULTS, LINE_OPERATORS, MODELS, OPERATORS, STATISTICS
 
 MAX_STATUS = 255  # of a program's end
 MAX_PATTERN = 1000  # characters
 MAX_PATH = 1000  # characters of a file's name, and of a key
 _Statements = tuple[ast.Statement, ...]
 _Group = list[ast.Subject]
-_OTHER_OPERATORS = {"=<": "<=", "=>": ">=", "≤": "<=", "≥": ">="}
+_OTHER_OPERATORS = {"=<": "<=", "=>": ">=", "≤": "<=", "≥": ">=", "==": "=", "!": "!="}
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?", re.ASCII)
 
 
 def is_file(path: str) -> bool:
@@ -145,6 +147,69 @@ class ExpectActions(StaticActions):
     ) -> _Statements:
         return self._expect(what.text, (tuple(group),), None, text=self._file(path))
 
+    def expect_lines(
+        self,
+        _word: Token,
+        mode: Token,
+        _log: Token,
+        group: _Group,
+        text: Token,
+        key: Token | None,
+        condition: list[Token],
+        window: ast.Window | None,
+    ) -> _Statements:
+        errors = self.errors
+        pattern = self._pattern(text)
+        groups = re.compile(pattern).groups if self.errors == errors else 1
+        more = {} if key is None else {"key": self._json_key(key)}
+        match condition:
+            case [op, number] if op.type == "OP":
+                self._line_operator(op)
+                self._line_number(number)
+                if key is None and groups != 1:
+                    message = f"this pattern has {groups or 'no'} group{'s' if groups > 1 else ''}"
+                    hint = "put the number in brackets: ([0-9]+); other brackets are (?:…)"
+                    self.error("TS0414", text.span, message, hint)
+                more |= {"op": op.text, "number": number.text.removeprefix("+")}
+            case [_, wanted]:
+                more["has"] = self._pattern(wanted)
+            case _ if key is None and mode.text == "always":
+                hint = 'write what it has to have: < 500, or has "ok"; or expect no log for never'
+                self.error("TS0414", text.span, "each line with this has it", hint)
+        return self._expect(
+            mode.text, (tuple(group),), self._interval(mode, window), text=pattern, **more
+        )
+
+    def expect_assertions(self, _word: Token, what: Token, group: _Group) -> _Statements:
+        return self._expect(what.text, (tuple(group),), None)
+
+    def no_token(self) -> None:
+        return None
+
+    def last_token(self, _word: Token, token: Token) -> Token:
+        return token
+
+    def line_condition(self, word: Token, wanted: Token) -> list[Token]:
+        return [word, wanted]
+
+    def _json_key(self, token: Token) -> str:
+        key = self.text(token)
+        if not key or len(key) > MAX_PATH:
+            hint = "names and positions with dots between them: latency.p99, runs.0.lost"
+            self.error("TS0414", token.span, "this is no place in a JSON object", hint)
+        return key
+
+    def _line_operator(self, op: Token) -> None:
+        if op.text not in LINE_OPERATORS:
+            meant = _OTHER_OPERATORS.get(op.text)
+            hint = f"write {meant}" if meant else "one of " + " ".join(LINE_OPERATORS)
+            self.error("TS0414", op.span, f"'{op.text}' compares no numbers", hint)
+
+    def _line_number(self, token: Token) -> None:
+        if not _NUMBER.fullmatch(token.text):
+            hint = "write it as the line has it, without a unit: < 500, >= 0.5"
+            self.error("TS0414", token.span, f"'{token.text}' is no number", hint)
+
     def _file(self, token: Token) -> str:
         """A file in the directory of an instance."""
         path = self.text(token)
@@ -206,7 +271,11 @@ class ExpectActions(StaticActions):
     def _operator(self, op: Token) -> None:
         if op.text not in OPERATORS:
             meant = _OTHER_OPERATORS.get(op.text)
-            hint = f"write {meant}" if meant else "a measure is less or greater: < <= > >="
+            hint = (
+                f"write {meant}"
+                if meant in OPERATORS
+                else "a measure is less or greater: < <= > >="
+            )
             self.error("TS0403", op.span, f"'{op.text}' compares no measure", hint)
 
     def _possible(self, kind: str, bound: ExpectedBound, value: int) -> None:
@@ -275,6 +344,15 @@ class ExpectActions(StaticActions):
             hint = f"write within {length.text} after …"
             self.error("TS0402", after.span, f"unexpected '{after.text}'", hint)
         return self._within(cover(word, moment or length), length, moment)
+
+    def window_after_faults(
+        self, word: Token, length: Token, after: Token, moment: Token
+    ) -> ast.Window:
+        window = self.window_within(word, length, after)
+        if moment.text != FAULTS:
+            hint = f"write within {length.text} after {FAULTS}, or a time such as 20s"
+            self.error("TS0402", moment.span, f"unexpected '{moment.text}'", hint)
+        return replace(window, span=cover(word, moment), after_faults=True)
 
     def _within(self, span: ast.Span, length: Token, moment: Token | None) -> ast.Window:
         start = 0 if moment is None else self.number(moment, values.time)

@@ -11,8 +11,9 @@ EXPECTATIONS = (
         "TS0401",
         "unknown expectation",
         "What can be expected: `rtt`, `throughput`, `loss`, `unreachable`, `log`, `no log`, "
-        "`exit`, `run`, `valid`, `linearizable` and `serializable`. A round trip may have a "
-        "statistic before its ends: `median` (the default), `mean`, `p90`, `p99`, `max`, `min`.",
+        "`exit`, `run`, `valid`, `linearizable`, `serializable`, `always`, `sometimes`, "
+        "`eventually` and `assertions`. A round trip may have a statistic before its ends: "
+        "`median` (the default), `mean`, `p90`, `p99`, `max`, `min`.",
         "expect delay a b < 5ms",
     ),
     Code(
@@ -78,6 +79,16 @@ EXPECTATIONS = (
         '"FILE" model=MODEL`, with the model `register`, `set`, `queue` or `map`, or `expect '
         'serializable WHO "FILE"`. docs/histories.md says what stands in the file.',
         'expect linearizable a "history.jsonl" model=stack',
+    ),
+    Code(
+        "TS0414",
+        "expectation of lines that says nothing",
+        "`always`, `sometimes` and `eventually` are about lines with a pattern, of which a number "
+        "is compared (`<`, `<=`, `>`, `>=`, `=`, `!=`), or in which another pattern is: `expect "
+        'always log WHO "took ([0-9]+) ms" < 500`, `… "commit" has "term="`. The number is the one '
+        'group of the pattern, or stands at a place of the JSON in the line: `"commit" json '
+        '"latency.p99" < 50`. `always` needs one of these.',
+        'expect always log a "took [0-9]+ ms" < 500',
     ),
     Code(
         "TS0350",

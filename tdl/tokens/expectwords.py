@@ -23,6 +23,7 @@ _SELECTS = re.compile(rf"{_GAP}(?:;|--|—|–|->|(?:{'|'.join(sorted(ACTIONS))}
 _NUMBER = re.compile(rf"{_GAP}[0-9.$]")
 _FIRST_NAME = 2  # tokens before it: `expect rtt`
 _AFTER = {"of": ("VALUE", "MIXED"), "plan": ("OF",), "ok": ("STRING",), "on": ("OK", "STRING")}
+_OF_LINES = {"json": "JSON", "has": "HAS"}  # behind a pattern or a key
 
 
 def is_name(word: str, text: str, end: int) -> bool:
@@ -46,10 +47,12 @@ def terminal(before: Sequence[Token], word: str, text: str, end: int) -> str | N
         if last == "STRING":
             return "MODEL" if word == "model" else None
         return "NAME" if last == "OP" else None  # `set`, too
-    if last == "NO" and len(before) == _FIRST_NAME:
+    if last in ("NO", "MODE") and len(before) == _FIRST_NAME:
         return "LOG" if word == "log" else None
+    if before[1].type == "MODE" and last == "STRING" and word in _OF_LINES:
+        return _OF_LINES[word]
     if word == "within":
-        named = len(before) == _FIRST_NAME + (before[1].type == "NO")
+        named = len(before) == _FIRST_NAME + (before[1].type in ("NO", "MODE"))
         return "WITHIN" if _NUMBER.match(text, end) and not named else None
     if word not in _AFTER or last not in _AFTER[word]:
         return None

@@ -25,6 +25,7 @@ from tdl.tokens.words import (
     CONDITIONS,
     EXPECTED,
     EXTERNAL_PROPERTIES,
+    FAULTS,
     FIGURES,
     FLAGS,
     IT,
@@ -52,7 +53,8 @@ _NEW = r"(?<![\w$.])(?<!\w-)"  # in front of a word: it begins here
 _ENDS = r"(?<![\\\n])$"  # where the line does, unless it goes on
 _APART = rf"(?![\w-])(?!{_GAP}[+-]?=)"  # behind a word: it is whole, and no property
 _DECLARING = ("service", "external", "bridge", "lan", "air", "bottleneck", "node")
-_OF_EXPECTATIONS = ("within", "of", "plan", "ok", "on")  # by their place (expectwords.py)
+# By their place (expectwords.py).
+_OF_EXPECTATIONS = ("within", "of", "plan", "ok", "on", "json", "has", FAULTS)
 _PROPERTIES = {
     *(*SERVICE_PROPERTIES, *SERVICE_ALIASES, *LINK_PROPERTIES, *LINK_ALIASES, *PATH_PROPERTIES),
     *(*BRIDGE_PROPERTIES, *EXTERNAL_PROPERTIES, *NODE_PROPERTIES, *MOBILITY_PROPERTIES),

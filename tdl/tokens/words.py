@@ -58,6 +58,10 @@ EXPECTED = {
     "valid": "VALID",
     "linearizable": "LINEARIZABLE",
     "serializable": "SERIALIZABLE",
+    "always": "MODE",
+    "sometimes": "MODE",
+    "eventually": "MODE",
+    "assertions": "ASSERTIONS",
 }
 MODELS = ("register", "set", "queue", "map")  # of what is linearizable
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of round trips
@@ -67,6 +71,9 @@ CONDITION_WORDS = {"once": "ONCE", "every": "EACH", "with": "WITH", "most": "MOS
 IT = "it"  # in a block of `when`: the instance that it is about
 FIGURES = {"log": "LOG", "json": "JSON"}  # where a figure comes from
 OPERATORS = ("<", "<=", ">", ">=")
+LINE_MODES = ("always", "sometimes", "eventually")  # of lines that programs print
+LINE_OPERATORS = (*OPERATORS, "=", "!=")  # of a number in a line
+FAULTS = "faults"  # in `within D after faults`: their end
 # What a `hunt` draws, by the first word of a bound: something that happens to instances, a property
 # of links, a clock; and what limits it (the first word of `at most N`, `lasting A..B`, `quiet T`).
 HUNT_FAULTS = ("partition", "crash", "kill", "pause", "disconnect")
@@ -233,6 +240,15 @@ OTHER_EXPECTATIONS = {
     "atomic": "linearizable",
     "serialisable": "serializable",
     "history": "linearizable",
+    "invariant": "always",
+    "every": "always",
+    "each": "always",
+    "never": "no",
+    "ever": "sometimes",
+    "once": "sometimes",
+    "finally": "eventually",
+    "assertion": "assertions",
+    "asserts": "assertions",
 }
 
 SERVICE_PROPERTIES = (

@@ -14,7 +14,7 @@ from runtime.options import DEFAULTS, NEVER, RunOptions
 from tstorm.campaign import shown
 from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Grid, Point
-from tstorm.campaign.results import ExpectationOutcomes, PointResult
+from tstorm.campaign.results import ExpectationOutcomes, PointResult, never_happened
 from tstorm.command_support import options_of
 from tstorm.commands.run import command as run_command
 from tstorm.exit_codes import CommandError
@@ -142,3 +142,32 @@ def test_figures_have_a_column_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert head.split("  ")[-2:] == ["lost of a.0", "WHAT FAILED"]
     assert first.split()[-2:] == ["12", "-"]
     assert second.split()[-2:] == ["-", "-"]
+
+
+def _came(seed: int, outcome: str = "completed", **what: Any) -> PointResult:
+    return PointResult(Point(seed), 0, outcome, expected=ExpectationOutcomes(1, **what), ran=True)
+
+
+def test_what_never_happened_in_any_run_is_told_first() -> None:
+    rows = [_came(1, never=("x", "y", "z")), _came(2, never=("y", "x"), happened=("z",))]
+    first, second, *_, last = shown.closing(
+        Path("c"), replace(RECORD, grid=Grid(range(1, 3))), rows
+    )
+    assert [first, second] == [
+        "never happened in any of 2 runs: x", "never happened in any of 2 runs: y"
+    ]  # fmt: skip
+    assert last == "2 seeds ran; none with failures"
+    assert next(shown.never(rows, 5)) == "never happened in any of 2 runs of 5: x"
+    assert list(shown.never([_came(1, never=("x",))], 1)) == ["never happened in the one run: x"]
+
+
+def test_of_a_run_that_was_stopped_only_what_happened_counts() -> None:
+    rows = [_came(1, never=("x", "y")), _came(2, "interrupted", never=("z",), happened=("x",))]
+    assert never_happened(rows) == ["y"]
+    assert never_happened(rows[1:]) == []
+
+
+def test_as_many_names_are_shown_as_anybody_reads() -> None:
+    row = _came(1, never=tuple(f"x{number:03}" for number in range(shown.MOST_NEVER + 7)))
+    *_, last = shown.never([row], 1)
+    assert last == "never happened in the one run: … and 7 more"

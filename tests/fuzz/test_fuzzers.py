@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tdl.formats.readers import READERS
-from tests.fuzz import fuzz_channel, fuzz_formats, fuzz_metadata, fuzz_plan, fuzz_reports
+from tests.fuzz import (
+    fuzz_assertions,
+    fuzz_channel,
+    fuzz_formats,
+    fuzz_metadata,
+    fuzz_plan,
+    fuzz_reports,
+)
 
 
 def test_mutated_plans_are_refused_or_usable() -> None:
@@ -24,6 +31,11 @@ def test_mutated_datagrams_are_refused_or_understood() -> None:
 def test_mutated_runs_are_told_of_or_refused() -> None:
     answered = sum(fuzz_reports.attempt(seed, pictures=seed % 10 == 0) for seed in range(160))
     assert len(fuzz_reports.COMMANDS) < answered < 160, "pages show what there is, records refuse"
+
+
+def test_mutated_files_of_assertions_say_no_more_than_their_lines() -> None:
+    whole = sum(fuzz_assertions.attempt(seed) for seed in range(500))
+    assert 50 < whole < 450, "some should be whole, and most not"
 
 
 def test_mutated_files_of_every_format_are_read_or_refused() -> None:

@@ -20,6 +20,8 @@ from tdl.tokens.words import (
     EXPECTATIONS,
     GATEWAY,
     INTERFACES,
+    LINE_MODES,
+    LINE_OPERATORS,
     MODELS,
     MOTION_FORMATS,
     NETWORKS,
@@ -652,6 +654,10 @@ _paths = st.text(plain, min_size=1, max_size=9).filter(
 )
 _moments = times.map(lambda at: ast.Window(at, at, NOWHERE))
 _alone = _groups.map(lambda group: (group,))
+_keys = st.text(plain, min_size=1, max_size=9)
+_after_faults = st.builds(
+    ast.Window, st.just(0), times.filter(bool), st.just(NOWHERE), st.just(True), st.just(True)
+)
 _tries = windows().filter(lambda window: window is None or window.eventually)
 expects = (
     _measure("rtt", times)
@@ -670,9 +676,29 @@ expects = (
     | _expect("valid")
     | _expect("serializable", subjects=_alone, text=_paths)
     | _expect("linearizable", subjects=_alone, text=_paths, model=st.sampled_from(MODELS))
+    | _expect("assertions", subjects=_alone)
+    | st.sampled_from(LINE_MODES).flatmap(
+        lambda mode: (
+            _expect(
+                mode,
+                subjects=_alone,
+                window=windows() | _after_faults,
+                text=_patterns,
+                has=_patterns,
+            )
+            | _expect(
+                mode,
+                subjects=_alone,
+                window=windows() | _after_faults,
+                text=_patterns,
+                key=_keys,
+                op=st.sampled_from(LINE_OPERATORS),
+                number=st.from_regex(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", fullmatch=True),
+            )
+        )
+    )
 )
 _figure = {"name": names, "span": st.just(NOWHERE), "subjects": _groups}
-_keys = st.text(plain, min_size=1, max_size=9)
 figures = st.builds(
     ast.Figure, **_figure, pattern=_patterns.map(lambda text: f"(?:{text})([0-9]+)")
 ).filter(lambda one: re.compile(one.pattern).groups == 1) | st.builds(

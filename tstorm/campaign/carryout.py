@@ -23,7 +23,7 @@ from tstorm.campaign import (
 )
 from tstorm.campaign.campaign_directory import Campaign
 from tstorm.campaign.campaign_record import CampaignRecord
-from tstorm.campaign.results import ExpectationOutcomes, PointResult
+from tstorm.campaign.results import ExpectationOutcomes, PointResult, never_happened
 from tstorm.exit_codes import (
     FAILED,
     INTERRUPTED,
@@ -117,6 +117,8 @@ def search(
     worst = next((code for code in _WORST if code in codes), max(codes, default=OK))
     if len(found) < grid.count:
         worst = INTERRUPTED
+    if worst == OK and never_happened(found):
+        worst = PROGRAMS_FAILED
     if worst != OK:
         raise CommandError(code=worst)
 

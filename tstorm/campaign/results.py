@@ -6,7 +6,7 @@ counts. The file may have come from elsewhere, so what is read is checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +41,13 @@ _SHAPE = Shape(
         "outcome": TEXT,
         "verdict": TEXT,
         "failed": [TEXT],
-        "expectations": {"passed": COUNT, "failed": [TEXT], "not_measured": COUNT},
+        "expectations": {
+            "passed": COUNT,
+            "failed": [TEXT],
+            "not_measured": COUNT,
+            "happened?": [TEXT],
+            "never?": [TEXT],
+        },
         "message": TEXT,
         "ran": FLAG,
         "figures?": Each(NUMERAL),
@@ -51,11 +57,14 @@ _SHAPE = Shape(
 
 @dataclass(frozen=True, slots=True)
 class ExpectationOutcomes:
-    """What came of the experiment's expectations."""
+    """What came of the experiment's expectations. `happened` and `never`: of what has to happen in
+    some run, by name: what did in this one, and what did not."""
 
     passed: int = 0
     failed: tuple[str, ...] = ()  # their texts
     not_measured: int = 0
+    happened: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, summary: Mapping[str, Any]) -> ExpectationOutcomes:
@@ -63,7 +72,12 @@ class ExpectationOutcomes:
         found = summary.get("expectations", ())
         states = [str(one.get("state", "")) for one in found]
         failed = (str(one["text"]) for one in found if one.get("state") == "failed")
-        return cls(states.count("passed"), tuple(failed), states.count("not_measured"))
+        happened, never = (
+            tuple(dict.fromkeys(str(name) for one in found for name in one.get(key, ())))
+            for key in ("happened", "never")
+        )
+        counts = states.count("passed"), tuple(failed), states.count("not_measured")
+        return cls(*counts, happened, never)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,8 @@ class PointResult:
                 "passed": self.expected.passed,
                 "failed": list(self.expected.failed),
                 "not_measured": self.expected.not_measured,
+                **({"happened": list(self.expected.happened)} if self.expected.happened else {}),
+                **({"never": list(self.expected.never)} if self.expected.never else {}),
             },
             "message": self.message,
             "ran": self.ran,
@@ -133,7 +149,11 @@ def _decode(record: Any, place: str) -> PointResult:
         record["verdict"],
         tuple(record["failed"]),
         ExpectationOutcomes(
-            expected["passed"], tuple(expected["failed"]), expected["not_measured"]
+            expected["passed"],
+            tuple(expected["failed"]),
+            expected["not_measured"],
+            tuple(expected.get("happened", ())),
+            tuple(expected.get("never", ())),
         ),
         record["message"],
         record["ran"],
@@ -156,6 +176,18 @@ def _read(directory: HeldDirectory) -> Iterator[PointResult]:
                 raise RunError(f"{place}: the line is longer than {MAX_LINE_BYTES:,} bytes", REMEDY)
             if line.endswith(b"\n"):
                 yield _decode(parse(line, place), place)
+
+
+def never_happened(found: Iterable[PointResult]) -> list[str]:
+    """What has to happen in some run and did in none of these, sorted. Of those that were stopped
+    only what happened counts."""
+    happened: set[str] = set()
+    missed: set[str] = set()
+    for row in found:
+        happened.update(row.expected.happened)
+        if not row.is_interrupted:
+            missed.update(row.expected.never)
+    return sorted(missed - happened)
 
 
 def line(found: PointResult) -> bytes:

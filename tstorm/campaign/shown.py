@@ -9,10 +9,11 @@ from typing import Any
 from tstorm import output
 from tstorm.campaign.campaign_record import CampaignRecord
 from tstorm.campaign.points import Point
-from tstorm.campaign.results import PointResult
+from tstorm.campaign.results import PointResult, never_happened
 from tstorm.text import optiontext
 
 MOST_COMMANDS = 20  # that the end of a campaign shows; `tstorm inspect` shows all
+MOST_NEVER = 50  # names that are shown
 HEAD = ("POINT", "OUTCOME", "VERDICT", "EXPECTATIONS", "WHAT FAILED")
 
 
@@ -25,7 +26,9 @@ def line(found: PointResult) -> str:
 
 
 def closing(place: Path, record: CampaignRecord, found: Sequence[PointResult]) -> Iterator[str]:
-    """What there is to do about failures, and about what is missing, then the line that sums up."""
+    """What never happened, what there is to do about failures, and about what is missing, then the
+    line that sums up."""
+    yield from never(found, record.grid.count)
     bad = [row for row in found if row.is_bad]
     for row in bad[:MOST_COMMANDS]:
         yield f"{row.point.words} again: {command(place, record, row)}"
@@ -35,6 +38,17 @@ def closing(place: Path, record: CampaignRecord, found: Sequence[PointResult]) -
     if sum(not row.is_interrupted for row in found) < record.grid.count:
         yield f"the rest: {going_on(place, record)}"
     yield summary(found, record.grid.count)
+
+
+def never(found: Sequence[PointResult], count: int) -> Iterator[str]:
+    """What has to happen in some run, and did in none."""
+    ended = sum(not row.is_interrupted for row in found)
+    runs = "the one run" if ended == 1 else f"any of {ended} runs"
+    some = runs if ended == count else f"{runs} of {count}"
+    names = never_happened(found)
+    yield from (f"never happened in {some}: {name}" for name in names[:MOST_NEVER])
+    if len(names) > MOST_NEVER:
+        yield f"never happened in {some}: … and {len(names) - MOST_NEVER} more"
 
 
 def summary(found: Sequence[PointResult], count: int) -> str:
@@ -100,6 +114,8 @@ def going_on(place: Path, record: CampaignRecord) -> str:
 def table(place: Path, record: CampaignRecord, results: Mapping[Point, PointResult]) -> None:
     """All points, then what failed, on stdout."""
     found = [results[point] for point in record.grid.points() if point in results]
+    for text in never(found, record.grid.count):
+        output.line(text)
     output.line(f"campaign: {record.experiment}; {record.grid.words}")
     output.line(f"directory: {place}")
     output.line(summary(found, record.grid.count))
@@ -133,4 +149,5 @@ def to_json(
     found = [results[point] for point in record.grid.points() if point in results]
     rows = [{**row.to_record(), "again": command(place, record, row)} for row in found]
     whole = {"campaign": record.to_record(), "directory": str(place), "live": False}
-    return {**whole, "points": rows, "missing": record.grid.count - len(rows)}
+    missing = record.grid.count - len(rows)
+    return {**whole, "points": rows, "missing": missing, "never": never_happened(found)}

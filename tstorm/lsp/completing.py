@@ -96,7 +96,7 @@ _VALUES = {
     "format": MOTION_FORMATS,
     "network": NETWORKS,
 }
-_BY_PLACE = ("WITHIN", "OF", "PLAN", "OK", "ON")
+_BY_PLACE = ("WITHIN", "OF", "PLAN", "OK", "ON", "JSON", "HAS")
 
 
 class Proposal(NamedTuple):

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compiler.plan.parts.expectations import EXIT, NO_LOG, OF_HISTORIES, RTT, UNREACHABLE, VALID
+from compiler.plan.parts.expectations import (
+    ALWAYS,
+    ASSERTIONS,
+    EXIT,
+    NO_LOG,
+    OF_HISTORIES,
+    RTT,
+    UNREACHABLE,
+    VALID,
+)
 from runtime.judge.judge_programs import STILL_RUNNING, counts
 from runtime.options import RunOptions
 
@@ -61,7 +70,7 @@ def _by_end(row: Mapping[str, Any], expected: PlannedExpectation | None, end_ns:
         return True
     if expected.to_ns < end_ns:
         return False
-    if kind in (NO_LOG, UNREACHABLE, *OF_HISTORIES):
+    if kind in (NO_LOG, UNREACHABLE, *OF_HISTORIES, ALWAYS, ASSERTIONS):
         return expected.eventually
     return figure is None or not _one_decides(expected)
 

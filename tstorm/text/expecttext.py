@@ -18,6 +18,9 @@ from compiler.analysis.predicted import (
 )
 from compiler.phrases import number
 from compiler.plan.parts.expectations import (
+    ALWAYS,
+    ASSERTIONS,
+    EVENTUALLY,
     EXIT,
     LINEARIZABLE,
     LOG,
@@ -27,6 +30,7 @@ from compiler.plan.parts.expectations import (
     RTT,
     RUN,
     SERIALIZABLE,
+    SOMETIMES,
     THROUGHPUT,
     UNREACHABLE,
     VALID,
@@ -41,7 +45,8 @@ if TYPE_CHECKING:
 SHOWN_NAMES = 3
 _UNITS = {RTT: "ns", THROUGHPUT: "bps", LOSS: "ppb"}
 _OF_PROGRAMS = {LOG: "any of ", NO_LOG: "each of ", EXIT: "each of "}
-_OF_PROGRAMS |= {LINEARIZABLE: "all of ", SERIALIZABLE: "all of "}
+_OF_PROGRAMS |= dict.fromkeys((LINEARIZABLE, SERIALIZABLE, ASSERTIONS), "all of ")
+_OF_PROGRAMS |= {ALWAYS: "each of ", EVENTUALLY: "each of ", SOMETIMES: "any of "}
 
 
 def show(plan: Plan, statements: Statements) -> None:
@@ -116,7 +121,8 @@ def _when(plan: Plan, expectation: PlannedExpectation) -> str:
     if expectation.eventually and expectation.kind in (RTT, LOSS, UNREACHABLE):
         return f"from some moment between {begin} and {end} on"
     if expectation.eventually:
-        what = {RUN: "again and again, ", THROUGHPUT: "half a second "}
+        what = {RUN: "again and again, ", THROUGHPUT: "half a second ", EVENTUALLY: "at last "}
+        what[SOMETIMES] = "in some run, once "
         return f"{what.get(expectation.kind, 'once ')}between {begin} and {end}"
     if (from_ns, to_ns) == (0, plan.end_ns):
         return "the whole run"

@@ -19,11 +19,16 @@ from compiler.plan.format import Place
 RTT, THROUGHPUT, LOSS, UNREACHABLE = "rtt", "throughput", "loss", "unreachable"
 LOG, NO_LOG, EXIT, RUN, VALID = "log", "no_log", "exit", "run", "valid"
 LINEARIZABLE, SERIALIZABLE = "linearizable", "serializable"
+ALWAYS, SOMETIMES, EVENTUALLY = "always", "sometimes", "eventually"
+ASSERTIONS = "assertions"
 OF_HISTORIES = (LINEARIZABLE, SERIALIZABLE)
-KINDS = (RTT, THROUGHPUT, LOSS, UNREACHABLE, LOG, NO_LOG, EXIT, RUN, VALID, *OF_HISTORIES)
+OF_LINES = (ALWAYS, SOMETIMES, EVENTUALLY)
+_OF_FILES_AND_LINES = (*OF_HISTORIES, *OF_LINES, ASSERTIONS)
+KINDS = (RTT, THROUGHPUT, LOSS, UNREACHABLE, LOG, NO_LOG, EXIT, RUN, VALID, *_OF_FILES_AND_LINES)
 MODELS = ("register", "set", "queue", "map")  # of what is linearizable
 OF_PAIRS = (RTT, THROUGHPUT, LOSS, UNREACHABLE)
 OPERATORS = ("<", "<=", ">", ">=")
+LINE_OPERATORS = (*OPERATORS, "=", "!=")  # OF_LINES
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of the round trips in the interval
 
 
@@ -40,19 +45,29 @@ class PlannedExpectation:
     line: int  # of the source
     file: str = ""  # the included file that the line is in, '' = the source itself
     pairs: tuple[tuple[int, int], ...] = ()  # (source, destination): nodes; OF_PAIRS
-    # Instances of LOG, NO_LOG, EXIT and OF_HISTORIES; of RUN the one that runs it
+    # Instances of what is about programs; of RUN the one that runs it
     nodes: tuple[int, ...] = ()
-    op: str = ""  # one of OPERATORS: RTT, THROUGHPUT, LOSS
+    op: str = ""  # one of OPERATORS: RTT, THROUGHPUT, LOSS; of LINE_OPERATORS: OF_LINES
     value: int = 0  # RTT: ns; THROUGHPUT: b/s; LOSS: ppb; EXIT: the status
     of_plan: bool = False  # `value` is ppb of what the plan has for the pair at the time
     statistic: str = ""  # RTT: one of STATISTICS
-    pattern: str = ""  # LOG, NO_LOG: a regular expression (Python's `re`) that a line has in it
+    pattern: str = ""  # OF_LOGS: a regular expression (Python's `re`) that a line has in it
     argv: tuple[str, ...] = ()  # RUN
     path: str = ""  # OF_HISTORIES: a file in the directory of each instance
     model: str = ""  # LINEARIZABLE: one of MODELS
+    # OF_LINES: what a line is to be. The value at `key` of the JSON in it, or else the pattern's
+    # group, compared by `op` with `number`; or `has`, a pattern that is in the value or the line
+    key: str = ""
+    number: str = ""
+    has: str = ""
     from_ns: int = 0
     to_ns: int = 0
     eventually: bool = False
+
+
+def asserting(found: Sequence[PlannedExpectation]) -> frozenset[int]:
+    """Instances of whose programs assertions are read."""
+    return frozenset(node for one in found if one.kind == ASSERTIONS for node in one.nodes)
 
 
 # Expectations to and from expectations.json, and what must hold of each of them.
@@ -63,13 +78,19 @@ class PlannedExpectation:
 MAX_EXPECTATIONS = 10_000
 MAX_PATTERN = 1000  # characters, also of a path
 MAX_STATUS = 255
-_OF_FILES = ("model", "path")  # fields that only expectations of files have
-_FIELDS = tuple(sorted({field.name for field in fields(PlannedExpectation)} - {*_OF_FILES}))
+OF_LOGS = (LOG, NO_LOG, *OF_LINES)
+_OF_FILES, _OF_CONDITIONS = ("model", "path"), ("has", "key", "number")
+# Fields that only expectations of these kinds have.
+_FURTHER = {**dict.fromkeys(OF_HISTORIES, _OF_FILES), **dict.fromkeys(OF_LINES, _OF_CONDITIONS)}
+_FIELDS = tuple(
+    sorted({field.name for field in fields(PlannedExpectation)} - {*_OF_FILES, *_OF_CONDITIONS})
+)
 _TEXTS = ("file", "pattern", "text")
 _INTEGERS = ("from_ns", "line", "to_ns", "value")
 _FLAGS = ("eventually", "of_plan")
-_WITH_NODES = (LOG, NO_LOG, EXIT, RUN, *OF_HISTORIES)
+_WITH_NODES = (*OF_LOGS, EXIT, RUN, *OF_HISTORIES, ASSERTIONS)
 _WITH_BOUND = (RTT, THROUGHPUT, LOSS)
+_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?", re.ASCII)
 
 
 def to_json(found: Sequence[PlannedExpectation]) -> list[dict[str, object]]:
@@ -83,7 +104,7 @@ def to_json(found: Sequence[PlannedExpectation]) -> list[dict[str, object]]:
             "op": one.op,
             "pairs": [list(pair) for pair in one.pairs],
             "statistic": one.statistic,
-            **({name: getattr(one, name) for name in _OF_FILES} if one.path else {}),
+            **{name: getattr(one, name) for name in _FURTHER.get(one.kind, ())},
         }
         for one in found
     ]
@@ -105,22 +126,21 @@ def from_json(
 
 def _one(value: Any, number: int, instances: int, endpoints: int) -> PlannedExpectation:
     place = Place(form.EXPECTATIONS, 1, f"expectation {number}")
-    of_file = isinstance(value, dict) and value.get("kind") in OF_HISTORIES
-    names = (*_FIELDS, *_OF_FILES) if of_file else _FIELDS
+    kind = value.get("kind") if isinstance(value, dict) else None
+    further = _FURTHER.get(kind, ()) if isinstance(kind, str) else ()
+    names = (*_FIELDS, *further)
     said = dict(zip(names, place.fields(value, *names), strict=True))
     most, last = instances - 1, endpoints - 1
-    plain: dict[str, Any] = {name: place.text(said[name], name) for name in _TEXTS}
+    plain: dict[str, Any] = {name: place.text(said[name], name) for name in (*_TEXTS, *further)}
     plain |= {name: place.integer(said[name], name) for name in _INTEGERS}
     plain |= {name: place.integer(said[name], name, 0, 1) == 1 for name in _FLAGS}
     pairs = (place.items(pair, 2) for pair in place.items(said["pairs"]))
     return PlannedExpectation(
         **plain,
         kind=place.word(said["kind"], "kind", KINDS),
-        path=place.text(said["path"], "path") if of_file else "",
-        model=place.word(said["model"], "model", ("", *MODELS)) if of_file else "",
         argv=place.texts(said["argv"], "argv"),
         nodes=tuple(place.integer(n, "nodes", 0, most) for n in place.items(said["nodes"])),
-        op=place.word(said["op"], "op", ("", *OPERATORS)),
+        op=place.word(said["op"], "op", ("", *LINE_OPERATORS)),
         pairs=tuple(
             (place.integer(a, "pairs", 0, last), place.integer(b, "pairs", 0, last))
             for a, b in pairs
@@ -141,29 +161,47 @@ def check(found: Sequence[PlannedExpectation], end_ns: int) -> None:
 def _wrong(one: PlannedExpectation, end_ns: int) -> str:
     """What does not go together, '' for nothing."""
     of_pairs, of_nodes = one.kind in OF_PAIRS, one.kind in _WITH_NODES
-    bounded = one.kind in _WITH_BOUND
-    pattern = one.kind in (LOG, NO_LOG)
+    pattern = one.kind in OF_LOGS
     if bool(one.pairs) != of_pairs or bool(one.nodes) != of_nodes:
         return "pairs or nodes that it cannot have"
     if any(a == b for a, b in one.pairs) or any(a >= b for a, b in pairwise(one.pairs)):
         return "pairs of one node, or not ascending"
     if any(a >= b for a, b in pairwise(one.nodes)) or (one.kind == RUN and one.nodes[1:]):
         return "nodes that are not ascending, or too many"
-    if bool(one.op) != bounded or bool(one.statistic) != (one.kind == RTT):
-        return "a bound or a statistic that it cannot have"
+    if bool(one.statistic) != (one.kind == RTT):
+        return "a statistic that it cannot have"
     if (one.of_plan and one.kind not in OF_PAIRS[:2]) or _value_out_of_range(one):
         return "a value that it cannot have"
     if bool(one.argv) != (one.kind == RUN) or "\0" in "".join(one.argv):
         return "a command that it cannot have"
     if bool(one.pattern) != pattern or (pattern and not _is_pattern(one.pattern)):
         return "a pattern that cannot be read"
+    if wrong := _wrong_condition(one):
+        return wrong
     if bool(one.path) != (one.kind in OF_HISTORIES) or not _is_file(one.path):
         return "a file that is not in the directory of an instance"
-    if bool(one.model) != (one.kind == LINEARIZABLE):
+    if one.model not in (MODELS if one.kind == LINEARIZABLE else ("",)):
         return "a model that it cannot have"
-    if one.eventually and one.kind in (NO_LOG, EXIT, VALID, *OF_HISTORIES):
+    if one.eventually and one.kind in (NO_LOG, EXIT, VALID, *OF_HISTORIES, ALWAYS, ASSERTIONS):
         return "a time within which it comes true"
     return "" if one.from_ns <= one.to_ns <= end_ns else "a time that is not within the plan"
+
+
+def _wrong_condition(one: PlannedExpectation) -> str:
+    if one.kind not in OF_LINES:
+        fits = one.op in (OPERATORS if one.kind in _WITH_BOUND else ("",))
+        return "" if fits else "a bound that it cannot have"
+    if bool(one.op) != bool(one.number) or (one.number and not _NUMBER.fullmatch(one.number)):
+        return "a number that it cannot have"
+    if len(one.key) > MAX_PATTERN or (one.has and (one.op or not _is_pattern(one.has))):
+        return "a condition that cannot be read"
+    if one.op and not one.key and re.compile(one.pattern).groups != 1:
+        return "a pattern that has not one group"
+    if one.kind == ALWAYS and not (one.op or one.has or one.key):
+        return "no condition"
+    if one.kind != ALWAYS and not one.eventually:
+        return "no time within which it comes true"
+    return ""
 
 
 def _value_out_of_range(one: PlannedExpectation) -> bool:

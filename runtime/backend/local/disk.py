@@ -10,6 +10,9 @@ What has changed since then is in memory only: `lose` draws what of it had reach
 - Of the names of a directory (made, removed, renamed) since its last fsync: all or nothing, and the
   same for two directories between which something was moved. A file whose name is lost is gone.
 
+What stands beside the disk (BESIDE) is not its own: assertions that a program has written are the
+observer's, and stay.
+
 Inodes are held open, so that their numbers stay theirs. Every draw is keyed by the seed and a path:
 nothing depends on numbers of inodes.
 """
@@ -24,10 +27,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compiler.plan.numbered_draws import below
+from runtime.rundir.runfiles import ASSERTIONS
 
 SECTOR = 512
 _CHUNK = 1 << 16
 _ZEROS = bytes(_CHUNK)
+
+BESIDE = ASSERTIONS  # in the instance's directory
 
 Names = dict[str, int]  # inodes, by name
 Content = tuple[bytes, ...]  # in chunks, which two versions of a file share
@@ -144,8 +150,7 @@ class Disk:
             self._truncated.discard(found.st_ino)
 
     def sync_all(self) -> None:
-        for path, names, files in os.walk(self.root):
-            names.sort()
+        for path, files in self._walk():
             self.sync(path)
             for name in sorted(files):
                 one = Path(path, name)
@@ -160,6 +165,15 @@ class Disk:
         """From now on each write to what has this name is synced."""
         self._written_through.add(path)
 
+    def _walk(self) -> Iterator[tuple[str, list[str]]]:
+        """Directories, each before what is in it, with their files."""
+        for path, directories, files in os.walk(self.root):
+            directories[:] = sorted(one for one in directories if not self._is_beside(path, one))
+            yield path, files
+
+    def _is_beside(self, path: str, name: str) -> bool:
+        return name == BESIDE and path == str(self.root)
+
     def _hold(self, inode: int, path: str) -> None:
         if inode not in self._held:
             self._held[inode] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -168,6 +182,8 @@ class Disk:
         names: Names = {}
         with os.scandir(path) as entries:
             for entry in entries:
+                if self._is_beside(path, entry.name):
+                    continue
                 found = entry.stat(follow_symlinks=False)
                 target = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
                 names[entry.name] = found.st_ino
@@ -182,8 +198,7 @@ class Disk:
         if self.failed is not None:
             raise self.failed
         now, root = _Tree(), self.root.stat().st_ino
-        for path, directories, _ in os.walk(self.root):
-            directories.sort()
+        for path, _ in self._walk():
             now.names[Path(path).stat().st_ino] = self._scan(path, now.kinds)
         left = _Tree(kinds={**self._synced.kinds, **now.kinds})
         left.names = self._directories(now, root, seed)

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.plan.types import Node, Service, device_mac
 from runtime.backend.base import OnOverdue, PortAllocator
@@ -25,6 +25,7 @@ from runtime.backend.instance import (
     ProgramEnd,
 )
 from runtime.backend.local import cards
+from runtime.backend.local.assertion_files import AssertionFiles
 from runtime.backend.local.disk import Disk
 from runtime.backend.local.nursery import KILLED, Holder, MachineKeeper, Nursery, Program
 from runtime.backend.local.outside import Outside
@@ -234,6 +235,7 @@ class LocalInstance(Instance):
         furniture: Furniture = lambda _first: None,
         stack_watch: stacks.StackWatch | None = None,
         disk: Disk | None = None,
+        assertions: AssertionFiles | None = None,
     ) -> None:
         self._endpoints = endpoints  # by node in the topology, its own first
         super().__init__(next(iter(endpoints.values())))
@@ -247,6 +249,7 @@ class LocalInstance(Instance):
         self.current: LocalIncarnation | None = None
         self.can_lose_power = disk is not None
         self._disk = disk
+        self.assertions = assertions or AssertionFiles("")
         self._maker = maker
         self._on_ended = on_ended
         self._on_killed = on_killed
@@ -287,7 +290,7 @@ class LocalInstance(Instance):
         if self.program is not None:
             self._watch_disk(incarnation)
             incarnation.holder.gate(gate)
-            incarnation.order = incarnation.holder.order_start(self.program)
+            incarnation.order = incarnation.holder.order_start(self._started_now(self.program))
 
     async def start(self, incarnation: Incarnation) -> Joined:
         incarnation, at_ns = _own(incarnation), time.monotonic_ns()
@@ -299,11 +302,16 @@ class LocalInstance(Instance):
                 return Joined(at_ns)
             if incarnation.order is None:
                 self._watch_disk(incarnation)
-            await (incarnation.order or incarnation.holder.order_start(self.program))
+            order = incarnation.order
+            await (order or incarnation.holder.order_start(self._started_now(self.program)))
         except RunError as refusal:
             return Joined(at_ns, None, refusal.message)
         self.started = True
         return Joined(at_ns, time.monotonic_ns())
+
+    def _started_now(self, program: Program) -> Program:
+        own = self.assertions.of_program()
+        return replace(program, env={**program.env, **own}) if own else program
 
     def _watch_disk(self, incarnation: LocalIncarnation) -> None:
         """Before its program is ordered. RunError."""

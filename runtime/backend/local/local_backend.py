@@ -15,12 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from compiler.plan.parts.expectations import asserting
 from compiler.plan.parts.led_links import askers
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, Topology, interfaces
 from runtime.backend import instance_disks
 from runtime.backend.base import LINKS_SOCKET, Entrance, Notice, RunContext, RunNetwork
 from runtime.backend.instance import ProgramEnd
 from runtime.backend.local import cpu_accounting, environment, nursery, ownership
+from runtime.backend.local.assertion_files import AssertionFiles
 from runtime.backend.local.disk import Disk
 from runtime.backend.local.environment import instance_directory
 from runtime.backend.local.filesystem import instance_filesystem, privatefs
@@ -44,7 +46,7 @@ from runtime.probing.prober import Prober
 from runtime.rundir.etchosts import OwnHosts, addressed, hostname
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
-from runtime.rundir.runfiles import INSTANCES, LOG_TIMES, LOGS, MEMORY, STACKS
+from runtime.rundir.runfiles import ASSERTIONS, INSTANCES, LOG_TIMES, LOGS, MEMORY, STACKS
 from runtime.schedule import first_incarnations
 from runtime.stacks.watch import StackWatch
 from runtime.system import machine_facts, process_limits, userids
@@ -218,6 +220,7 @@ class LocalBackend:
         furnisher = self._furnisher()
         nodes, further = plan.topology.nodes, interfaces(plan.topology.nodes)
         failing = instance_disks.watched(plan)
+        asserts = asserting(plan.expectations)
         asking = {member for _, all_ in askers(plan.topology).values() for member in all_}
         for index, planned in enumerate(nodes):
             if not planned.is_instance or planned.name not in wanted:
@@ -229,7 +232,7 @@ class LocalBackend:
             image = given.images.get(service.name)
             if image is None and service.image and not service.exec:
                 service = instance_filesystem.idle(service)
-            self._make_home(node.name)
+            self._make_home(node.name, "tmp", *([ASSERTIONS] if index in asserts else []))
             around = furnisher.around(service, node, image)
             self._surroundings[node.name] = around
             env = environment.variables(
@@ -263,6 +266,7 @@ class LocalBackend:
                 around.furniture,
                 self._stacks,
                 Disk(instance_directory(directory, node.name)) if node.name in failing else None,
+                AssertionFiles(around.home if index in asserts else ""),
             )
             instance.runner = instance.commands = self._commands(instance, service)
             self.instances[node.name] = instance
@@ -320,9 +324,11 @@ class LocalBackend:
             )
         return found
 
-    def _make_home(self, name: str) -> None:
+    def _make_home(self, name: str, *folders: str) -> None:
         try:
-            self._homes.make(name).make("tmp")
+            home = self._homes.make(name)
+            for folder in folders:
+                home.make(folder)
         except OSError as error:
             raise unwritten(error) from error
 
@@ -406,7 +412,7 @@ class LocalBackend:
         """How a command gets into an instance (runtime.backend.local.enter_instance)."""
         around = self._surroundings[instance.name]
         return {
-            "environment": dict(instance.environment),
+            "environment": {**instance.environment, **instance.assertions.of_command()},
             "directory": around.directory,
             "user": around.user,
             "user_namespace": namespace("user"),

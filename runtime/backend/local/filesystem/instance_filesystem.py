@@ -177,9 +177,9 @@ def _number(name: str) -> int:
 
 
 def _give(place: Path, owner: tuple[int, int]) -> None:
-    """An instance's directory with its tmp, which the run has just made."""
+    """An instance's directory with the folders in it, which the run has just made."""
     try:
-        for one in (place, place / "tmp"):
+        for one in (place, *place.iterdir()):
             os.chown(one, *owner, follow_symlinks=False)
     except OSError as error:
         raise unwritten(error) from error

@@ -1,0 +1,1 @@
+"""`expect assertions`: what programs assert of themselves by the SDKs of the field."""
