@@ -38,44 +38,12 @@ def test_what_is_imported_is_the_same_experiment(case: str) -> None:
     assert parts(included) == parts(imported)
 
 
-BY_HAND = {
-    "wordpress": """
-service wordpress img=wordpress:6 port=80 env=WORDPRESS_DB_HOST:db;WORDPRESS_DB_USER:wp; \\
-    WORDPRESS_DB_PASSWORD:"pa$$ #1";WORDPRESS_DB_NAME:blog
-service db img=mariadb:10.11 env=MARIADB_DATABASE:blog;MARIADB_USER:wp; \\
-    MARIADB_PASSWORD:"pa$$ #1";MARIADB_RANDOM_ROOT_PASSWORD:1
-bridge default
-link wordpress--default
-link db--default
-""",
-    "drupal-memcached": """
-start when ready
-service drupal img=drupal:10 mount=modules:/var/www/html/modules:ro alias=web;www.example \\
-    after=memcached:start
-service memcached img=memcached:1.6 command=['memcached','-m','64'] cpu=250m mem=96MiB ready=none \\
-    alias=cache-host
-bridges default cache
-link drupal--default
-link drupal--cache
-link memcached--cache
-""",
-    "load-generator": """
-start when ready
-service target img=nginx:alpine exec="python3 -m http.server 8080" port=8080 tags=web \\
-    ready=tcp:8080 expect=run
-service load img=alpine/bombardier exec="tprobe rtt target.0 --count 20" ready-timeout=5s \\
-    command=['-c','10','-d','10s','http://target:8080/'] after=target
-bridge default
-link target--default
-link load--default
-""",
-}
-
-
-@pytest.mark.parametrize("case", sorted(BY_HAND))
+@pytest.mark.parametrize("case", COMPOSE.cases)
 def test_what_a_person_would_write_is_the_same(case: str) -> None:
     included = compiled(f'at 5s quit\ninclude "{COMPOSE.file_of(case)}"\n', case)
-    assert parts(included) == parts(compiled("at 5s quit\n" + BY_HAND[case], case))
+    by_hand = (COMPOSE.folder / case / "by_hand.tdl").read_text(encoding="utf-8")
+    assert by_hand != (COMPOSE.folder / case / TDL).read_text(encoding="utf-8")
+    assert parts(included) == parts(compiled("at 5s quit\n" + by_hand, case))
 
 
 def test_a_plan_has_no_more_of_dotenv_than_what_is_used() -> None:
