@@ -32,6 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "reach.tdl").write_text(quickstart + more, encoding="utf-8")
     (flows,) = re.findall(r"```csv\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "flows.csv").write_text(flows, encoding="utf-8")
+    (statements,) = re.findall(r"```\n(let all .*?)```", PAGE, re.DOTALL)
+    (tmp_path / "flows.tdl").write_text(statements, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -46,6 +48,14 @@ def test_there_are_enough() -> None:
 def test_output_is_as_shown(command: str, shown: str, folder: Path) -> None:
     result = CliRunner().invoke(cli, command.split())
     assert result.stdout == shown
+
+
+def test_flows_in_tdl_are_as_many_as_the_page_says(folder: Path) -> None:
+    words = ["predict", "quickstart.tdl", "--flows", "flows.tdl", "--format", "json"]
+    found = json.loads(CliRunner().invoke(cli, words).stdout)["flows"]
+    assert f"The same two flows, and {len(found) - 2} more:" in PAGE
+    assert [one["line"] for one in found[:2]] == [2, 3]
+    assert {one["to"] for one in found} == {"server.0", "server.1", "server.2"}
 
 
 def test_the_draw_can_be_computed_by_hand(folder: Path) -> None:

@@ -21,8 +21,8 @@ from tdl.diagnostics import TdlError
 from tests.agent.share import oracle
 from tstorm.exit_codes import CommandError
 from tstorm.predicting import fluid_rates
-from tstorm.predicting.flow_list import ListedFlow
 from tstorm.predicting.fluid_rates import LINK, PATH, RateStretch
+from tstorm.predicting.listed_flow import ListedFlow
 from tstorm.text import predicttext
 
 SECOND = 10**9

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
 from tests.cli.support import status, tstorm
-from tstorm.predicting import flow_list
+from tstorm.predicting import flow_list, flow_statements
 
 TDL = """\
 service c img=x replicas=2
@@ -195,3 +196,90 @@ def test_ports_choose_one_of_several_equal_paths(folder: Path) -> None:
     assert sum(flow["stretches"][0]["rate_bps"] for flow in found) == pytest.approx(30e6, abs=8)
     (folder / "f.csv").write_text("from,to\na,b\n")
     assert "# 1 flows have several equal paths" in said()
+
+
+# As FLOWS, with the same lines.
+STATEMENTS = """\
+param all = 10Tb
+at 0s c.0->d background $all flows=3
+from 2s to 8s c.1->d.0 background $all
+"""
+
+
+def in_tdl(folder: Path, text: str, *arguments: str) -> Result:
+    (folder / "f.tdl").write_text(text, encoding="utf-8")
+    return tstorm("predict", "a.tdl", "--flows", "f.tdl", *arguments)
+
+
+def test_a_list_in_tdl_says_what_one_in_csv_does(folder: Path) -> None:
+    result = in_tdl(folder, STATEMENTS, "--format", "json")
+    assert status(result) == 0, result.stderr
+    assert result.stdout == said("--format", "json")
+
+
+def test_a_loop_is_many_flows_and_a_line_each_way_two(folder: Path) -> None:
+    text = """\
+for i in 0..1 {
+    at ${i+1}s c.$i--d background 2Mb for 3s
+}
+"""
+    found = json.loads(in_tdl(folder, text, "--format", "json").stdout)["flows"]
+    told = [
+        (one["line"], one["from"], one["to"], one["start_ns"], one["end_ns"], one["demand_bps"])
+        for one in found
+    ]
+    second, rate = 10**9, 2_000_000
+    assert told == [
+        (2, "c.0", "d.0", second, 4 * second, rate),
+        (2, "d.0", "c.0", second, 4 * second, rate),
+        (2, "c.1", "d.0", 2 * second, 5 * second, rate),
+        (2, "d.0", "c.1", 2 * second, 5 * second, rate),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "hint"),
+    [
+        ("service c\n", 1, "this is no flow", "a list has let, param, for and flows"),
+        ("\nat 1s c.0 crash\n", 2, "this is no flow", "such as 'from 2s to 8s a->b"),
+        ("at 1s background 1Mb\n", 1, "a flow leads from one end to another", "write a->b"),
+        ("at 1s c.0 background 1Mb\n", 1, "a flow leads from one end to another", "write a->b"),
+        ("at 1s x:c.0->s background 1Mb\n", 1, "'x:' names a link", "leave it out"),
+        ("at 1s c.0->d background 0\n", 1, "a flow of 0 b/s sends nothing", "leave the line out"),
+        ("at 1s c.0->d background 1Mb flows=1001\n", 1, "flows=1,001 is too many", "1 to 1,000"),
+        ("at 1s c.0->d background 1Mb for 1s..2s\n", 1, "times are drawn", "at T … for 5s"),
+        ("from 1s to 9s c.0->d background 1Mb for 2s\n", 1, "times are drawn", ""),
+        ("at 10s c.0->d background 1Mb\n", 1, "starts at 10s, when all is over", "ends at 10s"),
+        ("at 1s c->d background 1Mb\n", 1, "from: service 'c' has 2 instances; name one", ""),
+        ("at 1s c.0->dd background 1Mb\n", 1, "to: no service or instance 'dd'", "'d'?"),
+        ("at 1s c.0->s background 1Mb\n", 1, "to: 's' is a bridge", ""),
+        (STATEMENTS + "at 0s c.0->d.0 background $all flows=3\n", 4, "of line 2 once more", ""),
+        ("for i in 1..2 {\n at 1s c.0->d background 1Mb\n}\n", 2, "once more (with $i = 2)", ""),
+        ("# nothing\n", 1, "there is no flow in the list", "such as"),
+    ],
+)
+def test_a_statement_that_is_no_flow_is_named(
+    folder: Path, text: str, line: int, message: str, hint: str
+) -> None:
+    result = in_tdl(folder, text)
+    error = str(result.exception)
+    assert status(result) == 1
+    assert error.startswith(f"error: f.tdl:{line}: ")
+    assert message in error
+    assert hint in error
+    assert not result.stdout
+
+
+def test_what_the_language_refuses_is_shown_as_ever(folder: Path) -> None:
+    result = in_tdl(folder, "at 1s c.0->d background 4\n")
+    assert status(result) == 1
+    assert "f.tdl:1:25: error TS0021: the rate 4 has no unit" in result.stderr
+    (folder / "more.tdl").write_text(STATEMENTS)
+    result = in_tdl(folder, 'include "more.tdl"\n')
+    assert "f.tdl:1:9: error TS0151: a list of flows is one file" in result.stderr
+
+
+def test_a_list_in_tdl_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_statements, "MAX_FLOWS", 1)
+    error = str(in_tdl(folder, STATEMENTS).exception)
+    assert error.startswith("error: f.tdl:3: a list has at most 1 flows")

@@ -1,9 +1,10 @@
-"""A list of flows, as CSV: who sends to whom, from when until when, how much.
+"""A list of flows, as CSV or TDL: who sends to whom, from when until when, how much.
 
-Columns, in any order: `from` and `to`; where they are wanted `start`, `end`, `rate`, `weight` and
-`flow` (what its packets have in common, for equal paths). Input: the file and a plan. Output: the
-flows with the numbers of the plan, in the order of the file; or everything that is wrong, each with
-its line. docs/explain.md (What flows get) describes the file.
+Columns of CSV, in any order: `from` and `to`; where they are wanted `start`, `end`, `rate`,
+`weight` and `flow` (what its packets have in common, for equal paths). flow_statements.py has the
+form in TDL. Input: the file and a plan. Output: the flows with the numbers of the plan, in the
+order of the file; or everything that is wrong, each with its line. docs/explain.md (What flows get)
+describes the file.
 """
 
 from __future__ import annotations
@@ -12,70 +13,43 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
-from compiler.plan.frame_domains import FrameDomains
-from compiler.plan.types import owner_of
 from runtime.agent.share.solver import UNLIMITED
 from tdl import values
 from tdl.suggest import did_you_mean
-from tstorm import output, units
 from tstorm.exit_codes import CommandError
-from tstorm.instance_names import one_instance
 from tstorm.options.option_types import FLOW
+from tstorm.predicting import flow_statements
+from tstorm.predicting.listed_flow import (
+    MAX_FLOWS,
+    MAX_WEIGHT,
+    FlowEnds,
+    FlowError,
+    FlowProblem,
+    ListedFlow,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from compiler.plan.paths.flows import FlowTuple
     from compiler.plan.reader import Plan
 
 MAX_BYTES = 16 << 20
-MAX_FLOWS = 10_000
-MAX_WEIGHT = 1000
-_SHOWN = 20  # problems
 _NEEDED = ("from", "to")
 _COLUMNS = (*_NEEDED, "start", "end", "rate", "weight", "flow")
+_ONCE_MORE = "weight=2 is a flow that counts as two connections"
 _HEADER = "the first line names the columns: from,to,start,end,rate,weight"
 _PLAIN = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?", re.ASCII)
 
 
-class ListedFlow(NamedTuple):
-    line: int
-    src: int  # node
-    dst: int
-    start_ns: int
-    end_ns: int  # no later than the experiment's
-    demand_bps: int  # UNLIMITED: as much as it can get
-    weight: int  # as so many connections
-    packets: FlowTuple | None  # None: not stated
-
-
-class FlowProblem(NamedTuple):
-    line: int
-    message: str
-    hint: str
-
-
-class _RowError(Exception):
-    """A row is: message and hint."""
-
-
-def refusal(file: str, problems: Sequence[FlowProblem]) -> CommandError:
-    """All of them by line, as the end of the command."""
-    said = []
-    for line, message, hint in sorted(problems)[:_SHOWN]:
-        said.append(output.visible(f"error: {file}:{line}: {message}"))
-        said += [output.visible(f"hint: {hint}")] if hint else []
-    if len(problems) > _SHOWN:
-        said.append(f"error: … and {len(problems) - _SHOWN:,} more errors in {file}")
-    return CommandError("\n".join(said))
-
-
 def read(file: str, plan: Plan) -> list[ListedFlow]:
-    """CommandError, PlanError."""
+    """Of CSV, or of TDL, which the name says. CommandError, PlanError."""
+    if file.endswith(flow_statements.SUFFIX):
+        return flow_statements.read(file, plan)
     found, problems = _rows(_text(file), _RowReader(plan))
     if not found and not problems:
         problems.append(FlowProblem(1, "there is no flow in the list", _HEADER))
@@ -118,9 +92,8 @@ def _rows(text: str, rows: _RowReader) -> tuple[list[ListedFlow], list[FlowProbl
                 one = rows.flow(line, _by_column(words, columns))
                 same = known.setdefault(one._replace(line=0), line)
                 if same != line:
-                    hint = "weight=2 is a flow that counts as two connections"
-                    raise _RowError(f"this is the flow of line {same} once more", hint)
-            except _RowError as error:
+                    raise FlowError(f"this is the flow of line {same} once more", _ONCE_MORE)
+            except FlowError as error:
                 problems.append(FlowProblem(line, *error.args))
                 if columns is None or len(problems) > MAX_FLOWS:
                     break
@@ -139,85 +112,50 @@ def _header(words: Sequence[str]) -> list[str]:
     columns = [word.lower() for word in words]
     for number, column in enumerate(columns):
         if len(columns) == 1 and re.search(r"[;\t]", column):
-            raise _RowError("columns are separated by commas here", _HEADER)
+            raise FlowError("columns are separated by commas here", _HEADER)
         if column not in _COLUMNS:
             guess = did_you_mean(column, _COLUMNS)
-            raise _RowError(f"there is no column '{column:.60}'", guess or _HEADER)
+            raise FlowError(f"there is no column '{column:.60}'", guess or _HEADER)
         if column in columns[:number]:
-            raise _RowError(f"column '{column}' is there twice", _HEADER)
+            raise FlowError(f"column '{column}' is there twice", _HEADER)
     for column in _NEEDED:
         if column not in columns:
-            raise _RowError(f"column '{column}' is missing", _HEADER)
+            raise FlowError(f"column '{column}' is missing", _HEADER)
     return columns
 
 
 def _by_column(words: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
     if len(words) != len(columns):
         hint = f"the columns are {','.join(columns)}; what is not stated stays empty"
-        raise _RowError(f"the line has {len(words)} columns instead of {len(columns)}", hint)
+        raise FlowError(f"the line has {len(words)} columns instead of {len(columns)}", hint)
     return {column: word for column, word in zip(columns, words, strict=True) if word}
 
 
 class _RowReader:
-    """Of one plan. Methods raise _RowError."""
+    """Of one plan. Methods raise FlowError."""
 
     def __init__(self, plan: Plan) -> None:
-        self._topology = plan.topology
-        self._end_ns = plan.end_ns
-        self._domains = FrameDomains.of(plan.topology)
-        self._node = cache(self._found)
+        self._ends = FlowEnds(plan)
 
     def flow(self, line: int, words: dict[str, str]) -> ListedFlow:
-        src, dst = (self._end(words, column) for column in _NEEDED)
-        self._check_pair(src, dst)
+        for column in _NEEDED:
+            if column not in words:
+                hint = "name an instance, or a service that has one"
+                raise FlowError(f"'{column}' is empty", hint)
+        src, dst = self._ends.pair([words[column] for column in _NEEDED], _NEEDED)
         start_ns = self._time(words.get("start", "0s"), "start")
-        end_ns = self._time(words["end"], "end") if "end" in words else self._end_ns
-        if start_ns >= self._end_ns:
-            ends = units.duration(self._end_ns)
-            hint = f"the experiment ends at {ends}"
-            raise _RowError(
-                f"the flow starts at {units.duration(start_ns)}, when all is over", hint
-            )
-        if end_ns <= start_ns:
-            both = f"{units.duration(end_ns)} is not after its start at {units.duration(start_ns)}"
-            raise _RowError(f"the flow's end at {both}", "'end' is a time, not a length")
+        end_ns = self._time(words["end"], "end") if "end" in words else self._ends.end_ns
+        start_ns, end_ns = self._ends.times(start_ns, end_ns)
         packets = self._packets(words["flow"], src, dst) if "flow" in words else None
-        demand, weight = self._rate(words.get("rate")), self._weight(words.get("weight", "1"))
-        end_ns = min(end_ns, self._end_ns)
-        return ListedFlow(line, src, dst, start_ns, end_ns, demand, weight, packets)
-
-    def _end(self, words: dict[str, str], column: str) -> int:
-        if column not in words:
-            raise _RowError(f"'{column}' is empty", "name an instance, or a service that has one")
-        node = self._node(words[column])
-        if isinstance(node, str):
-            message, _, hint = node.partition(". ")
-            raise _RowError(f"{column}: {message.rstrip('.')}", hint)
-        return node
-
-    def _found(self, name: str) -> int | str:
-        """Or what is wrong."""
-        try:
-            return one_instance(self._topology.services, self._topology.nodes, name, "--flows")
-        except click.BadParameter as error:
-            return error.message
-
-    def _check_pair(self, src: int, dst: int) -> None:
-        nodes = self._topology.nodes
-        if owner_of(nodes, src) == owner_of(nodes, dst):
-            why = "what an instance sends to itself does not leave it"
-            raise _RowError(f"'{nodes[src].name}' has no path to itself", why)
-        if self._domains.by_programs(src, dst):
-            both = f"{nodes[src].name} to {nodes[dst].name}"
-            hint = "a plan knows paths up to the routers, not beyond them"
-            raise _RowError(f"programs of routers decide the way from {both}", hint)
+        demand, many = self._rate(words.get("rate")), self._weight(words.get("weight", "1"))
+        return ListedFlow(line, src, dst, start_ns, end_ns, demand, many, packets)
 
     @staticmethod
     def _time(text: str, column: str) -> int:
         try:
             return values.time(f"{text}s" if _PLAIN.fullmatch(text) else text)
         except values.ValueProblem as problem:
-            raise _RowError(
+            raise FlowError(
                 f"{column}: {problem.message}", problem.hint or "such as 2.5s"
             ) from None
 
@@ -229,10 +167,10 @@ class _RowReader:
             found = values.rate(text)
         except values.ValueProblem as problem:
             hint = problem.hint or "such as 5Mb; empty for a flow that takes what it can get"
-            raise _RowError(f"rate: {problem.message}", hint) from None
+            raise FlowError(f"rate: {problem.message}", hint) from None
         if not found:
             hint = "leave it empty for a flow that takes what it can get"
-            raise _RowError("rate: a flow of 0 b/s sends nothing", hint)
+            raise FlowError("rate: a flow of 0 b/s sends nothing", hint)
         return found
 
     @staticmethod
@@ -240,17 +178,17 @@ class _RowReader:
         found = int(text) if re.fullmatch(r"[0-9]{1,6}", text, re.ASCII) else 0
         if not 1 <= found <= MAX_WEIGHT:
             hint = f"as so many connections: a whole number from 1 to {MAX_WEIGHT}"
-            raise _RowError(f"weight: '{text:.60}' is no weight", hint)
+            raise FlowError(f"weight: '{text:.60}' is no weight", hint)
         return found
 
     def _packets(self, text: str, src: int, dst: int) -> FlowTuple:
         try:
             found = FLOW.convert(text, None, None)
         except click.BadParameter as error:
-            raise _RowError(
+            raise FlowError(
                 f"flow: '{text:.60}' is none", error.message.partition(",")[0]
             ) from None
-        nodes, network = self._topology.nodes, self._topology.network
+        nodes, network = self._ends.topology.nodes, self._ends.topology.network
         if found.number(nodes[src], nodes[dst], network) is None:
-            raise _RowError(f"flow: with network {network} instances have no such addresses", "")
+            raise FlowError(f"flow: with network {network} instances have no such addresses", "")
         return found

@@ -28,7 +28,7 @@ from compiler.plan.properties import PROPERTIES, Along, LinkState, flow_table, w
 from compiler.plan.reader import Plan
 from runtime.agent.share.solver import LEAST_RTT_NS, NO_LINK, UNLIMITED, Flow, Share, solve
 from tstorm.exit_codes import CommandError
-from tstorm.predicting.flow_list import FlowProblem, ListedFlow
+from tstorm.predicting.listed_flow import FlowProblem, ListedFlow
 
 SECOND = 10**9
 MOST_PARTS = 5_000_000  # of all flows together; to find their rates takes a minute

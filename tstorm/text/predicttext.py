@@ -34,7 +34,7 @@ def notes(plan: Plan, found: PredictedRates) -> list[str]:
     if found.shared:
         said.append(
             f"{found.shared:,} flows have several equal paths: without a value in column 'flow' "
-            "they take that of the run's probes"
+            "of a list in CSV they take that of the run's probes"
         )
     if plan.topology.reactions:
         said.append("what a `when` does in a run is not in it")

@@ -1,4 +1,4 @@
-"""`tstorm predict PLAN|EXP.tdl --flows F.csv`: what flows would get, asked before anything runs."""
+"""`tstorm predict PLAN|EXP.tdl --flows F.csv|F.tdl`: what flows would get, before anything runs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 @click.option(
     "--flows",
     "file",
-    metavar="F.csv",
+    metavar="F.csv|F.tdl",
     type=option_types.TextType(),
     required=True,
-    help="The flows: a first line from,to,start,end,rate,weight,flow, of which from and to are "
-    "needed, then a line for each.",
+    help="The flows. CSV: a first line from,to,start,end,rate,weight,flow, of which from and to "
+    "are needed, then a line for each. TDL: `at` and `from … to …` with `a->b background RATE`.",
 )
 @click.option(
     "-o",
@@ -60,7 +60,7 @@ def command(
     \b
     Examples:
       tstorm predict examples/dumbbell.tdl --flows flows.csv
-      tstorm predict quickstart.plan --flows flows.csv -o rates.svg
+      tstorm predict quickstart.plan --flows flows.tdl -o rates.svg
       tstorm predict quickstart.tdl --flows flows.csv --format json | jq '.flows[].bytes'
     """
     from tstorm.loading import collector_paused, load_plan, plan_errors_shown
@@ -69,7 +69,7 @@ def command(
         message = f"{target!r} is neither .svg nor .png; pictures have one of these suffixes"
         raise click.BadParameter(message, param_hint="'-o'")
     with plan_errors_shown(source), collector_paused():
-        from tstorm.predicting import flow_list, fluid_rates
+        from tstorm.predicting import flow_list, fluid_rates, listed_flow
         from tstorm.text import predicttext
 
         plan = load_plan(source, seed, params)
@@ -77,7 +77,7 @@ def command(
         ways = fluid_rates.paths_of(plan, flows)
         problems = fluid_rates.never(plan, flows, ways)
         if problems:
-            raise flow_list.refusal(file, problems)
+            raise listed_flow.refusal(file, problems)
         found = fluid_rates.predict(plan, flows, ways)
         if target is not None:
             _draw(target, plan, found)
