@@ -1,9 +1,9 @@
-"""Photographs the page of a run: the pictures of the README, of the tutorial and of docs/live.md.
+"""Photographs the page of a run: the pictures of the README, of the tutorial, of live.md, nodes.md.
 
     python -m scripts.picture NAME RUN
 
 Draws docs/NAME, one of PICTURES: the page of RUN, a run of the picture's experiment, is made anew
-as `tstorm report` makes it, opened in Chromium, and photographed down to the chart that is named,
+as `tstorm report` makes it, opened in Chromium, and photographed down to what is named,
 with the cursor at a moment and one pair chosen. The plan's digest and the verdict stand in the
 picture (text chunks of PNG), so that a test can tell when the experiment has become another one. Of
 a run that was changed while it went on it is the plan that the run began with.
@@ -42,7 +42,7 @@ class Shot:
     experiment: str  # from the root of the tree
     at_s: float
     pair: str
-    last: str  # the title of the lowest chart that is seen
+    last: str  # the title of the lowest chart that is seen, or of a section
 
 
 PICTURES = {
@@ -53,6 +53,7 @@ PICTURES = {
     "live.png": Shot(
         "examples/reactions/failovers.tdl", 24.4, "redis.0 -> redis.1", "Delay of probes"
     ),
+    "nodes.png": Shot("examples/satellites/satellites.tdl", 30, "station.0 -> sat.6", "Network"),
 }
 
 
@@ -93,7 +94,7 @@ _CHOOSE = """(wanted) => {
   document.querySelector("#pairs .choose").open = false;
 }"""
 _BOTTOM = """(title) => {
-  const charts = [...document.querySelectorAll(".chart")];
+  const charts = [...document.querySelectorAll(".chart, section")];
   const last = charts.find((one) => one.innerText.startsWith(title));
   return last.getBoundingClientRect().bottom + scrollY;
 }"""

@@ -66,6 +66,10 @@ class MovingBridges(Protocol):
     def names(self) -> tuple[str, ...]: ...
     @property
     def transceivers(self) -> int: ...
+    @property
+    def range_mm(self) -> int | None: ...
+    @property
+    def body_mm(self) -> int | None: ...
 
 
 class Recorded(NamedTuple):
@@ -242,7 +246,8 @@ def _mobility(
     if moving is None:
         return ()
     nodes = tuple(node_of.get(name, 0) for name in moving.names)  # 0: it is reported
-    return (PlannedMobility(moving.source, moving.digest, nodes, moving.transceivers),)
+    bounds = (moving.range_mm, moving.body_mm)
+    return (PlannedMobility(moving.source, moving.digest, nodes, moving.transceivers, *bounds),)
 
 
 def _machines(

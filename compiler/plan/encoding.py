@@ -38,6 +38,7 @@ _NOTHING_AT_END = tuple(_NOTHING_RARE.values())
 _FLOW_RATES = re.compile(r"[1-9][0-9]{0,4}:[1-9][0-9]{0,18}:[1-9][0-9]{0,18}")
 _NOWHERE = ["", 0]
 _NO_FRAMES = [0, 0, "", ""]
+_STATED = ("range_mm", "body_mm")  # of a mobility, left out where nothing is stated
 NODE_WORDS = (event_kinds.UP, event_kinds.CUT, event_kinds.DOWN)
 
 
@@ -92,8 +93,9 @@ def _delays_to_json(delays: types.PlannedDelays) -> dict[str, object]:
 
 
 def _mobility_to_json(found: types.PlannedMobility) -> dict[str, object]:
+    stated = {name: getattr(found, name) for name in _STATED if getattr(found, name) is not None}
     led = {"transceivers": found.transceivers} if found.transceivers else {}
-    return {"name": found.name, "nodes": list(found.nodes), "sha256": found.digest, **led}
+    return {"name": found.name, "nodes": list(found.nodes), "sha256": found.digest, **led, **stated}
 
 
 def _machine_to_json(found: types.PlannedMachine) -> dict[str, object]:
@@ -197,15 +199,17 @@ def _delays_from_json(value: Any, outer: Place) -> types.PlannedDelays:
 
 def _mobility_from_json(value: Any, outer: Place, count: int) -> types.PlannedMobility:
     place = Place(outer.file, outer.line, "mobility")
-    led = type(value) is dict and "transceivers" in value
-    more = ("transceivers",) if led else ()
-    name, nodes, digest, *radios = place.fields(value, "name", "nodes", "sha256", *more)
-    each = place.integer(radios[0], "transceivers", 1, MAX_NODES) if radios else 0
+    more = [key for key in ("transceivers", *_STATED) if type(value) is dict and key in value]
+    name, nodes, digest, *others = place.fields(value, "name", "nodes", "sha256", *more)
+    stated = dict(zip(more, others, strict=True))
+    radios = stated.pop("transceivers", None)
+    each = 0 if radios is None else place.integer(radios, "transceivers", 1, MAX_NODES)
     return types.PlannedMobility(
         place.text(name, "name"),
         place.text(digest, "sha256"),
         tuple(place.integer(node, "nodes", 0, count - 1) for node in place.items(nodes)),
         each,
+        **{key: place.integer(mm, key, 0, MAX_INT) for key, mm in stated.items()},
     )
 
 

@@ -244,6 +244,10 @@ class PlannedMobility:
     # With how many others of them each may be linked at a time, as programs ask; 0: none asks, and
     # who reaches each other is linked as planned.
     transceivers: int = 0
+    # How far apart those may be who reach each other, and how near to the point 0, 0, 0 the line
+    # between them may come; None: not stated.
+    range_mm: int | None = None
+    body_mm: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

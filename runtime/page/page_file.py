@@ -31,8 +31,8 @@ _WEB = Path(__file__).resolve().parent / "web"
 _LIBRARIES = ("d3-dispatch.js", "d3-quadtree.js", "d3-timer.js", "d3-force.js", "uplot.js")
 _MODULES = ("dom.js", "format.js", "model.js", "csv.js", "clock.js", "table.js", "lives.js",
             "verdict.js", "timeline.js", "decision.js", "history.js", "network.js", "layout.js",
-            "positions.js", "charts.js", "series.js", "spacetime.js", "programs.js", "logs.js",
-            "spread.js", "sections.js", "live.js", "main.js")  # fmt: skip
+            "positions.js", "reach.js", "charts.js", "series.js", "spacetime.js", "programs.js",
+            "logs.js", "spread.js", "sections.js", "live.js", "main.js")  # fmt: skip
 _STYLES = ("vendor/uplot.css", "page.css")
 _CROSS, _MARK, _TICK = "M4 4l8 8m0-8l-8 8", "M8 3v6.5m0 2v2", "M3.5 8.5l3 3 6-7"
 _ICONS = {  # colours of the light theme, and paths

@@ -409,7 +409,9 @@ def test_programs_are_left_all_links_that_can_be(tmp_path: Path) -> None:
         compiled(tmp_path, text + more + "\n", row_csv=ROW).plan
         for more in ("", " transceivers=1 allocate=program")
     )
-    assert [one.transceivers for one in (*free.topology.mobility, *led.topology.mobility)] == [0, 1]
+    planned = (*free.topology.mobility, *led.topology.mobility)
+    assert [one.transceivers for one in planned] == [0, 1]
+    assert [(one.range_mm, one.body_mm) for one in planned] == [(3 * 10**9, None)] * 2
     assert led.events == free.events
     assert not led_links(free.topology)
     assert len(led_links(led.topology)) == len(led.topology.links)

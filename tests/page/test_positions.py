@@ -63,6 +63,33 @@ def test_there_are_not_too_many_of_them(plan: Plan, monkeypatch: pytest.MonkeyPa
     assert found["times"] == [0, 3 * STEP, 6 * STEP, 9 * STEP]
 
 
+def test_the_page_has_by_what_nodes_reach_each_other(plan: Plan, tmp_path: Path) -> None:
+    found = positions(plan, range(len(plan.topology.nodes)))
+    assert found is not None
+    assert found["reach"] == {"range_m": 60.0, "body_m": None, "bands": [], "sees": None}
+    assert "asking" not in found
+    record = {"nodeName": "a", "nodeID": 1, "PosX": 0, "PosY": 0, "PosZ": 0, "visibilityGraph": []}
+    records: list[dict[str, object]] = []
+    for at, sees in ((0, False), (1, True), (2, True), (3, False)):
+        for name, number, other in (("a", 1, 2), ("b", 2, 1)):
+            graph = [{"nodeID": other, "LoS": sees}]
+            moved = {"nodeName": name, "nodeID": number, "Time": at, "visibilityGraph": graph}
+            records.append({**record, **moved})
+    document = {"MobilecomScnDef": {"simDuration": 4.0, "MobileNodeDef": records}}
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    (tmp_path / "rates.csv").write_text("distance,rate\n0,1Mb\n50,0\n")
+    text = "mobility m.json rate=rates.csv body=5m\n"
+    plan = compile_source(text, sources=SourceFolder(tmp_path)).plan
+    found = positions(plan, range(len(plan.topology.nodes)))
+    assert found is not None
+    assert found["reach"] == {
+        "range_m": None,
+        "body_m": 5.0,
+        "bands": [[0.0, 1], [50.0, 0]],
+        "sees": [[], [1], [], [1], []][: len(found["times"])],
+    }
+
+
 def test_contacts_are_the_times_of_links(run: Path) -> None:
     rows = b"".join(encoded(TABLES["contacts"], gathered(str(run)))).decode()
     assert rows == f"a,b,from_ns,to_ns\na,b,0,{6 * STEP}\n"
@@ -85,27 +112,78 @@ def test_nodes_are_drawn_where_they_are(browser: Browser, run: Path, tmp_path: P
     written.write_text(page(data))
     browser.open(written)
     assert browser.problems == []
-    names = json.dumps(data["network"]["nodes"])
+    assert browser.run("document.querySelector('#network .reach').hidden") is False
     far = []
     for at in (0, 0.5, 1):
         browser.run(f"thunderstorm.view.move({at}e9, true)")
         browser.settle()
         # What the pointer meets says where nodes are: the distance from a to b along the picture.
-        places = browser.run(f"""(() => {{
-          const [canvas, tip] = document.querySelectorAll(".drawing canvas, .drawing .tip");
-          const box = canvas.getBoundingClientRect(), found = {{}};
-          for (let x = 0; x < box.width; x += 2)
-            for (let y = 0; y < box.height; y += 2) {{
-              const at = {{ clientX: box.left + x, clientY: box.top + y }};
-              canvas.dispatchEvent(new PointerEvent("pointermove", at));
-              const name = tip.hidden ? "" : tip.querySelector("b").textContent;
-              if ({names}.includes(name)) (found[name] ??= []).push(x);
-            }}
-          return found;
-        }})()""")
+        met = browser.run(f"({_UNDER_POINTER})()")
+        places = {name: xs for name, xs in met.items() if name in data["network"]["nodes"]}
         assert set(places) == set(data["network"]["nodes"])
         middle = {name: sum(xs) / len(xs) for name, xs in places.items()}
         assert abs(middle["host.0"] - middle["a"]) < 60
         far.append(middle["b"] - middle["a"])
     assert far[0] < far[1] < far[2]
     assert far[2] / far[0] == pytest.approx(5, rel=0.4)
+
+
+# Three in a row, each of which reaches its neighbours until the last goes away; a program of the
+# first asks for a link.
+ROW = "time,node,x,y\n0,a,0,0\n0,b,50,0\n0,c,100,0\n0.8,c,100,0\n0.9,c,400,0\n1,a,0,0\n1,b,50,0\n"
+ASKED = """service car router exec="sleep 9"
+mobility row.csv nodes=car every=100ms range=60m latency=1ms transceivers=2 allocate=program
+at 1s quit
+"""
+
+
+@pytest.mark.e2e
+def test_links_are_those_that_were_granted_and_dots_the_others(
+    browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "row.csv").write_text(ROW)
+    run = recorded.make(tmp_path / "exp")
+    write(compile_source(ASKED, sources=SourceFolder(tmp_path)), run / "plan")
+    args = {"up": 1, "why": "asked", "radio": 0, "other": 0}
+    granted = {"kind": "radio", "target": "car.0--car.1", "args": args, "origin": "car.0"}
+    times = {"planned_ns": 5 * STEP, "applied_ns": 5 * STEP}
+    out_of_reach, taken = (
+        {**recorded.EVENTS[0], "kind": "link_down", "target": target, "line": line, "seq": seq}
+        for seq, target, line in ((2, "car.0->car.2", 2), (3, "car.1->car.2", 3))
+    )
+    with (run / "events.jsonl").open("ab") as log:
+        log.write(recorded.lines([out_of_reach, taken, {**granted, **times}]))
+    directory = rundir.recorded(run)
+    data = gather(directory, directory.manifest(), directory.summary())
+    written = tmp_path / "asked.html"
+    written.write_text(page(data))
+    browser.open(written)
+    assert browser.problems == []
+    assert data["network"]["positions"]["line"] == 2
+    found: list[object] = []
+    for at in (0.2, 0.8):
+        browser.run(f"thunderstorm.view.move({at}e9, true)")
+        browser.settle()
+        found.append(set(browser.run(f"({_UNDER_POINTER})()")) - set(data["network"]["nodes"]))
+    assert found == [set(), {"car.0->car.1", "car.1->car.0"}]
+    said = browser.run("document.body.innerText")
+    assert "car.1->car.2 down from" in said  # which the mobility has not done
+    assert "car.0->car.2 down" not in said
+    drawn = [browser.run("document.querySelector('.drawing canvas').toDataURL()")]
+    browser.run("document.querySelector('#network .reach input').click()")
+    browser.settle()
+    drawn.append(browser.run("document.querySelector('.drawing canvas').toDataURL()"))
+    assert drawn[0] != drawn[1]
+
+
+_UNDER_POINTER = """() => {
+  const [canvas, tip] = document.querySelectorAll(".drawing canvas, .drawing .tip");
+  const box = canvas.getBoundingClientRect(), found = {};
+  for (let x = 0; x < box.width; x += 2)
+    for (let y = 0; y < box.height; y += 2) {
+      const at = { clientX: box.left + x, clientY: box.top + y };
+      canvas.dispatchEvent(new PointerEvent("pointermove", at));
+      if (!tip.hidden) (found[tip.querySelector("b").textContent] ??= []).push(x);
+    }
+  return found;
+}"""

@@ -16,7 +16,8 @@ SHOWN = re.compile(r"!\[[^]]+\]\(((?:docs/)?\w+\.png)\)")
 
 
 def test_the_pictures_of_the_documents_are_those_of_the_script() -> None:
-    pages = (ROOT / "README.md", *(ROOT / "docs" / name for name in ("tutorial.md", "live.md")))
+    names = ("tutorial.md", "live.md", "nodes.md")
+    pages = (ROOT / "README.md", *(DOCS / name for name in names))
     shown = {page.parent / name for page in pages for name in SHOWN.findall(page.read_text())}
     assert shown == {DOCS / name for name in PICTURES} == set(DOCS.glob("*.png"))
 

@@ -46,6 +46,8 @@ class MovingNodes:
     names: tuple[str, ...]  # of bridges or instances, in the order of the file
     content: bytes
     transceivers: int = 0  # of each node, for programs to use; 0: no program asks
+    range_mm: int | None = None
+    body_mm: int | None = None
 
 
 class _Numbers:
@@ -104,7 +106,8 @@ def move(
     )
     digest = hashlib.sha256(motion.text).hexdigest()
     led = said[0].transceivers if said[0].allocate == PROGRAM else None
-    moving = MovingNodes(said[0].source, digest, ends.names, motion.text, led or 0)
+    bounds = (said[0].range_mm, said[0].body_mm)
+    moving = MovingNodes(said[0].source, digest, ends.names, motion.text, led or 0, *bounds)
     follows = Traces(tuple(numbers.planned), tuple(numbers.contents.values()))
     return replace(file, statements=(*before, *made, *after)), follows, moving
 

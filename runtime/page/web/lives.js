@@ -63,7 +63,12 @@ export function lives(model) {
 
 // Spans in which something was not there: {from, to, lane, text}, in order of their beginnings. What
 // went and came at the same moments is one.
+// Where nodes are is none: those that move have links while they reach each other.
 export function outages(model) {
+  const { positions, nodes } = model.network ?? {};
+  const moving = new Set(positions?.nodes.map((node) => nodes[node]));
+  const moved = ({ line, target }) =>
+    line === positions?.line && target.includes("->") && target.split("->").every((end) => moving.has(end));
   const open = new Map();
   const spans = new Map();
   const close = (key, event) => {
@@ -78,7 +83,7 @@ export function outages(model) {
     spans.get(same).names.push(one.name);
   };
   for (const event of model.events) {
-    if (event.asked) continue;
+    if (event.asked || moved(event)) continue;
     close(`${event.kind} ${event.target}`, event);
     for (const kind of OVER[event.kind] ?? []) close(`${kind} ${event.target}`, event);
     if (!(event.kind in OUTAGES)) continue;

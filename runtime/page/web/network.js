@@ -5,6 +5,7 @@ import { lives } from "./lives.js";
 import { NetworkAt, after } from "./model.js";
 import { layOut } from "./layout.js";
 import { placesInMotion, turnable } from "./positions.js";
+import { pairKey, whoIsLinked, whoReaches } from "./reach.js";
 import { bytes, moment, percent, rate, span } from "./format.js";
 import { csvButton } from "./csv.js";
 
@@ -34,7 +35,9 @@ export function mountNetwork(root, model, view, pick) {
     drawNetwork(context, width, height, model, view, state));
   const box = el("div", { class: "drawing" }, canvas.node, tip);
   const absent = el("p", { class: "quiet" });
-  heading.append(box, legend(), absent);
+  const dots = el("input", { type: "checkbox", onchange: () => { state.dots = dots.checked; canvas.ask(); } });
+  const asked = el("label", { class: "reach", hidden: true }, dots, " dots: who reaches whom without a link");
+  heading.append(box, legend(asked), absent);
   root.append(heading);
   model.on(["network"], () => {
     const { network } = model;
@@ -48,11 +51,14 @@ export function mountNetwork(root, model, view, pick) {
       state.places = placesInMotion(network) ?? layOut(network, () => canvas.ask());
     }
     state.same = same;
+    state.reaches = network.positions ? whoReaches(network.positions) : null;
+    asked.hidden = !state.reaches;
     state.beside = besideOthers(network.ends);
     canvas.ask();
   });
   model.on(["events", "network", "time"], () => {
     state.lives = new Map(lives(model).map((one) => [one.name, one.stretches]));
+    state.linkedAt = whoIsLinked(model);
     canvas.ask();
   });
   view.on("cursor", () => {
@@ -77,7 +83,7 @@ export function mountNetwork(root, model, view, pick) {
   return canvas;
 }
 
-function legend() {
+function legend(asked) {
   const bar = el("canvas", { width: 100, height: 8, class: "ramp" });
   const context = bar.getContext("2d");
   for (let x = 0; x < 100; x++) {
@@ -88,27 +94,55 @@ function legend() {
   return el("p", { class: "legend quiet" }, part("load 0 ", bar, " 100 % of the rate"),
     part(el("i", { class: "dash" }), " down"), part("■ bridge"), part("● instance"),
     part(el("span", { class: "ended" }, "●"), " program ended"), part(el("span", { class: "sign failed" }, "●"), " failed"),
-    part("○ cut off"), part("× gone"));
+    part("○ cut off"), part("× gone"), asked);
 }
 
 function drawNetwork(context, width, height, model, view, state) {
   if (!state.places) return;
   state.at.go(view.cursor);
   state.places.go?.(view.cursor);
-  const { nodes, moves } = state.places;
+  const { nodes } = state.places;
+  state.linked = state.linkedAt?.(view.cursor) ?? null;
   state.fit = fitting(state.places.frame ?? nodes, width, height);
   const place = (index) => state.fit(nodes[index]);
   const many = nodes.length > 300;
+  if (state.dots && state.reaches) drawReach(context, place, model.network, view, state);
   model.network.ends.forEach(([src, dst], link) => {
-    // Of nodes that move only those links are drawn that are there.
-    if (moves?.has(src) && moves.has(dst) && !state.at.links[link]?.up) return;
+    if (!isThere(model.network, state, link)) return;
     drawHalf(context, ...aside(place(src), place(dst), state.beside.get(link)), linkNow(model, view, state, link), {
       thin: many, lit: state.hover?.link === link,
     });
   });
-  const names = namesAside(context, nodes.map((_, index) => place(index)), model.network);
-  nodes.forEach((node, index) => drawNode(context, place(index), node, nodeNow(model, view, state, node.index), many));
-  nodes.forEach((node, index) => drawName(context, names[index], node, state, model, view));
+  const written = state.places.names ?? model.network.nodes;
+  const names = namesAside(context, nodes.map((_, index) => place(index)), model.network.ends, written);
+  nodes.forEach((node, index) => {
+    if (!node.hidden) drawNode(context, place(index), node, nodeNow(model, view, state, node.index), many);
+  });
+  nodes.forEach((node, index) => drawName(context, names[index], node, written, state, model, view));
+}
+
+// Whether a link is one that is drawn. Of those between nodes that move only the ones are that are there: up, and where
+// programs ask for them, granted.
+function isThere({ ends }, state, link) {
+  const [src, dst] = ends[link];
+  if (!state.places.moves?.has(src) || !state.places.moves.has(dst)) return true;
+  return Boolean(state.at.links[link]?.up) && (!state.linked || state.linked.has(pairKey(src, dst)));
+}
+
+function drawReach(context, place, network, view, state) {
+  const drawn = network.ends.filter((_, link) => isThere(network, state, link)).map((ends) => pairKey(...ends));
+  const linked = new Set(drawn);
+  context.beginPath();
+  for (const [a, b] of state.reaches(view.cursor)) {
+    if (linked.has(pairKey(a, b))) continue;
+    context.moveTo(...place(a));
+    context.lineTo(...place(b));
+  }
+  context.setLineDash([1.5, 4]);
+  context.strokeStyle = colours().quiet;
+  context.lineWidth = 1.2;
+  context.stroke();
+  context.setLineDash([]);
 }
 
 // Of a node at the cursor: up, cut, paused, ended, failed or down. What is not up by the plan is that.
@@ -122,17 +156,17 @@ function nodeNow(model, view, state, node) {
 }
 
 // Where the middle of each name is: on the side where it meets the fewest links and other names.
-function namesAside(context, places, network) {
-  if (network.nodes.length > LABELS) return places.map(([x, y]) => [x, y + 18]);
+function namesAside(context, places, ends, written) {
+  if (tooMany(written)) return places.map(([x, y]) => [x, y + 18]);
   const taken = places.map(([x, y]) => [x - 7, y - 7, x + 7, y + 7]);
-  const width = (index) => context.measureText(network.nodes[index]).width;
   return places.map(([x, y], index) => {
-    const half = width(index) / 2;
+    if (!written[index]) return [x, y + 18];
+    const half = context.measureText(written[index]).width / 2;
     let best = null;
     for (const [right, below] of SIDES) {
       const middle = [x + right * (half + 10), y + below * (LINE / 2 + 9)];
       const box = [middle[0] - half - 1, middle[1] - LINE / 2, middle[0] + half + 1, middle[1] + LINE / 2];
-      const links = network.ends.filter(([a, b]) => crosses(places[a], places[b], box)).length;
+      const links = ends.filter(([a, b]) => crosses(places[a], places[b], box)).length;
       const names = taken.filter((other, at) => at !== index && overlap(other, box)).length;
       const worth = links + 2 * names;
       if (!best || worth < best.worth) best = { worth, middle, box };
@@ -141,6 +175,10 @@ function namesAside(context, places, network) {
     taken.push(best.box);
     return best.middle;
   });
+}
+
+function tooMany(written) {
+  return written.filter(Boolean).length > LABELS;
 }
 
 export function overlap(a, b) {
@@ -246,14 +284,14 @@ function drawNode(context, [x, y], node, now, many) {
   }
 }
 
-function drawName(context, [x, y], node, state, model, view) {
+function drawName(context, [x, y], node, written, state, model, view) {
   const lit = state.hover?.node === node.index;
-  if (model.network.nodes.length > LABELS && !lit) return;
+  if (!lit && (!written[node.index] || tooMany(written))) return;
   const { text, quiet } = colours();
   context.fillStyle = nodeNow(model, view, state, node.index) === "down" ? quiet : text;
   context.textAlign = "center";
   context.textBaseline = "middle";
-  context.fillText(model.network.nodes[node.index], x, y);
+  context.fillText(lit ? model.network.nodes[node.index] : written[node.index], x, y);
   context.textAlign = "left";
 }
 
@@ -270,6 +308,7 @@ function nearest(canvas, event, model, state) {
   });
   if (best.node !== undefined) return best;
   model.network.ends.forEach(([src, dst], link) => {
+    if (!isThere(model.network, state, link)) return;
     const ends = [src, dst].map((node) => state.fit(state.places.nodes[node]));
     const [from, to] = aside(...ends, state.beside.get(link));
     const half = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
