@@ -46,9 +46,9 @@ def held(events: Iterable[Event]) -> Mapping[str, str]:
     return found
 
 
-def clocks(events: Iterable[Event]) -> Mapping[str, Event]:
-    """Of each instance whose clock these events have set, the last one that did."""
-    return {event.target: event for event in events if event.kind == "clock"}
+def last_of(kind: str, events: Iterable[Event]) -> Mapping[str, Event]:
+    """Of each instance to whose clock or disk something has happened, the last such event."""
+    return {event.target: event for event in events if event.kind == kind}
 
 
 START_GRID_NS = 10_000_000_000
@@ -86,6 +86,7 @@ class Schedule:
     present  instances that are there at the start without a join event
     held     those of them that are paused or killed then
     clocks   of instances, set before then
+    disks    the same of disks
     folded   how many events are part of that state instead of happening; 0 for a start at 0
     steps    what happens; the first is due at 0
     end_ns   plan time of the end
@@ -116,7 +117,8 @@ class Schedule:
         there = (node.name for node, state in nodes if node.is_instance and state != DOWN)
         self.present = frozenset(there if self.folded else ())
         self.held = held(plan.events[: self.folded])
-        self.clocks = clocks(plan.events[: self.folded])
+        self.clocks = last_of("clock", plan.events[: self.folded])
+        self.disks = last_of("disk", plan.events[: self.folded])
         self.steps = tuple(self._steps(plan, whole))
         self.total = sum(len(step.events) for step in self.steps)
 

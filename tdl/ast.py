@@ -598,6 +598,16 @@ class SetClock:
 
 
 @dataclass(frozen=True, slots=True)
+class SetDisk:
+    """`set disk=slow:20ms`: what the disk of instances is like. `fault`: one of DISK_FAULTS
+    (tdl/tokens/words.py). `amount`: of slow in ns, of error in ppb, else 0."""
+
+    fault: str
+    amount: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Ramp:
     """From what the properties are at the beginning to these values at the end, in steps
     `every_ns` apart."""
@@ -653,7 +663,18 @@ class Move:
 
 Counted = Join | Leave | Crash | Kill | Disconnect | Reconnect | Pause | Resume | Restart
 Action = (
-    Counted | Churn | Flap | Set | SetClock | Ramp | Partition | Heal | Background | Quit | Move
+    Counted
+    | Churn
+    | Flap
+    | Set
+    | SetClock
+    | SetDisk
+    | Ramp
+    | Partition
+    | Heal
+    | Background
+    | Quit
+    | Move
 )
 
 

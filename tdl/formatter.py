@@ -517,7 +517,7 @@ def _action(action: ast.Action) -> list[str]:
             return ["churn", _count(action.count), *replace]
         case ast.Flap():
             return ["flap", quantities.time(action.period_ns)]
-        case ast.Set() | ast.SetClock() | ast.Ramp():
+        case ast.Set() | ast.SetClock() | ast.SetDisk() | ast.Ramp():
             return _changes(action)
         case ast.Partition():
             groups = (" ".join(format_selector(m) for m in group) for group in action.groups)
@@ -538,9 +538,11 @@ def _action(action: ast.Action) -> list[str]:
             return _counted(action)
 
 
-def _changes(action: ast.Set | ast.SetClock | ast.Ramp) -> list[str]:
+def _changes(action: ast.Set | ast.SetClock | ast.SetDisk | ast.Ramp) -> list[str]:
     if isinstance(action, ast.SetClock):
         return _clock(action)
+    if isinstance(action, ast.SetDisk):
+        return ["set", f"disk={quantities.disk(action.fault, action.amount)}"]
     only = [] if action.only is None else [f"only={some_packets.written(action.only)}"]
     items = [_assignment(item) for item in action.assignments]
     if isinstance(action, ast.Ramp):

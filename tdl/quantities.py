@@ -89,6 +89,12 @@ def drift(ppb: int) -> str:
     return sign + (share(size) if size >= 10_000_000 else decimal(size, 1000) + "ppm")
 
 
+def disk(fault: str, amount: int) -> str:
+    """`slow:20ms`, `error:1%`, `full`, `ok`."""
+    form = {"slow": time, "error": share}.get(fault)
+    return fault if form is None else f"{fault}:{form(amount)}"
+
+
 def packets(millis: int) -> str:
     """`2.5`."""
     return decimal(millis, 1000)

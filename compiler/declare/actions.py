@@ -46,6 +46,7 @@ RULES: dict[type, ActionRule] = {
     ast.Flap: ActionRule(("link",), ("link_down", "link_up")),
     ast.Set: ActionRule(("link", "bottleneck"), ("set",)),
     ast.SetClock: ActionRule(_INSTANCES, ("clock",)),
+    ast.SetDisk: ActionRule(_INSTANCES, ("disk",)),
     ast.Ramp: ActionRule(("link", "bottleneck"), ("set",)),
     ast.Background: ActionRule(("link",), ("background",)),
     ast.Move: ActionRule((), ("link_down", "link_up")),

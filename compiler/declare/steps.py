@@ -128,6 +128,8 @@ def _check_quits(quits: Sequence[ast.Dynamic], sink: Sink) -> None:
 def _verb(action: ast.Action) -> str:
     if isinstance(action, ast.SetClock):
         return "set clock" if action.offset_ns is not None else "set drift"
+    if isinstance(action, ast.SetDisk):
+        return "set disk"
     if isinstance(action, ast.Set) and action.verb != "set":
         return action.verb if action.only is None else f"{action.verb} only=…"
     return type(action).__name__.lower()
@@ -246,6 +248,8 @@ def _kind_hint(statement: ast.Dynamic, kind: str, declared: Declared) -> str:
     selector = ast.drawn_from(statement.selector)
     if isinstance(statement.action, ast.SetClock):
         return "clocks are of instances: name a service or one of them"
+    if isinstance(statement.action, ast.SetDisk):
+        return "disks are of instances: name a service or one of them"
     if kind == "bottleneck":
         return "name its paths; of a bottleneck `set` and `ramp` change capacity= and queue="
     if kind != "service" and isinstance(statement.action, Member):

@@ -41,7 +41,8 @@ def identities(
         if isinstance(action, ast.Crash) and action.power:
             at_once = False  # what its disk keeps
         some = isinstance(action, Member) and not (action.count is None and at_once)
-        if not some and not step.draws_itself:
+        fails = isinstance(action, ast.SetDisk) and action.fault == "error"
+        if not some and not fails and not step.draws_itself:
             continue  # everything legal, at once: nothing to draw
         text = _text(step, texts)
         ordinal = seen.get(text, 0)

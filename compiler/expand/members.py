@@ -199,6 +199,7 @@ def _count(step: StatementStep) -> ast.Count | None:
         ast.Flap
         | ast.Set
         | ast.SetClock
+        | ast.SetDisk
         | ast.Ramp
         | ast.Partition
         | ast.Heal

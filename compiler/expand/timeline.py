@@ -14,7 +14,7 @@ from compiler.declare.actions import rule
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
 from compiler.declare.steps import StatementStep
-from compiler.expand import clocks, drawing, links, members, outage, partition, ramp
+from compiler.expand import clocks, disks, drawing, links, members, outage, partition, ramp
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
 from compiler.expand.walk import Walk
@@ -41,6 +41,7 @@ ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Flap: links.flap,
     ast.Set: links.set_properties,
     ast.SetClock: clocks.set_clock,
+    ast.SetDisk: disks.set_disk,
     ast.Ramp: ramp.ramp,
     ast.Background: links.background,
     ast.Partition: partition.partition,

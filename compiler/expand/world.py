@@ -90,6 +90,28 @@ class HostClock:
 EXACT_CLOCK = HostClock(0, 0, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class HostDisk:
+    """That of an instance's host (compiler/expand/disks.py). `fault` and `amount` as SetDisk has
+    them; `seed`: which of the calls fail."""
+
+    fault: str
+    amount: int = 0
+    seed: int = 0
+    order: int = NOBODY  # of the step that has set it
+
+    def args(self) -> dict[str, int | str]:
+        """Of the event."""
+        if self.fault == "slow":
+            return {"delay_ns": self.amount, "fault": self.fault}
+        if self.fault == "error":
+            return {"disk_seed": self.seed, "error_ppb": self.amount, "fault": self.fault}
+        return {"fault": self.fault}
+
+
+SOUND_DISK = HostDisk("ok")
+
+
 @dataclass(slots=True)
 class IntervalClaim:
     """An interval has set a property of a link direction, and will set it back."""
@@ -144,6 +166,7 @@ class World:
         self.ramps: dict[tuple[int, str], RampClaim] = {}  # by direction and field
         # By node: what is to stay, and above it what intervals have made of it; the last holds.
         self.clocks: dict[int, list[HostClock]] = {}
+        self.disks: dict[int, list[HostDisk]] = {}
 
     # --- events --------------------------------------------------------------------------------
 
@@ -180,6 +203,11 @@ class World:
         now = self.clock(node)
         args = {"drift_ppb": now.drift_ppb, "offset_ns": now.offset_at(self.now)}
         self.emit("clock", self.names[node], args)
+
+    def set_disks(self, node: int, layers: list[HostDisk]) -> None:
+        self.disks[node] = layers
+        now = layers[-1] if layers else SOUND_DISK
+        self.emit("disk", self.names[node], now.args())
 
     def take(self, node: int, kind: str) -> None:
         """An instance leaves or crashes, or a bridge goes down."""

@@ -11,7 +11,7 @@ from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from compiler.plan import event_kinds, types
-from compiler.plan.format import MAX_INT, MAX_NODES, ROUTINGS, Place, canonical
+from compiler.plan.format import MAX_INT, MAX_NODES, PPB, ROUTINGS, Place, canonical
 from compiler.plan.parts import planned_reactions
 from compiler.plan.parts.services import service_from_json, service_to_json
 from compiler.plan.properties import (
@@ -375,6 +375,22 @@ def event_from_json(value: Any, place: Place) -> types.Event:
     )
 
 
+def _disk_args(value: Any, place: Place) -> dict[str, int | str]:
+    fault = value.get("fault") if type(value) is dict else None
+    if fault == "slow":
+        delay, word = place.fields(value, "delay_ns", "fault")
+        return {"delay_ns": place.integer(delay, "delay_ns", 1), "fault": word}
+    if fault == "error":
+        seed, share, word = place.fields(value, "disk_seed", "error_ppb", "fault")
+        return {
+            "disk_seed": place.integer(seed, "disk_seed"),
+            "error_ppb": place.integer(share, "error_ppb", 1, PPB),
+            "fault": word,
+        }
+    [word] = place.fields(value, "fault")
+    return {"fault": place.word(word, "fault", ("ok", "full"))}
+
+
 def _args(value: Any, kind: str, place: Place) -> dict[str, int | str]:
     if kind == "background":
         if type(value) is dict and "flows" in value:
@@ -389,6 +405,8 @@ def _args(value: Any, kind: str, place: Place) -> dict[str, int | str]:
             "drift_ppb": place.integer(drift, "drift_ppb", -MAX_DRIFT_PPB, MAX_DRIFT_PPB),
             "offset_ns": place.integer(offset, "offset_ns", -MAX_INT, MAX_INT),
         }
+    if kind == "disk":
+        return _disk_args(value, place)
     if kind == "crash" and value:
         [seed] = place.fields(value, "power_seed")
         return {"power_seed": place.integer(seed, "power_seed")}

@@ -39,6 +39,7 @@ EVENT_KINDS = (
     EventKind("resume", INSTANCE, (UP, CUT), order=5, signal="SIGCONT"),
     EventKind("kill", INSTANCE, (UP, CUT), order=7, signal="SIGKILL"),
     EventKind("clock", INSTANCE),
+    EventKind("disk", INSTANCE),
     EventKind("link_up", LINK, (DOWN,), UP),
     EventKind("link_down", LINK, (UP,), DOWN),
     EventKind("bridge_up", BRIDGE, (DOWN,), UP),

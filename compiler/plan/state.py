@@ -181,7 +181,7 @@ class Fold:
             _refuse(event, "gives a link another bottleneck")
         self._check_background(event, link)
 
-    def _clock(self, event: Event) -> None:
+    def _of_host(self, event: Event) -> None:
         """Of a host, whether or not a program runs there."""
         self._node(event, instance=True)
 
@@ -225,7 +225,8 @@ _APPLY: dict[str, Callable[[Fold, Event], None]] = {
     "resume": lambda fold, event: fold._signal(event, ("paused",), ""),
     "kill": lambda fold, event: fold._signal(event, ("", "paused"), "killed"),
     "set": Fold._set,
-    "clock": Fold._clock,
+    "clock": Fold._of_host,
+    "disk": Fold._of_host,
     "background": Fold._background,
     "quit": Fold._end,
 }

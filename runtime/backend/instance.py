@@ -127,6 +127,10 @@ class ServiceCommands(CommandRunner, Protocol):
         """Writes a line of the run's own into the instance's log."""
 
 
+# What is heard of what the programs of an instance ask of its disk: nothing, what changes it, all.
+NOT_HEARD, WRITES_HEARD, CALLS_HEARD = HEARD = ("", "writes", "reads")
+
+
 class Instance(ABC):
     """One instance through all its incarnations. The flags are of the present incarnation, and
     change here only: it arrives, then its program starts or cannot, then it ends by itself, is
@@ -142,6 +146,7 @@ class Instance(ABC):
     dead         the timeline has killed its programs
     paused       the timeline has stopped its processes
     can_lose_power  it is known what its disk has
+    heard        one of HEARD
     """
 
     def __init__(self, node: Node) -> None:
@@ -150,6 +155,7 @@ class Instance(ABC):
         self.commands: ServiceCommands | None = None
         self.runner: CommandRunner | None = None
         self.can_lose_power = False
+        self.heard = NOT_HEARD
         self._arrived()
 
     # -- what is known --------------------------------------------------------------------------
@@ -252,6 +258,11 @@ class Instance(ABC):
         """Its power has failed, and no program of it is left: its files become what its disk has.
         How much that is. RunError."""
         raise RunError(f"what the disk of {self.node.name} has is not known ({seed})")
+
+    def set_disk(self, incarnation: Incarnation, args: Mapping[str, int | str]) -> None:
+        """From now on its disk is like this for that life of it (`args` of an event `disk`)."""
+        what = f"{args['fault']}, for its life {incarnation.pid}"
+        raise RunError(f"what {self.node.name} asks of its disk is not heard ({what})")
 
     @abstractmethod
     async def crash(self) -> int:

@@ -318,8 +318,9 @@ class Steering:
             )
         instance_clocks.check(plan, self._options)
         own = [event for event in plan.events if action_texts.number_of(event.file) == number]
-        if why := instance_disks.unwatched(own, self._runner.instances):
-            raise RunError(why, "write one into it, however late (`at 1000d db crash power`)")
+        why, example = instance_disks.unwatched(own, self._runner.instances)
+        if why:
+            raise RunError(why, f"write one into it, however late (`{example}`)")
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
             raise RunError(message, "nothing was changed")
@@ -431,7 +432,8 @@ class Steering:
             instance_clocks.check(plan, self._options)
         except UnfitError as refused:
             return refused.message
-        if why := instance_disks.unwatched(own, self._runner.instances):
+        why, _ = instance_disks.unwatched(own, self._runner.instances)
+        if why:
             return why
         joins = {name for step in schedule.steps for name in step.joins}
         if missing := sorted(joins - self._runner.instances.keys()):

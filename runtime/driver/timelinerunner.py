@@ -33,6 +33,7 @@ from runtime.backend.base import (
 )
 from runtime.backend.instance import Incarnation, Instance
 from runtime.backend.instance_clocks import InstanceClocks
+from runtime.backend.instance_disks import InstanceDisks
 from runtime.driver.beforestart import BeforeStart, Early
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.quitwhen import QuitCondition
@@ -100,7 +101,7 @@ class TimelineRunner:
         self._starts = Starts(self.book, setups, warn, failed, self.look_for_the_end)
         self._quit_when = QuitCondition(plan, schedule, instances)
         self._programs_over = asyncio.Event()
-        self._clocks = InstanceClocks(schedule)
+        self._clocks, self._disks = InstanceClocks(schedule), InstanceDisks(schedule)
         self._notice = notice
         self._furnish = furnish
         self._network: RunNetwork | None = None  # before the start nothing is there to be cut
@@ -390,6 +391,7 @@ class TimelineRunner:
         """Does what is left of a step. `network` is None if that does not change."""
         step = staged.step
         self._clocks.take_effect(step, staged.incarnations, self.instances, self.t0_ns)
+        self._disks.take_effect(step, staged.incarnations, self.instances)
         if staged.gate >= 0:
             staged.opened_ns = time.monotonic_ns()  # on return others may have had the processor
             os.close(staged.gate)

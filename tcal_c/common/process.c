@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,19 +52,20 @@ int process_become(char **argv) {
     return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-/* The pipe closes by itself when exec succeeds (O_CLOEXEC), so reading it waits exactly until the
- * program runs or is known not to. */
+/* The connection closes by itself when exec succeeds (O_CLOEXEC), so reading it waits exactly until
+ * the program runs or is known not to. It is a socket, since who reads it may be the one who has to
+ * let each write(2) of the child pass (ns/faults.c). */
 pid_t process_start(void (*become)(const void *context), const void *context) {
     int report[2];
     int reason;
-    if (pipe2(report, O_CLOEXEC) < 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report) < 0) {
         return -errno;
     }
     pid_t child = fork();
     if (child == 0) {
         become(context);
         reason = errno;
-        ssize_t written = write(report[1], &reason, sizeof reason);
+        ssize_t written = send(report[1], &reason, sizeof reason, MSG_NOSIGNAL);
         _exit(written == (ssize_t)sizeof reason ? EXIT_NOT_FOUND : EXIT_REFUSED);
     }
     reason = errno;

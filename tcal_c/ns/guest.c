@@ -163,7 +163,8 @@ static void measure_turns(void) {
 }
 
 static int start_and_wait(int log) {
-    pid_t program = program_start(&to_start, &(struct identity){0}, log, -1);
+    pid_t program =
+        program_start(&to_start, &(struct identity){0}, log, &(struct hearing){.socket = -1});
     if (program < 0) {
         say("cannot start %s", to_start.argv[0]);
         return EXIT_REFUSED;

@@ -5,9 +5,9 @@
  * `signaled NUMBER`, `syncs` with a descriptor for each program that is started (syncs.c), if
  * `syncs` was asked for.
  * From the driver: `furnish…` (furnish.c), `start…` (program.c) with the log as descriptor,
- * `stop NUMBER`, `pause`, `resume`, and `gate` with the read end of a pipe: the next start waits
- * for its end of file. With one pipe for many instances one close(2) starts them all. The driver
- * kills us to kill the instance; end of file means the same.
+ * `stop NUMBER`, `pause`, `resume`, `faults…` and `disk…` (faults.c), and `gate` with the read end
+ * of a pipe: the next start waits for its end of file. With one pipe for many instances one
+ * close(2) starts them all. The driver kills us to kill the instance; end of file means the same.
  *
  * To stop is to send the signal to the program; once that has ended (or if there is none) SIGTERM
  * to whatever else there is, and REST_MS later SIGKILL. How long the program may take is the
@@ -43,9 +43,10 @@ struct instance {
     struct life life;
     bool ending; /* told to end: do so when nothing is left to reap */
     struct identity who;
-    int gate;   /* -1: none */
-    int log;    /* of the program that waits for the gate, -1: none */
-    bool syncs; /* what programs ask of the disk is told to the driver */
+    int gate;              /* -1: none */
+    int log;               /* of the program that waits for the gate, -1: none */
+    bool syncs;            /* what programs ask of the disk is told to the driver */
+    struct faults *faults; /* of the disk; NULL: there are none */
 };
 
 static _Noreturn void give_up(int control, const char *attempt) {
@@ -106,8 +107,56 @@ static int separate(int control, const char *hostname, const char *hosts) {
 
 static struct program program; /* too large for the stack */
 
+/* Its listener, of a program that has started, comes to us by `ends`, and what has been heard goes
+ * on to the driver, if that hears syncs. */
+static int hear_faults(struct instance *self, int from) {
+    char text[16];
+    int listener;
+    int relay[2] = {-1, -1};
+    ssize_t length = message_receive(from, text, sizeof text, &listener);
+    if (length < 0 || listener < 0) {
+        return -EIO;
+    }
+    if (self->syncs) {
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, relay) < 0) {
+            return -errno;
+        }
+        const int yes = 1;
+        setsockopt(relay[1], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
+        message_send(self->control, "syncs", relay[1]);
+        close(relay[1]);
+    }
+    return faults_hear(self->faults, listener, relay[0]);
+}
+
+static pid_t start_with_faults(struct instance *self, int log) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+        return -errno;
+    }
+    const struct hearing hearing = faults_hearing(self->faults, ends[1]);
+    pid_t pid = program_start(&program, &self->who, log, &hearing);
+    if (pid >= 0 && hear_faults(self, ends[0]) < 0) {
+        int reason = errno;
+        kill(pid, SIGKILL);
+        errno = reason;
+        pid = -reason;
+    }
+    close(ends[0]);
+    close(ends[1]);
+    return pid;
+}
+
+static pid_t start_program(struct instance *self, int log) {
+    if (self->faults && faults_are_allowed(self->faults)) {
+        return start_with_faults(self, log);
+    }
+    const struct hearing hearing = {.socket = self->syncs ? self->control : -1};
+    return program_start(&program, &self->who, log, &hearing);
+}
+
 static void start(struct instance *self, int log) {
-    pid_t pid = program_start(&program, &self->who, log, self->syncs ? self->control : -1);
+    pid_t pid = start_program(self, log);
     if (pid < 0) {
         message_sendf(self->control, "failed %s", strerror(errno));
         return;
@@ -166,6 +215,16 @@ static void take_furniture(struct instance *self, char *text, size_t length) {
     }
 }
 
+static void take_faults(struct instance *self, const char *text) {
+    if (!self->faults) {
+        self->faults = faults_make();
+    }
+    int (*take)(struct faults *, const char *) = text[0] == 'f' ? faults_allow : faults_set;
+    if (!self->faults || take(self->faults, strchr(text, ' ') + 1) < 0) {
+        message_sendf(self->control, "failed cannot have %.40s: %s", text, strerror(errno));
+    }
+}
+
 static void obey(struct instance *self) {
     static char text[2][MESSAGE_BYTES]; /* the second while the first holds a waiting program */
     char *room = text[self->log >= 0];
@@ -187,6 +246,8 @@ static void obey(struct instance *self) {
         stop(self, room + 5);
     } else if (strcmp(room, "pause") == 0 || strcmp(room, "resume") == 0) {
         life_pause(&self->life, strcmp(room, "pause") == 0);
+    } else if (strncmp(room, "faults ", 7) == 0 || strncmp(room, "disk ", 5) == 0) {
+        take_faults(self, room);
     } else if (strcmp(room, "syncs") == 0) {
         self->syncs = true;
     } else if (strcmp(room, "kill") == 0) {
@@ -234,14 +295,16 @@ _Noreturn void instance_main(int control, const char *hostname, const char *host
     close(netlink);
     struct pollfd watch[] = {{.fd = self.control, .events = POLLIN},
                              {.fd = self.signals, .events = POLLIN},
+                             {.fd = -1, .events = POLLIN},
                              {.fd = -1, .events = POLLIN}};
     for (;;) {
         watch[2].fd = self.gate; /* poll(2) passes over a negative one */
+        watch[3].fd = self.faults ? faults_descriptor(self.faults) : -1;
         if (life_is_overdue(&self.life)) {
             life_kill(&self.life);
             self.life.kill_ms = 0;
         }
-        if (poll(watch, 3, life_patience_ms(&self.life)) < 0) {
+        if (poll(watch, 4, life_patience_ms(&self.life)) < 0) {
             continue;
         }
         if (watch[1].revents) {
@@ -254,6 +317,9 @@ _Noreturn void instance_main(int control, const char *hostname, const char *host
         }
         if (watch[2].fd >= 0 && watch[2].revents) {
             open_gate(&self);
+        }
+        if (watch[3].fd >= 0 && watch[3].revents) {
+            faults_go_on(self.faults);
         }
         reap(&self);
     }

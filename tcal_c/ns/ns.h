@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "common/process.h"
@@ -79,12 +80,38 @@ struct program {
 };
 /* Takes "start\0DIRECTORY\0ARGC\0ARG…\0NAME=VALUE…\0" apart in place; -EINVAL if malformed. */
 int program_parse(struct program *program, char *text, size_t length);
+/* Who is told what a program asks of its disk, and what of that beside its syncs. */
+struct hearing {
+    int socket; /* to which `syncs` goes with a descriptor that tells it (syncs.c); -1: nobody is */
+    const int *more;
+    size_t count;
+};
 /* Starts it as `who` with stdout and stderr to `log`; returns its pid, or -errno with the reason.
- * `syncs`: a socket to which `syncs` goes with a descriptor that tells what it asks of its disk
- * (syncs.c), -1: none. */
-pid_t program_start(const struct program *program, const struct identity *who, int log, int syncs);
-/* syncs.c: from now on the caller is heard. A descriptor for who hears it, or -errno. */
-int syncs_watch(void);
+ */
+pid_t program_start(const struct program *program, const struct identity *who, int log,
+                    const struct hearing *hearing);
+/* syncs.c: from now on the caller is heard, these system calls as well. A descriptor for who hears
+ * it, or -errno. */
+int syncs_watch(const int *more, size_t count);
+
+/* faults.c: a disk of an instance that is slow, full, or fails now and then. */
+struct faults;
+struct faults *faults_make(void); /* without one; NULL with errno */
+/* Of programs from now on, in files below ROOT: "writes ROOT", "reads ROOT". -errno if malformed.
+ */
+int faults_allow(struct faults *faults, const char *text);
+/* "ok", "full", "slow NS", "error PPB SEED". -errno if malformed. */
+int faults_set(struct faults *faults, const char *text);
+bool faults_are_allowed(const struct faults *faults);
+/* Which system calls have to be heard for that. */
+struct hearing faults_hearing(const struct faults *faults, int socket);
+/* A program has begun. `listener` tells what it asks for; `relay`, if it is not -1, a socket to one
+ * who hears syncs after us and answers each. Both are closed when they are over. */
+int faults_hear(struct faults *faults, int listener, int relay);
+int faults_descriptor(const struct faults *faults); /* readable: there is something to do */
+void faults_go_on(struct faults *faults);
+/* Whether the call numbered `number` after `disk error PPB SEED` fails. */
+bool faults_fails(uint64_t seed, uint64_t number, uint64_t share_ppb);
 /* The next NUL-terminated word of [*at, end), NULL when there is none. */
 char *next_word(char **at, char *end);
 

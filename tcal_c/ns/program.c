@@ -53,17 +53,28 @@ struct start {
     const struct program *program;
     const struct identity *who;
     int log;
-    int syncs;
+    const struct hearing *hearing;
 };
 
-/* Before it becomes another user, who may not. */
-static bool tell_syncs(int control) {
-    int listener = syncs_watch();
-    bool told = listener >= 0 && message_send(control, "syncs", listener) >= 0;
+static bool tell_syncs(const struct hearing *hearing) {
+    if (hearing->socket < 0) {
+        return true;
+    }
+    int listener = syncs_watch(hearing->more, hearing->count);
+    bool told = listener >= 0 && message_send(hearing->socket, "syncs", listener) >= 0;
     if (listener >= 0) {
         close(listener);
     }
     return told;
+}
+
+/* Another user may not have itself heard: that comes before. In a user namespace of its own it may,
+ * and has to: that is made by writing files, and whoever lets writes pass waits for our start. */
+static bool become_heard(const struct start *start) {
+    if (start->who->mapped) {
+        return identity_become(start->who) == 0 && tell_syncs(start->hearing);
+    }
+    return tell_syncs(start->hearing) && identity_become(start->who) == 0;
 }
 
 static void become(const void *context) {
@@ -72,8 +83,7 @@ static void become(const void *context) {
     int empty = open("/dev/null", O_RDONLY);
     signals_reset();
     if (empty >= 0 && dup2(empty, 0) >= 0 && dup2(start->log, 1) >= 0 && dup2(start->log, 2) >= 0 &&
-        setsid() >= 0 && (start->syncs < 0 || tell_syncs(start->syncs)) &&
-        identity_become(start->who) == 0 && chdir(program->directory) == 0) {
+        setsid() >= 0 && become_heard(start) && chdir(program->directory) == 0) {
         if (empty > 2) {
             close(empty);
         }
@@ -82,6 +92,7 @@ static void become(const void *context) {
     }
 }
 
-pid_t program_start(const struct program *program, const struct identity *who, int log, int syncs) {
-    return process_start(become, &(struct start){program, who, log, syncs});
+pid_t program_start(const struct program *program, const struct identity *who, int log,
+                    const struct hearing *hearing) {
+    return process_start(become, &(struct start){program, who, log, hearing});
 }

@@ -1,10 +1,11 @@
-/* Tells who started a program what it asks of its disk, before that is done (docs/tdl.md, "Power").
+/* Tells who started a program what it asks of its disk, before that is done (docs/tdl.md, "Power"
+ * and "Disks").
  *
  * By seccomp(2), so that a program that knows nothing of it, and one without a C library, is heard
  * as well, with all that it starts. Heard are calls that sync (fsync, fdatasync, sync, syncfs,
- * msync with MS_SYNC), that truncate, and that open a file to truncate it or to write through.
- * Whoever reads the descriptor lets each go on. io_uring is refused as on kernels without it, since
- * it writes without system calls.
+ * msync with MS_SYNC), that truncate, and that open a file to truncate it or to write through; and
+ * what is asked for beside these. Whoever reads the descriptor lets each go on, or fail. io_uring
+ * is refused as on kernels without it, since it writes without system calls.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,43 +27,74 @@
 #define UNLESS(what, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(what), 0, skip)
 #define ANSWER(what) BPF_STMT(BPF_RET | BPF_K, what)
 #define HEAR(call) UNLESS(call, 1), ANSWER(SECCOMP_RET_USER_NOTIF)
+#define REFUSE(call) UNLESS(call, 1), ANSWER(SECCOMP_RET_ERRNO | ENOSYS)
 #define HEAR_WITH(call, n, bits)                                                                   \
     UNLESS(call, 4), LOAD(ARGUMENT(n)),                                                            \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (unsigned)(bits), 0, 1),                              \
         ANSWER(SECCOMP_RET_USER_NOTIF), ANSWER(SECCOMP_RET_ALLOW)
 
-int syncs_watch(void) {
-    enum { OPENING = O_TRUNC | O_DSYNC };
-    struct sock_filter code[] = {
-        LOAD(offsetof(struct seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-        ANSWER(SECCOMP_RET_ALLOW),
-        LOAD(offsetof(struct seccomp_data, nr)),
-        HEAR(SYS_fsync),
-        HEAR(SYS_fdatasync),
-        HEAR(SYS_sync),
-        HEAR(SYS_syncfs),
-        HEAR(SYS_truncate),
-        HEAR(SYS_ftruncate),
-        HEAR(SYS_creat),
-        HEAR(SYS_openat2), /* whose flags are no argument */
-        HEAR_WITH(SYS_open, 1, OPENING),
-        HEAR_WITH(SYS_openat, 2, OPENING),
-        HEAR_WITH(SYS_msync, 2, MS_SYNC),
-        UNLESS(SYS_io_uring_setup, 1),
-        ANSWER(SECCOMP_RET_ERRNO | ENOSYS),
-        ANSWER(SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+enum { OPENING = O_TRUNC | O_DSYNC };
+
+static const struct sock_filter CALL_OF_THIS_PROCESSOR[] = {
+    LOAD(offsetof(struct seccomp_data, arch)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+    ANSWER(SECCOMP_RET_ALLOW),
+    LOAD(offsetof(struct seccomp_data, nr)),
+};
+static const struct sock_filter USUAL[] = {
+    HEAR(SYS_fsync),
+    HEAR(SYS_fdatasync),
+    HEAR(SYS_sync),
+    HEAR(SYS_syncfs),
+    HEAR(SYS_truncate),
+    HEAR(SYS_ftruncate),
+    HEAR(SYS_creat),
+    HEAR(SYS_openat2), /* whose flags are no argument */
+    HEAR_WITH(SYS_open, 1, OPENING),
+    HEAR_WITH(SYS_openat, 2, OPENING),
+    HEAR_WITH(SYS_msync, 2, MS_SYNC),
+    REFUSE(SYS_io_uring_setup),
+};
+static const struct sock_filter REST[] = {ANSWER(SECCOMP_RET_ALLOW)};
+/* Asynchronous I/O writes in its own time, too: where single calls may fail, it is not there. */
+static const struct sock_filter OF_FAULTS[] = {REFUSE(SYS_io_setup)};
+
+struct code {
+    struct sock_filter filter[256];
+    size_t length;
+};
+
+static void add(struct code *code, const struct sock_filter *part, size_t length) {
+    memcpy(code->filter + code->length, part, length * sizeof *part);
+    code->length += length;
+}
+
+#define ADD(code, part) add(code, part, sizeof(part) / sizeof *(part))
+
+int syncs_watch(const int *more, size_t count) {
+    struct code code = {.length = 0};
+    ADD(&code, CALL_OF_THIS_PROCESSOR);
+    for (size_t i = 0; i < count; i++) {
+        const struct sock_filter part[] = {HEAR(more[i])};
+        ADD(&code, part);
+    }
+    if (count > 0) {
+        ADD(&code, OF_FAULTS);
+    }
+    ADD(&code, USUAL);
+    ADD(&code, REST);
+    struct sock_fprog program = {.len = (unsigned short)code.length, .filter = code.filter};
     const unsigned flags =
         SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-    int listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
+    int listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
     return listener < 0 ? -errno : listener;
 }
 
 #else
 
-int syncs_watch(void) {
+int syncs_watch(const int *more, size_t count) {
+    (void)more;
+    (void)count;
     errno = ENOTSUP;
     return -errno;
 }

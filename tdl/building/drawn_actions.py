@@ -12,11 +12,11 @@ from tdl.building.class_actions import ClassActions
 from tdl.tokens.lexer import Token
 
 # Over after some time, as an interval is at its end.
-_LASTING = (ast.Disconnect, ast.Pause, ast.Leave, ast.Set, ast.SetClock, ast.Ramp, ast.Background,
-            ast.Partition, ast.Flap, ast.Churn)  # fmt: skip
+_LASTING = (ast.Disconnect, ast.Pause, ast.Leave, ast.Set, ast.SetClock, ast.SetDisk, ast.Ramp,
+            ast.Background, ast.Partition, ast.Flap, ast.Churn)  # fmt: skip
 # At one moment, which an interval may leave open.
 _SOMETIME = (ast.Disconnect, ast.Reconnect, ast.Pause, ast.Resume, ast.Restart, ast.Set,
-             ast.SetClock, ast.Background, ast.Partition, ast.Heal)  # fmt: skip
+             ast.SetClock, ast.SetDisk, ast.Background, ast.Partition, ast.Heal)  # fmt: skip
 _EACH = (ast.Join, ast.Crash, ast.Kill)  # each at a moment of its own
 _HINTS = {
     "crash": "'restart after' brings the same instances back",

@@ -14,8 +14,8 @@ from tdl.building.builder import (
     shown,
 )
 from tdl.building.class_actions import Option
-from tdl.building.clock_actions import ClockActions
 from tdl.building.drawn_actions import Clause
+from tdl.building.host_actions import HostActions
 from tdl.building.hunt_actions import HuntActions
 from tdl.building.member_actions import MemberActions
 from tdl.building.mobility_actions import MobilityActions
@@ -29,6 +29,7 @@ from tdl.tokens.words import (
     BOTTLENECK_PROPERTIES,
     CHANGEABLE,
     CLOCK_WORDS,
+    HOST_WORDS,
     LINK_ALIASES,
     LINK_PROPERTIES,
     ONLY,
@@ -55,6 +56,7 @@ _IN_INTERVALS = (
     ast.Pause,
     ast.Set,
     ast.SetClock,
+    ast.SetDisk,
     ast.Background,
     ast.Partition,
     *_PERIOD_ONLY,
@@ -62,7 +64,7 @@ _IN_INTERVALS = (
 
 
 class Actions(
-    MemberActions, ClockActions, ReactionActions, MobilityActions, NodeActions, HuntActions
+    MemberActions, HostActions, ReactionActions, MobilityActions, NodeActions, HuntActions
 ):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
@@ -398,6 +400,9 @@ class Actions(
         if any(prop.name in CLOCK_WORDS for prop in assignments):
             clock = self.set_clock(verb, assignments, span)
             return self.clause(selectors, clock, verb, tail)
+        if any(prop.name == "disk" for prop in assignments):
+            disk = self.set_disk(verb, assignments, span)
+            return self.clause(selectors, disk, verb, tail)
         found: dict[str, ast.Assignment] = {}
         some = [prop for prop in assignments if prop.name == ONLY and prop.op]
         for prop in assignments:
@@ -436,7 +441,7 @@ class Actions(
         word = LINK_ALIASES.get(prop.name, prop.name)
         if word not in CHANGEABLE:
             meant = OTHER_PROPERTIES.get(prop.name, prop.name)
-            hint = did_you_mean(meant, (*SET_PROPERTIES, *LINK_ALIASES, *CLOCK_WORDS))
+            hint = did_you_mean(meant, (*SET_PROPERTIES, *LINK_ALIASES, *HOST_WORDS))
             if word in LINK_PROPERTIES or word in SERVICE_PROPERTIES:
                 message = f"{prop.name} cannot be changed"
                 hint = "set changes " + ", ".join(SET_PROPERTIES)

@@ -146,6 +146,19 @@ ACTIONS = (
         "service a\nbridge s\nlink a--s\nat 5s a set drift=20%",
     ),
     Code(
+        "TS0262",
+        "not of a disk",
+        "`set disk=` is about the disk of an instance: links and clocks have statements of their "
+        "own, and a disk does not ramp.",
+        "service a\nbridge s\nlink a--s\nat 5s a set disk=full latency=5ms",
+    ),
+    Code(
+        "TS0263",
+        "not what a disk is like",
+        "A disk is `slow:TIME`, `full`, `error:SHARE` or `ok`. TIME and SHARE are more than 0.",
+        "service a\nbridge s\nlink a--s\nat 5s a set disk=broken",
+    ),
+    Code(
         "TS0217",
         "a number for a list of names",
         "`a;b leave` means both. To choose a number among several, give them a tag: `tags=x leave "

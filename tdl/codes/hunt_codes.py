@@ -10,10 +10,10 @@ HUNTS = (
     Code(
         "TS0340",
         "bound of a hunt that is none",
-        "A bound is `partition`, `crash`, `kill`, `pause` or `disconnect` with names and how many "
-        "at a time; `latency`, `loss`, `duplicate`, `corrupt`, `clock` or `drift` with a range and "
-        "names; `at most N`; `lasting A..B`; or `quiet T at the end` (or `start`). Several on a "
-        "line are divided by `;`.",
+        "A bound is `partition`, `crash`, `kill`, `pause`, `disconnect` or `disk` with names and "
+        "how many at a time; `latency`, `loss`, `duplicate`, `corrupt`, `clock` or `drift` with a "
+        "range and names; `at most N`; `lasting A..B`; or `quiet T at the end` (or `start`). "
+        "Several on a line are divided by `;`.",
         _NET + "hunt {\n    crsh a.*\n}",
     ),
     Code(

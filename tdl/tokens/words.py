@@ -76,7 +76,8 @@ LINE_OPERATORS = (*OPERATORS, "=", "!=")  # of a number in a line
 FAULTS = "faults"  # in `within D after faults`: their end
 # What a `hunt` draws, by the first word of a bound: something that happens to instances, a property
 # of links, a clock; and what limits it (the first word of `at most N`, `lasting A..B`, `quiet T`).
-HUNT_FAULTS = ("partition", "crash", "kill", "pause", "disconnect")
+HUNT_FAULTS = ("partition", "crash", "kill", "pause", "disconnect", "disk")
+HUNT_DISKS = ("full", "slow:20ms", "error:1%")  # one of which a drawn `disk` is
 HUNT_LINKS = ("latency", "loss", "duplicate", "corrupt")
 HUNT_CLOCKS = ("clock", "drift")
 HUNT_KINDS = (*HUNT_FAULTS, *HUNT_LINKS, *HUNT_CLOCKS)
@@ -127,7 +128,7 @@ RESERVED = {
 # Properties whose value is bare text rather than a number or a name.
 TEXT_PROPERTIES = ("img", "image", "exec", "network", "user", "cwd", "setup", "ready",
                    "trace", "trace-up", "trace-down", "dist", "address", "gateway",
-                   "if", "prefix", "own")  # fmt: skip
+                   "if", "prefix", "own", "disk")  # fmt: skip
 # Those with several texts, separated by ';', each of which may be NAME:"some value".
 LIST_PROPERTIES = ("files", "mount", "sysctl", "abw-flows", "abw-flows-up", "abw-flows-down", "aqm",
                    "only", "after", "alias", "publish", "nodes")  # fmt: skip
@@ -353,6 +354,8 @@ PATH_WORDS = {
 }
 CHANGEABLE = {**LINK_WORDS, **PATH_WORDS}  # by `set`, of links or of paths
 CLOCK_WORDS = ("clock", "drift")  # by `set`, of instances
+HOST_WORDS = (*CLOCK_WORDS, "disk")
+DISK_FAULTS = ("ok", "slow", "full", "error")
 ONLY = "only"  # in `set`, of which packets it is
 CLASS_PROPERTIES = ("latency", "jitter", "loss", "reject")  # that some packets may have others of
 TRACE_ENDS = ("loop", "hold")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 TAGS = ("red", "green", "blue")
 VERBS = (
     *("join", "join", "join", "leave", "crash", "disconnect", "reconnect", "churn", "churn"),
-    *("pause", "pause", "resume", "restart", "restart", "set", "clock", "clock"),
+    *("pause", "pause", "resume", "restart", "restart", "set", "clock", "clock", "disk", "disk"),
     *("flap", "set", "ramp", "background", "partition", "heal"),
 )
 CLOCKS = (
@@ -22,6 +22,7 @@ CLOCKS = (
     "drift=-0.3ppm",
     "drift=7%",
 )
+DISKS = ("ok", "full", "slow:3ms", "slow:1s", "error:2%")
 times = st.integers(0, 24).map(lambda half: f"{half * 500}ms")
 percents = st.sampled_from(["10%", "25%", "33.3%", "50%", "75%", "100%"])
 counts = st.one_of(st.integers(0, 3).map(str), percents)
@@ -205,6 +206,9 @@ def statements(draw: st.DrawFn, names: Names) -> str:
     if verb == "clock":
         clock = draw(st.sampled_from(CLOCKS))
         return f"{when} {draw(selector(names, 'service'))} set {clock}"
+    if verb == "disk":
+        disk = draw(st.sampled_from(DISKS))
+        return f"{when} {draw(selector(names, 'service'))} set disk={disk}"
     if verb == "churn":
         what = draw(st.sampled_from(["", *names.services]))
         replace = draw(st.sampled_from(["", " replace 50%", " replace 100%"]))

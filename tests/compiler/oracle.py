@@ -79,6 +79,7 @@ class Oracle(Links):
             ast.Flap: self.flap,
             ast.Set: self.set,
             ast.SetClock: self.set_clock,
+            ast.SetDisk: self.set_disk,
             ast.Ramp: self.ramp,
             ast.Background: self.background,
             ast.Partition: self.partition,
@@ -363,6 +364,37 @@ class Oracle(Links):
                 self._tell_clock(host, s)
             else:
                 pile.remove(mine[0])
+
+    def set_disk(self, order: int, s: ast.Dynamic) -> Iterator[int]:
+        """A pile of what the disk of each host is like: (whose, arguments of its event)."""
+        fault, amount = s.action.fault, s.action.amount
+        hosts = [str(one) for one in self.candidates(s.selector, "s")]
+        hosts.sort(key=self._nodes_in_order().index)
+        draws = self.draws(order, "disk")
+        for host in hosts:
+            args: dict[str, Any] = {"fault": fault}
+            if fault == "slow":
+                args["delay_ns"] = amount
+            elif fault == "error":
+                args |= {"error_ppb": amount, "disk_seed": draws.below(2**63 - 1)}
+            pile = self.disks.setdefault(host, [(-1, {"fault": "ok"})])
+            if s.end_ns is None:
+                pile.clear()
+            pile.append((order, args))
+            self.emit("disk", host, s.span.line, **args)
+        if s.end_ns is None or not hosts:
+            return
+        yield s.end_ns
+        for host in hosts:
+            pile = self.disks[host]
+            mine = [one for one in pile if one[0] == order]
+            if not mine:
+                self.warned.append(s.span.line)
+                continue
+            was_last = mine[0] is pile[-1]
+            pile.remove(mine[0])
+            if was_last:
+                self.emit("disk", host, s.span.line, **pile[-1][1] if pile else {"fault": "ok"})
 
     def _nodes_in_order(self) -> list[str]:
         return [node for service in self.services for node in self._nodes_of(service)]

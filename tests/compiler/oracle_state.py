@@ -130,6 +130,7 @@ class State:
         self.tags: dict[str, tuple[str, ...]] = {}
         self.state: dict[str, str] = {}  # instances: never up cut up! cut! gone; bridges: up gone
         self.clocks: dict[str, list[tuple[int, int, int, int]]] = {}  # see Oracle.set_clock
+        self.disks: dict[str, list[tuple[int, dict[str, Any]]]] = {}  # see Oracle.set_disk
         self.owner: dict[tuple[str, str], int] = {}  # who last changed what of it
         self.links: list[Direction] = []
         self.link_tags: dict[Direction, tuple[str, ...]] = {}

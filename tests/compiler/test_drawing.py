@@ -34,6 +34,7 @@ LASTING = (
     "a--s1 set latency+=3ms",
     "s2->s3 set loss=1%",
     "b set clock=+5s drift=7ppm",
+    "b set disk=slow:20ms",
     "a--s1 ramp latency=50ms every 100ms",
     "tags=core background 1Mb",
     "s2--s3 flap 70ms",
@@ -78,7 +79,14 @@ def test_for_a_time_is_an_interval(words: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["s1--s2 set loss=1%", "b set clock=-1s", "a disconnect", "a.2 pause", "partition a;b"],
+    [
+        "s1--s2 set loss=1%",
+        "b set clock=-1s",
+        "b set disk=full",
+        "a disconnect",
+        "a.2 pause",
+        "partition a;b",
+    ],
 )
 def test_sometime_is_a_moment(words: str) -> None:
     drawn = f"from 2s to 9s {words} sometime"
@@ -146,6 +154,20 @@ def test_a_power_failure_has_a_seed_for_each_disk() -> None:
     power = stream(several, "power")
     found = [args for *_, args in happened(several)]
     assert found == [{"power_seed": power.below(most)} for _ in range(2)]
+
+
+def test_errors_of_disks_have_a_seed_for_each() -> None:
+    text = "from 2s to 3s a.1;b set disk=error:5%"
+    one, other = (f"from 2s to 3s {name} set disk=error:5%" for name in ("a.1", "b"))
+    seeds = [stream(one, "disk").below(2**63 - 1)]
+    of_b = stream(other, "disk")
+    seeds += [of_b.below(2**63 - 1) for _ in range(2)]
+    found = happened(text)
+    assert [target for *_, target, _ in found] == ["a.1", "b.0", "b.1"] * 2
+    assert [args for *_, args in found] == [
+        *({"disk_seed": seed, "error_ppb": 50_000_000, "fault": "error"} for seed in seeds),
+        *[{"fault": "ok"}] * 3,
+    ]
 
 
 @pytest.mark.parametrize(

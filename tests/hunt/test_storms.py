@@ -112,6 +112,10 @@ def test_a_change_is_within_the_bounds_and_near() -> None:
             ["from 1s to 3s db.0 set clock=-300ms"],
         ),
         (
+            Fault(SECOND, 3 * SECOND, "disk", ("db.0", "db.1"), 2),
+            ["from 1s to 3s db.0;db.1 set disk=slow:20ms"],
+        ),
+        (
             Fault(SECOND, 3 * SECOND, "drift", ("db.0",), 120_000),
             ["from 1s to 3s db.0 set drift=120ppm"],
         ),

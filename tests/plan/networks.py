@@ -248,6 +248,14 @@ class RandomTimeline:
             self._add(at_ns, "bridge_down" if where == "up" else "bridge_up", name)
         elif self.rnd.random() < 0.05:
             self._add(at_ns, "clock", name, drift_ppb=-500, offset_ns=self.rnd.randint(-9, 9))
+        elif self.rnd.random() < 0.05:
+            faults: list[dict[str, int | str]] = [
+                {"fault": "full"},
+                {"fault": "ok"},
+                {"fault": "slow", "delay_ns": 1000},
+            ]
+            faults += [{"fault": "error", "disk_seed": 7, "error_ppb": 10**9}]
+            self._add(at_ns, "disk", name, **self.rnd.choice(faults))
         elif where == "down":
             self._add(at_ns, "join", name)
         elif self.rnd.random() < 0.1 and name not in self.killed:

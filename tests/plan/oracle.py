@@ -33,7 +33,7 @@ def states_at(
             link[event.target] = link[event.target]._replace(**dict(event.args))  # type: ignore[arg-type]
         elif event.kind == "background":
             background[event.target] = int(event.args["rate_bps"])
-        elif event.kind not in ("quit", "pause", "resume", "kill", "clock"):
+        elif event.kind not in ("quit", "pause", "resume", "kill", "clock", "disk"):
             node[event.target] = words.get(event.kind, "down")
     for item in topology.links:
         own = link[item.name]

@@ -510,6 +510,12 @@ clocks = (
     | st.builds(ast.SetClock, st.none(), st.just(ast.Op.ASSIGN), _drifts, st.just(NOWHERE))
 )
 
+disks = (
+    st.builds(ast.SetDisk, st.sampled_from(["ok", "full"]), st.just(0), st.just(NOWHERE))
+    | st.builds(ast.SetDisk, st.just("slow"), _offsets, st.just(NOWHERE))
+    | st.builds(ast.SetDisk, st.just("error"), st.integers(1, 10**9), st.just(NOWHERE))
+)
+
 
 @st.composite
 def events(draw: st.DrawFn) -> ast.Dynamic:
@@ -560,8 +566,8 @@ def events(draw: st.DrawFn) -> ast.Dynamic:
             ast.Resume(count, NOWHERE),
             ast.Restart(count, NOWHERE, after),
         ]
-        action = draw(changes | clocks | _cuts | st.sampled_from(single_moment))
-        if not isinstance(action, ast.Set | ast.SetClock) or draw(st.booleans()):
+        action = draw(changes | clocks | disks | _cuts | st.sampled_from(single_moment))
+        if not isinstance(action, ast.Set | ast.SetClock | ast.SetDisk) or draw(st.booleans()):
             end = None
     else:
         ends: list[ast.Action] = [ast.Heal(NOWHERE), ast.Quit(NOWHERE)]
@@ -591,7 +597,7 @@ def drawn_events(draw: st.DrawFn, plain: ast.Dynamic) -> ast.Dynamic:
         if end is None and lengths[0] == lengths[1]:
             return plain
         action = ast.Restart(action.count, NOWHERE)
-    links = isinstance(action, ast.Flap | ast.Ramp | ast.Set | ast.SetClock)
+    links = isinstance(action, ast.Flap | ast.Ramp | ast.Set | ast.SetClock | ast.SetDisk)
     of = isinstance(selector, ast.Tagged | ast.LinkSelector)
     if links and of and draw(st.booleans()):
         assert not isinstance(selector, ast.Everything | ast.Some)

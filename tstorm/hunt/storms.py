@@ -18,7 +18,7 @@ from tdl import quantities
 from tdl.diagnostics import Sink
 from tdl.preprocess.blocks import LoopBlock, blocks, is_hunt
 from tdl.tokens.lexer import logical_lines
-from tdl.tokens.words import HUNT_CLOCKS, HUNT_FAULTS
+from tdl.tokens.words import HUNT_CLOCKS, HUNT_DISKS, HUNT_FAULTS
 from tstorm.shrink.text import Range, SourceText
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """From `begin_ns` to `end_ns`. `value`: ns of latencies and clocks, else ppb."""
+    """From `begin_ns` to `end_ns`. `value`: ns of latencies and clocks, of disks
+    which of HUNT_DISKS from 1 on, else ppb."""
 
     begin_ns: int
     end_ns: int
@@ -67,6 +68,8 @@ class Fault:
             return f"set clock={quantities.signed_time(self.value)}"
         if self.word == "drift":
             return f"set drift={quantities.drift(self.value)}"
+        if self.word == "disk":
+            return f"set disk={HUNT_DISKS[self.value - 1]}"
         if self.word in HUNT_FAULTS:
             return self.word
         return f"set {self.word}={quantities.share(self.value)}"

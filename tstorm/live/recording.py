@@ -25,6 +25,7 @@ from compiler.sources import RecordedFiles, SourceFolder
 from runtime.errors import RunError
 from runtime.rundir import eventlog
 from runtime.rundir.held_directory import HeldDirectory
+from tdl import quantities
 from tdl.diagnostics import Sink, TdlError
 from tdl.preprocess.blocks import Item, LoopBlock, blocks, is_when
 from tdl.tokens.lexer import logical_lines, source_lines
@@ -228,9 +229,17 @@ def _statement(event: Event) -> str:
     elif event.kind == "clock":
         offset, drift = (units.shown(one, event.args[one]) for one in ("offset_ns", "drift_ppb"))
         verb = f"set clock={offset} drift={drift}"
+    elif event.kind == "disk":
+        verb = f"set disk={_disk(event)}"
     elif event.kind == "set":
         verb += "".join(f" {_assigned(name, value)}" for name, value in event.args.items())
     return f"at {units.duration(event.at_ns)} {event.target} {verb}"
+
+
+def _disk(event: Event) -> str:
+    fault = str(event.args["fault"])
+    amounts = (event.args[one] for one in ("delay_ns", "error_ppb") if one in event.args)
+    return quantities.disk(fault, int(next(amounts, 0)))
 
 
 def _assigned(field: str, value: int | str) -> str:

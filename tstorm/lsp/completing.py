@@ -20,7 +20,6 @@ from tdl.tokens.words import (
     BOTTLENECK_PROPERTIES,
     BRIDGE_PROPERTIES,
     CHANGEABLE,
-    CLOCK_WORDS,
     CONDITION_WORDS,
     CONDITIONS,
     DIALECTS,
@@ -31,6 +30,7 @@ from tdl.tokens.words import (
     FIGURES,
     FILE_SYSTEMS,
     HOPS,
+    HOST_WORDS,
     LINK_PROPERTIES,
     MOBILITY_PROPERTIES,
     MOTION_FORMATS,
@@ -93,6 +93,7 @@ _VALUES = {
     "fs": FILE_SYSTEMS,
     "expect": EXPECTATIONS,
     "stop": SIGNALS,
+    "disk": ("error:1%", "full", "ok", "slow:20ms"),
     "format": MOTION_FORMATS,
     "network": NETWORKS,
 }
@@ -197,7 +198,7 @@ def _properties(tokens: Sequence[Token]) -> Iterator[Proposal]:
     had = {token.text.rstrip("= \t\u00a0") for token in tokens if token.type == "KEY"}
     words: Sequence[str] = _PROPERTIES.get(tokens[0].type, ())
     if not words and any(token.type in ("SET", "RAMP") for token in tokens):
-        words = (*SET_PROPERTIES, "only", *CLOCK_WORDS)
+        words = (*SET_PROPERTIES, "only", *HOST_WORDS)
     elif not words:
         words = ("only",)
     for word in words:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tstorm.shrink.script import Script, Written
     from tstorm.shrink.text_meaning import TextMeaning
 
-_LASTING = (ast.Set, ast.SetClock, ast.Background, ast.Flap, ast.Disconnect, ast.Pause)
+_LASTING = (ast.Set, ast.SetClock, ast.SetDisk, ast.Background, ast.Flap, ast.Disconnect, ast.Pause)
 _PARTS = 10  # of an interval: it is narrowed to within one of them
 SHORTEST_NS = 10_000_000  # that is narrowed
 

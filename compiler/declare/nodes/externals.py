@@ -25,9 +25,12 @@ _TAKEN = {
     IPv4Network("10.76.0.0/24"): "those of gateways",
 }
 _OF_PROGRAMS = (ast.Join, ast.Leave, ast.Crash, ast.Kill, ast.Restart, ast.Churn, ast.Pause,
-                ast.SetClock)  # fmt: skip
+                ast.SetClock, ast.SetDisk)  # fmt: skip
 
-_OTHER_VERBS: dict[type, str] = {ast.SetClock: "set the clock of"}
+_OTHER_VERBS: dict[type, str] = {
+    ast.SetClock: "set the clock of",
+    ast.SetDisk: "set the disk of",
+}
 
 
 def planned_external(statement: ast.ServiceStatement) -> PlannedExternal | None:

@@ -33,6 +33,8 @@ _OF_PATHS = frozenset((KUBERNETES, COMPOSE))  # between their hosts a path is on
 
 # In the canonical text of a `when`, a line of its block.
 _SETS_CLOCK = re.compile(r"^ .* set (clock[+-]?=|drift=)", re.MULTILINE)
+SETS_DISK = re.compile(r"^ .* set disk=", re.MULTILINE)
+FAILS_CALLS = re.compile(r"^ .* set disk=error:", re.MULTILINE)
 FAILS_POWER = re.compile(r"^ .* crash (\S+ )?power( and |$)", re.MULTILINE)
 
 
@@ -133,6 +135,12 @@ def power_failure(plan: Plan) -> Misfit | None:
     return _first(plan, lambda event: "power_seed" in event.args, FAILS_POWER, what)
 
 
+def disk_fault(plan: Plan) -> Misfit | None:
+    """The first statement by which the disk of an instance has a fault."""
+    what = "a disk of its own for {} (set disk=)"
+    return _first(plan, lambda event: event.kind == "disk", SETS_DISK, what)
+
+
 def refusal(plan: Plan, way: str) -> str:
     """What of the plan this way does not carry out, as a sentence; '' if it carries out all."""
     return _words(_not_carried(plan, way), way)
@@ -144,8 +152,10 @@ def to_blame(plan: Plan, way: str) -> Misfit | None:
     if found is not None and not found.limit:
         return found
     kinds = _REACTIONS_LACKING.get(way, ())
-    elsewhere = (own_clock(plan) or power_failure(plan)) if way in _ELSEWHERE else None
-    return reacting(plan, kinds) or elsewhere
+    found = reacting(plan, kinds)
+    if found is None and way in _ELSEWHERE:
+        return own_clock(plan) or power_failure(plan) or disk_fault(plan)
+    return found
 
 
 def _not_carried(plan: Plan, way: str) -> Iterable[str]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from compiler.plan.types import Node, Service, device_mac
 from runtime.backend.base import OnOverdue, PortAllocator
 from runtime.backend.instance import (
+    NOT_HEARD,
     Incarnation,
     Instance,
     Joined,
@@ -69,6 +70,14 @@ class ProgramEnding:
 
     signal: int = signal.SIGTERM
     grace_s: float = GRACE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFaults:
+    """What is heard for them, one of instance.HEARD, of files below `root`."""
+
+    heard: str = NOT_HEARD
+    root: str = ""
 
 
 NO_FILES: Mapping[str, str] = {}
@@ -236,6 +245,7 @@ class LocalInstance(Instance):
         stack_watch: stacks.StackWatch | None = None,
         disk: Disk | None = None,
         assertions: AssertionFiles | None = None,
+        faults: DiskFaults = DiskFaults(),
     ) -> None:
         self._endpoints = endpoints  # by node in the topology, its own first
         super().__init__(next(iter(endpoints.values())))
@@ -250,6 +260,8 @@ class LocalInstance(Instance):
         self.can_lose_power = disk is not None
         self._disk = disk
         self.assertions = assertions or AssertionFiles("")
+        self._faults = faults
+        self.heard = faults.heard
         self._maker = maker
         self._on_ended = on_ended
         self._on_killed = on_killed
@@ -315,6 +327,8 @@ class LocalInstance(Instance):
 
     def _watch_disk(self, incarnation: LocalIncarnation) -> None:
         """Before its program is ordered. RunError."""
+        if self.heard:
+            incarnation.holder.make_disk_faulty(self.heard, self._faults.root)
         if self._disk is None:
             return
         disk = self._disk
@@ -323,6 +337,13 @@ class LocalInstance(Instance):
         except OSError as error:
             raise unwritten(error) from error
         incarnation.holder.hear_syncs(lambda listener: SyncWatch(listener, disk).begin())
+
+    def set_disk(self, incarnation: Incarnation, args: Mapping[str, int | str]) -> None:
+        if not self.heard:
+            super().set_disk(incarnation, args)
+        order = ("fault", "delay_ns", "error_ppb", "disk_seed")
+        words = [args[one] for one in order if one in args]
+        _own(incarnation).holder.set_disk(" ".join(map(str, words)))
 
     def lose_power(self, seed: int) -> Mapping[str, int]:
         if self._disk is None:

@@ -6,6 +6,7 @@ Their network is one engine, or local hosts with an agent and a datapath each.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from compiler.plan.parts.led_links import askers
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, Topology, interfaces
 from runtime.backend import instance_disks
 from runtime.backend.base import LINKS_SOCKET, Entrance, Notice, RunContext, RunNetwork
-from runtime.backend.instance import ProgramEnd
+from runtime.backend.instance import NOT_HEARD, ProgramEnd
 from runtime.backend.local import cpu_accounting, environment, nursery, ownership
 from runtime.backend.local.assertion_files import AssertionFiles
 from runtime.backend.local.disk import Disk
@@ -34,7 +35,7 @@ from runtime.backend.local.filesystem.instance_filesystem import (
 )
 from runtime.backend.local.instance_commands import InstanceCommands
 from runtime.backend.local.instance_limits import Limits
-from runtime.backend.local.instances import LocalInstance, Maker, OnReady
+from runtime.backend.local.instances import DiskFaults, LocalInstance, Maker, OnReady
 from runtime.backend.local.log_watch import LogWatch
 from runtime.backend.local.nursery import Holder, MachineKeeper, Program
 from runtime.backend.local.outside import Outside
@@ -219,7 +220,7 @@ class LocalBackend:
         given, directory, plan = self._given, self._context.directory, self._context.plan
         furnisher = self._furnisher()
         nodes, further = plan.topology.nodes, interfaces(plan.topology.nodes)
-        failing = instance_disks.watched(plan)
+        failing, faulty = instance_disks.watched(plan), instance_disks.faulty(plan)
         asserts = asserting(plan.expectations)
         asking = {member for _, all_ in askers(plan.topology).values() for member in all_}
         for index, planned in enumerate(nodes):
@@ -254,6 +255,7 @@ class LocalBackend:
                 program = Program(replaced(image.argv, env), env, Path(), log)
             if program is not None:
                 program = replace(program, directory=Path(around.directory), owner=around.owner)
+            home = instance_directory(directory, node.name)
             instance = LocalInstance(
                 endpoints,
                 env,
@@ -265,8 +267,9 @@ class LocalBackend:
                 around.ending,
                 around.furniture,
                 self._stacks,
-                Disk(instance_directory(directory, node.name)) if node.name in failing else None,
+                Disk(home) if node.name in failing else None,
                 AssertionFiles(around.home if index in asserts else ""),
+                DiskFaults(faulty.get(node.name, NOT_HEARD), os.path.realpath(home)),
             )
             instance.runner = instance.commands = self._commands(instance, service)
             self.instances[node.name] = instance

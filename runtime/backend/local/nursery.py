@@ -200,6 +200,15 @@ class Holder:
         self.on_syncs = heard
         self._send(b"syncs")
 
+    def make_disk_faulty(self, heard: str, root: str) -> None:
+        """Programs from now on meet what `set_disk` says in their files below `root`; `heard` is
+        not the first of instance.HEARD."""
+        self._send(os.fsencode(f"faults {heard} {root}"))
+
+    def set_disk(self, fault: str) -> None:
+        """As tcal_c/ns/faults.c takes it: `ok`, `full`, `slow NS`, `error PPB SEED`."""
+        self._send(f"disk {fault}".encode())
+
     def furnish(self, request: bytes) -> asyncio.Future[None]:
         """Orders what `furniture` made. The future is done when it is there, or RunError with the
         reason, after which the instance is of no use."""

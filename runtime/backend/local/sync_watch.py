@@ -1,7 +1,9 @@
 """What programs of an instance ask of their disk, heard before it is done (tcal_c/ns/syncs.c).
 
 Each call waits until it is answered here, so that what is synced is what the program has written by
-then. Calls on files outside of the instance's directory are let through.
+then. Calls on files outside of the instance's directory are let through. Where the disk may have
+faults as well, the instance's first process hears the calls and passes them on by a socket, those
+that fail left out.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import asyncio
 import fcntl
 import os
 import select
+import socket
+import stat
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +23,7 @@ from runtime.backend.local.disk import Disk
 # struct seccomp_notif: id, pid, flags, call, architecture, instruction, six arguments.
 _HEARD = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")  # id, value, error, flags
+_CALLER = struct.Struct("=3i")  # struct ucred: process, user, group
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV, _SEND
 _GO_ON = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
 _MOST_PATH = _PAGE = 4096
@@ -31,45 +36,90 @@ _OF_DESCRIPTORS = (_FTRUNCATE, _FSYNC, _FDATASYNC)
 _HERE = 2**32 - 100  # AT_FDCWD
 
 
-class SyncWatch:
-    """Of one program of an instance and all that it starts, until they have ended."""
+class _Listener:
+    """That of seccomp."""
 
-    def __init__(self, listener: int, disk: Disk) -> None:
-        self._listener, self._disk = listener, disk
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def receive(self) -> tuple[bytes | bytearray, int] | None:
+        """A record, and who calls; None: that one was killed meanwhile, or all have ended."""
+        heard = bytearray(_HEARD.size)
+        try:
+            fcntl.ioctl(self.descriptor, _RECEIVE, heard)
+        except FileNotFoundError:
+            return None
+        return heard, _HEARD.unpack(heard)[1]
+
+    def is_over(self) -> bool:
+        """Nobody is left who could be heard: the descriptor is ready for ever then."""
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return any(found & select.POLLHUP for _, found in poll.poll(0))
+
+    def answer(self, record: bytes) -> None:
+        with suppress(FileNotFoundError):
+            fcntl.ioctl(self.descriptor, _SEND, record)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+class _Relay:
+    """A socket of the instance's first process, which hears the calls before us. In its PID
+    namespace they have other numbers: ours are in the credentials of a record."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self.descriptor = descriptor
+        self._over = False
+
+    def receive(self) -> tuple[bytes, int] | None:
+        record, more, _, _ = self._socket.recvmsg(_HEARD.size, socket.CMSG_SPACE(_CALLER.size))
+        found = [data for _, kind, data in more if kind == socket.SCM_CREDENTIALS]
+        self._over = not record
+        return (record, _CALLER.unpack(found[0])[0]) if record and found else None
+
+    def is_over(self) -> bool:
+        return self._over
+
+    def answer(self, record: bytes) -> None:
+        with suppress(ConnectionError):
+            self._socket.send(record)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class SyncWatch:
+    """Of one program of an instance and all that it starts, until they have ended. `descriptor`: a
+    listener or a relay."""
+
+    def __init__(self, descriptor: int, disk: Disk) -> None:
+        self._disk = disk
+        is_relay = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+        self._calls = _Relay(descriptor) if is_relay else _Listener(descriptor)
         self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
-        self._loop.add_reader(self._listener, self._hear)
+        self._loop.add_reader(self._calls.descriptor, self._hear)
 
     def _hear(self) -> None:
-        heard = bytearray(_HEARD.size)
-        try:
-            fcntl.ioctl(self._listener, _RECEIVE, heard)
-        except FileNotFoundError:  # it was killed meanwhile, or all of them have ended
-            self._close_if_over()
+        heard = self._calls.receive()
+        if heard is None:
+            if self._calls.is_over():
+                self._loop.remove_reader(self._calls.descriptor)
+                self._calls.close()
             return
-        number, pid, _, call, _, _, *arguments = _HEARD.unpack(heard)
+        record, pid = heard
+        number, _, _, call, _, _, *arguments = _HEARD.unpack(record)
         try:
             self._take(pid, call, arguments)
         except (FileNotFoundError, ProcessLookupError, NotADirectoryError):
             pass  # the call will fail as well, or whoever called has been killed
         except OSError as error:
             self._disk.failed = error
-        with suppress(FileNotFoundError):
-            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(number, 0, 0, _GO_ON))
-
-    def _close_if_over(self) -> None:
-        """Nobody is left who could be heard: the descriptor is ready for ever then."""
-        poll = select.poll()
-        poll.register(self._listener, select.POLLIN)
-        if any(found & select.POLLHUP for _, found in poll.poll(0)):
-            self.close()
-
-    def close(self) -> None:
-        if self._listener >= 0:
-            self._loop.remove_reader(self._listener)
-            os.close(self._listener)
-            self._listener = -1
+        self._calls.answer(_ANSWER.pack(number, 0, 0, _GO_ON))
 
     def _take(self, pid: int, call: int, arguments: list[int]) -> None:
         if call in (_SYNC, _SYNCFS):

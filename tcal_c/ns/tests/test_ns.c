@@ -22,6 +22,7 @@
     } while (0)
 
 static struct program program;
+static const struct hearing NOBODY = {.socket = -1};
 
 /* Parses a copy on the heap, so that the sanitizer sees a read past its end. */
 static int parse(const char *text, size_t length, char **kept) {
@@ -89,7 +90,7 @@ static void test_start(void) {
     CHECK(parse(text, sizeof text, &kept) == 0);
     program.env[1] = strdup("PATH=/usr/bin:/bin");
     program.env[2] = NULL;
-    pid_t pid = program_start(&program, &(struct identity){0}, ends[1], -1);
+    pid_t pid = program_start(&program, &(struct identity){0}, ends[1], &NOBODY);
     CHECK(pid > 0);
     close(ends[1]);
     char said[64] = "";
@@ -111,7 +112,7 @@ static void test_start_refused(void) {
     static const char text[] = "start\0/\0"
                                "1\0/nowhere/at/all";
     CHECK(parse(text, sizeof text, &kept) == 0);
-    CHECK(program_start(&program, &(struct identity){0}, 2, -1) == -ENOENT);
+    CHECK(program_start(&program, &(struct identity){0}, 2, &NOBODY) == -ENOENT);
     CHECK(errno == ENOENT);
     free(kept);
 }
@@ -285,6 +286,40 @@ static void test_furnish_many(void) {
     CHECK(rmdir(where) == 0 && setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
+/* The same calls as compiler/plan/numbered_draws.py says. */
+static void test_which_calls_fail(void) {
+    static const uint64_t expected[] = {44, 45, 51, 69, 75, 121, 133, 183, 347};
+    size_t count = 0;
+    for (uint64_t number = 0; number < 400; number++) {
+        if (faults_fails(INT64_MAX - 1, number, 10000000)) {
+            CHECK(count < sizeof expected / sizeof *expected && expected[count] == number);
+            count++;
+        }
+        CHECK(faults_fails(7, number, 1000000000) && !faults_fails(7, number, 0));
+    }
+    CHECK(count == sizeof expected / sizeof *expected);
+}
+
+static void test_words_of_faults(void) {
+    static const char *const good[] = {"ok", "full", "slow 20000000", "error 10000000 5"};
+    static const char *const bad[] = {"", "slow", "slow 1s", "error 5", "error 5 6 7", "fuller"};
+    struct faults *faults = faults_make();
+    CHECK(faults && !faults_are_allowed(faults));
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        CHECK(faults_set(faults, good[i]) == 0);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(faults_set(faults, bad[i]) == -EINVAL);
+    }
+    CHECK(faults_allow(faults, "reads") == -EINVAL && faults_allow(faults, "reads x") == -EINVAL);
+    CHECK(faults_allow(faults, "all /x") == -EINVAL && !faults_are_allowed(faults));
+    CHECK(faults_allow(faults, "writes /a place") == 0 && faults_are_allowed(faults));
+    size_t writes = faults_hearing(faults, -1).count;
+    CHECK(faults_allow(faults, "reads /x") == 0 && faults_hearing(faults, -1).count > writes);
+    close(faults_descriptor(faults));
+    free(faults);
+}
+
 int main(void) {
     test_parse_good();
     test_parse_bad();
@@ -297,6 +332,8 @@ int main(void) {
     test_furnish_files();
     test_furnish_opens_first();
     test_furnish_many();
+    test_which_calls_fail();
+    test_words_of_faults();
     puts("ns: ok");
     return 0;
 }

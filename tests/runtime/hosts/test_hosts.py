@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import platform
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -159,6 +160,36 @@ def test_a_power_failure_is_refused_at_its_line(
     assert refusal.value.misfit.line == 4
     for way in (KUBERNETES, COMPOSE) if "when" not in text else ():
         assert "does not carry out a power failure" in capabilities.refusal(plan, way)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "machine", "words"),
+    [
+        ("at 3s a.1 set disk=full\n", {"hosts": 2}, "x86_64 6.1", "with --hosts: agents start"),
+        ("at 3s a.1 set disk=full\n", {}, "aarch64 6.1", "system calls of aarch64 are not known"),
+        ("at 3s a.1 set disk=full\n", {}, "x86_64 5.15.0-91", "that needs Linux 5.19 (seccomp)"),
+        ("when exit a { it set disk=ok }\n", {"hosts": 2}, "x86_64 6.1", "for an instance"),
+        ("at 3s set disk=slow:1s\n", {"time": "virtual"}, "x86_64 6.1", "a has fs=private"),
+    ],
+)
+def test_a_fault_of_a_disk_is_refused_at_its_line(
+    text: str,
+    options: dict[str, Any],
+    machine: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    processor, kernel = machine.split()
+    monkeypatch.setattr(platform, "machine", lambda: processor)
+    monkeypatch.setattr(platform, "release", lambda: kernel)
+    private = " fs=private" if "fs=private" in words else " exec=x"
+    plan = compile_source(_ONE.replace("\n", f"{private}\n", 1) + text).plan
+    with pytest.raises(UnfitError) as refusal:
+        datapath_choice.check(plan, RunOptions(**options))
+    assert words in refusal.value.message
+    assert refusal.value.misfit.line == 4
+    for way in (KUBERNETES, COMPOSE) if "when" not in text else ():
+        assert "does not carry out a disk of its own" in capabilities.refusal(plan, way)
 
 
 def test_a_kernel_that_cannot_is_found_out_by_trying(

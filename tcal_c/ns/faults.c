@@ -1,0 +1,495 @@
+/* Faults of the disk of an instance (docs/tdl.md, "Disks"): what programs ask of files in its own
+ * directory takes longer, finds no room, or fails.
+ *
+ * Input: calls that are heard (syncs.c), each of which waits until it is answered. Output: answers:
+ * the call is carried out now or in a while, or has an error. Who else hears syncs is asked after
+ * us, about what is carried out. Nothing here looks at a clock: in virtual time that would take
+ * time, and a call is to take exactly as long as it is said.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/falloc.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/limits.h"
+#include "ns.h"
+
+enum what { SYNCS, WRITES, READS }; /* a call does */
+enum fault { FAULT_NONE, FAULT_SLOW, FAULT_FULL, FAULT_ERROR };
+
+/* Where the file, the place in it and the number of bytes are among a call's arguments. */
+enum { NO_FILE = -1, NAMED = -2, MAPPED = -3, AT_POSITION = -1, AT_START = -2 };
+struct form {
+    int call;
+    enum what what;
+    int file; /* a descriptor; else what the file is found by */
+    int at;
+    int size;
+    bool by_pointer; /* `at` is where the place is, 0: at the file's position */
+    bool vector;     /* `size` is how many parts there are, before which is where they are */
+};
+
+static const struct form FORMS[] = {
+    {SYS_fsync, SYNCS, 0, 0, 0, false, false},
+    {SYS_fdatasync, SYNCS, 0, 0, 0, false, false},
+    {SYS_sync_file_range, SYNCS, 0, 0, 0, false, false},
+    {SYS_sync, SYNCS, NO_FILE, 0, 0, false, false},
+    {SYS_syncfs, SYNCS, 0, 0, 0, false, false},
+    {SYS_msync, SYNCS, MAPPED, 0, 0, false, false},
+    {SYS_write, WRITES, 0, AT_POSITION, 2, false, false},
+    {SYS_pwrite64, WRITES, 0, 3, 2, false, false},
+    {SYS_writev, WRITES, 0, AT_POSITION, 2, false, true},
+    {SYS_pwritev, WRITES, 0, 3, 2, false, true},
+    {SYS_pwritev2, WRITES, 0, 3, 2, false, true},
+    {SYS_sendfile, WRITES, 0, AT_POSITION, 3, false, false},
+    {SYS_copy_file_range, WRITES, 2, 3, 4, true, false},
+    {SYS_splice, WRITES, 2, 3, 4, true, false},
+    {SYS_ftruncate, WRITES, 0, AT_START, 1, false, false},
+    {SYS_truncate, WRITES, NAMED, AT_START, 1, false, false},
+    {SYS_fallocate, WRITES, 0, 2, 3, false, false},
+    {SYS_read, READS, 0, 0, 0, false, false},
+    {SYS_pread64, READS, 0, 0, 0, false, false},
+    {SYS_readv, READS, 0, 0, 0, false, false},
+    {SYS_preadv, READS, 0, 0, 0, false, false},
+    {SYS_preadv2, READS, 0, 0, 0, false, false},
+};
+enum { FORM_COUNT = sizeof FORMS / sizeof *FORMS, EVENTS = 16, PARTS = 1024 };
+
+/* Without what syncs.c hears anyway. In the order of FORMS, so that writes come before reads. */
+static const int MORE[] = {SYS_sync_file_range, SYS_write,     SYS_pwrite64, SYS_writev,
+                           SYS_pwritev,         SYS_pwritev2,  SYS_sendfile, SYS_splice,
+                           SYS_copy_file_range, SYS_fallocate, SYS_read,     SYS_pread64,
+                           SYS_readv,           SYS_preadv,    SYS_preadv2};
+enum { MORE_COUNT = sizeof MORE / sizeof *MORE, MORE_READS = 5 };
+
+struct waiting {
+    struct seccomp_notif call;
+    int timer;
+};
+
+struct faults {
+    int watch;    /* epoll(7) of all below */
+    int listener; /* -1: nobody is heard */
+    int relay;
+    bool allowed;
+    bool reads; /* are heard */
+    size_t root_length;
+    char root[PATH_MAX];
+    enum fault fault;
+    uint64_t amount; /* of slow in ns, of error in billionths */
+    uint64_t seed;
+    uint64_t number; /* of calls that might have failed since */
+};
+
+static uint64_t mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
+/* As draw_happens of the engine (docs/pktd.md, "Draws"). */
+bool faults_fails(uint64_t seed, uint64_t number, uint64_t share_ppb) {
+    const uint64_t golden = 0x9E3779B97F4A7C15ull;
+    uint64_t bits = mix(mix(seed + golden) + (number + 1) * golden);
+    return (uint64_t)((u128)bits * PPB >> 64) < share_ppb;
+}
+
+struct faults *faults_make(void) {
+    struct faults *self = calloc(1, sizeof *self);
+    if (self) {
+        self->listener = self->relay = -1;
+        self->watch = epoll_create1(EPOLL_CLOEXEC);
+        if (self->watch < 0) {
+            free(self);
+            return NULL;
+        }
+    }
+    return self;
+}
+
+int faults_allow(struct faults *self, const char *text) {
+    const char *root = strchr(text, ' ');
+    errno = EINVAL;
+    if (!root || root[1] != '/' || strlen(root + 1) >= sizeof self->root) {
+        return -EINVAL;
+    }
+    self->reads = strncmp(text, "reads ", 6) == 0;
+    if (!self->reads && strncmp(text, "writes ", 7) != 0) {
+        return -EINVAL;
+    }
+    self->root_length = strlen(root + 1);
+    memcpy(self->root, root + 1, self->root_length + 1);
+    self->allowed = true;
+    return 0;
+}
+
+int faults_set(struct faults *self, const char *text) {
+    uint64_t amount = 0;
+    uint64_t seed = 0;
+    char end;
+    enum fault fault = FAULT_NONE;
+    if (strcmp(text, "full") == 0) {
+        fault = FAULT_FULL;
+    } else if (sscanf(text, "slow %" SCNu64 "%c", &amount, &end) == 1) {
+        fault = FAULT_SLOW;
+    } else if (sscanf(text, "error %" SCNu64 " %" SCNu64 "%c", &amount, &seed, &end) == 2) {
+        fault = FAULT_ERROR;
+    } else if (strcmp(text, "ok") != 0) {
+        errno = EINVAL;
+        return -EINVAL;
+    }
+    if (fault != FAULT_ERROR || self->fault != fault || self->seed != seed) {
+        self->number = 0;
+    }
+    self->fault = fault;
+    self->amount = amount;
+    self->seed = seed;
+    return 0;
+}
+
+bool faults_are_allowed(const struct faults *self) {
+    return self->allowed;
+}
+
+struct hearing faults_hearing(const struct faults *self, int socket) {
+    size_t count = self->reads ? MORE_COUNT : MORE_COUNT - MORE_READS;
+    return (struct hearing){.socket = socket, .more = MORE, .count = count};
+}
+
+int faults_descriptor(const struct faults *self) {
+    return self->watch;
+}
+
+static int watch(struct faults *self, int descriptor, void *whose) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = whose};
+    return epoll_ctl(self->watch, EPOLL_CTL_ADD, descriptor, &event) < 0 ? -errno : 0;
+}
+
+int faults_hear(struct faults *self, int listener, int relay) {
+    if (self->listener >= 0) { /* an instance has one program in its life */
+        errno = EBUSY;
+        return -EBUSY;
+    }
+    self->listener = listener;
+    self->relay = relay;
+    if (watch(self, listener, &self->listener) < 0) {
+        return -errno;
+    }
+    return relay >= 0 ? watch(self, relay, &self->relay) : 0;
+}
+
+static void shut(int *descriptor) {
+    if (*descriptor >= 0) {
+        close(*descriptor);
+        *descriptor = -1;
+    }
+}
+
+/* --- what a call is about --- */
+
+static const struct form *form_of(const struct seccomp_notif *call) {
+    for (size_t i = 0; i < FORM_COUNT; i++) {
+        if (FORMS[i].call == call->data.nr) {
+            return &FORMS[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_below(const struct faults *self, const char *path) {
+    return strncmp(path, self->root, self->root_length) == 0 &&
+           (path[self->root_length] == '/' || path[self->root_length] == '\0');
+}
+
+/* What a link of /proc shows, and what it is: only files and directories are on a disk. */
+static bool is_ours(const struct faults *self, const char *link, struct stat *found) {
+    char path[PATH_MAX];
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) {
+        return false;
+    }
+    path[length] = '\0';
+    return is_below(self, path) && stat(link, found) == 0 &&
+           (S_ISREG(found->st_mode) || S_ISDIR(found->st_mode));
+}
+
+static bool is_named_ours(const struct faults *self, const struct seccomp_notif *call,
+                          struct stat *found) {
+    char name[PATH_MAX];
+    char path[PATH_MAX + 64];
+    struct iovec here = {.iov_base = name, .iov_len = sizeof name - 1};
+    struct iovec there = {.iov_base = (void *)(size_t)call->data.args[0],
+                          .iov_len = sizeof name - 1};
+    const uint64_t page = 4096 - call->data.args[0] % 4096; /* what follows may not be there */
+    ssize_t length = process_vm_readv((pid_t)call->pid, &here, 1, &there, 1, 0);
+    if (length < 0) {
+        there.iov_len = here.iov_len = (size_t)(page < sizeof name ? page : sizeof name - 1);
+        length = process_vm_readv((pid_t)call->pid, &here, 1, &there, 1, 0);
+    }
+    if (length <= 0) {
+        return false;
+    }
+    name[length] = '\0';
+    snprintf(path, sizeof path, "/proc/%u/%s/%s", call->pid, name[0] == '/' ? "root" : "cwd", name);
+    int file = open(path, O_PATH | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    bool ours = file >= 0 && is_ours(self, path, found);
+    shut(&file);
+    return ours;
+}
+
+/* Whether a part of memory that is to be synced shows one of our files. */
+static bool is_mapped_ours(const struct faults *self, const struct seccomp_notif *call) {
+    char path[64];
+    char *line = NULL;
+    size_t room = 0;
+    bool ours = false;
+    snprintf(path, sizeof path, "/proc/%u/maps", call->pid);
+    FILE *maps = fopen(path, "re");
+    while (maps && !ours && getline(&line, &room, maps) > 0) {
+        uint64_t begin;
+        uint64_t end;
+        int name = 0;
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %*s %n", &begin, &end, &name) == 2 &&
+            name > 0) {
+            ours = begin < call->data.args[0] + call->data.args[1] && call->data.args[0] < end &&
+                   is_below(self, line + name);
+        }
+    }
+    free(line);
+    if (maps) {
+        fclose(maps);
+    }
+    return ours;
+}
+
+static bool concerns_us(const struct faults *self, const struct form *form,
+                        const struct seccomp_notif *call, struct stat *found) {
+    char link[64];
+    switch (form->file) {
+    case NO_FILE:
+        return true;
+    case NAMED:
+        return is_named_ours(self, call, found);
+    case MAPPED:
+        return is_mapped_ours(self, call);
+    default:
+        snprintf(link, sizeof link, "/proc/%u/fd/%d", call->pid, (int)call->data.args[form->file]);
+        return is_ours(self, link, found);
+    }
+}
+
+/* --- whether it needs room --- */
+
+static uint64_t sum_of_parts(const struct seccomp_notif *call, uint64_t where, uint64_t count) {
+    static struct iovec parts[PARTS];
+    uint64_t size = 0;
+    if (count > PARTS) {
+        return 0; /* the call is refused anyway */
+    }
+    struct iovec here = {.iov_base = parts, .iov_len = count * sizeof *parts};
+    struct iovec there = {.iov_base = (void *)(size_t)where, .iov_len = here.iov_len};
+    if (process_vm_readv((pid_t)call->pid, &here, 1, &there, 1, 0) != (ssize_t)here.iov_len) {
+        return 0;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        size += parts[i].iov_len;
+    }
+    return size;
+}
+
+/* Of the file's position, and of whether it is only appended to. */
+static uint64_t position(const struct seccomp_notif *call, int file, const struct stat *found,
+                         uint64_t at) {
+    char path[64];
+    char text[128] = "";
+    uint64_t reached = 0;
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%u/fdinfo/%d", call->pid, file);
+    int info = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = info < 0 ? -1 : read(info, text, sizeof text - 1);
+    shut(&info);
+    if (length <= 0 || sscanf(text, "pos: %" SCNu64 " flags: %o", &reached, &flags) != 2) {
+        return 0;
+    }
+    return flags & O_APPEND ? (uint64_t)found->st_size : at == UINT64_MAX ? reached : at;
+}
+
+static bool needs_room(const struct form *form, const struct seccomp_notif *call,
+                       const struct stat *found) {
+    const uint64_t *arguments = (const uint64_t *)call->data.args;
+    uint64_t size = arguments[form->size];
+    uint64_t at = form->at < 0 ? UINT64_MAX : arguments[form->at];
+    if (form->at == AT_START) {
+        return size <= INT64_MAX && size > (uint64_t)found->st_size;
+    }
+    if (form->call == SYS_fallocate) {
+        const unsigned freeing = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE;
+        return !(arguments[1] & freeing) && at + size > (uint64_t)found->st_size;
+    }
+    if (form->vector) {
+        size = sum_of_parts(call, arguments[form->size - 1], size);
+    }
+    if (form->by_pointer) {
+        uint64_t place = UINT64_MAX;
+        struct iovec here = {.iov_base = &place, .iov_len = sizeof place};
+        struct iovec there = {.iov_base = (void *)(size_t)at, .iov_len = sizeof place};
+        if (at && process_vm_readv((pid_t)call->pid, &here, 1, &there, 1, 0) < 0) {
+            return false; /* the call fails as well */
+        }
+        at = place;
+    }
+    at = position(call, (int)arguments[form->file], found, at);
+    return size > 0 && at + size > (uint64_t)found->st_size;
+}
+
+/* --- answers --- */
+
+static void answer(const struct faults *self, uint64_t id, int error) {
+    struct seccomp_notif_resp response = {
+        .id = id, .error = -error, .flags = error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    if (self->listener >= 0) {
+        ioctl(self->listener, SECCOMP_IOCTL_NOTIF_SEND, &response); /* or it was killed meanwhile */
+    }
+}
+
+static bool is_read_or_write(const struct seccomp_notif *call) {
+    for (size_t i = 0; i < MORE_COUNT; i++) {
+        if (MORE[i] == call->data.nr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With credentials of the caller, whose number is another one for who reads it (unix(7)). */
+static bool pass_on(const struct faults *self, const struct seccomp_notif *call) {
+    union {
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+        struct cmsghdr header;
+    } room;
+    const struct ucred caller = {.pid = (pid_t)call->pid, .uid = geteuid(), .gid = getegid()};
+    struct iovec part = {.iov_base = (void *)(size_t)call, .iov_len = sizeof *call};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = room.bytes,
+                             .msg_controllen = sizeof room.bytes};
+    memset(&room, 0, sizeof room);
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_CREDENTIALS;
+    header->cmsg_len = CMSG_LEN(sizeof caller);
+    memcpy(CMSG_DATA(header), &caller, sizeof caller);
+    return sendmsg(self->relay, &message, MSG_NOSIGNAL) >= 0; /* false: it was killed meanwhile */
+}
+
+static void carry_out(const struct faults *self, const struct seccomp_notif *call) {
+    bool heard_elsewhere = self->relay >= 0 && !is_read_or_write(call);
+    if (!heard_elsewhere || !pass_on(self, call)) {
+        answer(self, call->id, 0);
+    }
+}
+
+/* False: it cannot wait. */
+static bool wait_for(struct faults *self, const struct seccomp_notif *call) {
+    const uint64_t second = 1000000000u;
+    const struct itimerspec length = {.it_value = {.tv_sec = (time_t)(self->amount / second),
+                                                   .tv_nsec = (long)(self->amount % second)}};
+    struct waiting *one = malloc(sizeof *one);
+    if (!one) {
+        return false;
+    }
+    one->call = *call;
+    one->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    if (one->timer >= 0 && timerfd_settime(one->timer, 0, &length, NULL) == 0 &&
+        watch(self, one->timer, one) == 0) {
+        return true;
+    }
+    shut(&one->timer);
+    free(one);
+    return false;
+}
+
+static void end_wait(struct faults *self, struct waiting *one) {
+    shut(&one->timer);
+    carry_out(self, &one->call);
+    free(one);
+}
+
+static void judge(struct faults *self, const struct seccomp_notif *call) {
+    const struct form *form = self->fault == FAULT_NONE ? NULL : form_of(call);
+    struct stat found = {.st_size = 0};
+    if (!form || !concerns_us(self, form, call, &found)) {
+        carry_out(self, call);
+    } else if (self->fault == FAULT_SLOW) {
+        if (form->what == READS || !wait_for(self, call)) {
+            carry_out(self, call);
+        }
+    } else if (self->fault == FAULT_FULL) {
+        if (form->what == WRITES && S_ISREG(found.st_mode) && needs_room(form, call, &found)) {
+            answer(self, call->id, ENOSPC);
+        } else {
+            carry_out(self, call);
+        }
+    } else if (form->call != SYS_sync && /* which cannot fail */
+               faults_fails(self->seed, self->number++, self->amount)) {
+        answer(self, call->id, EIO);
+    } else {
+        carry_out(self, call);
+    }
+}
+
+static void hear(struct faults *self, uint32_t events) {
+    struct seccomp_notif call;
+    memset(&call, 0, sizeof call); /* the kernel asks for that */
+    if (events & EPOLLIN) {
+        if (ioctl(self->listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0) {
+            judge(self, &call);
+        }
+    } else if (events & EPOLLHUP) { /* all who were heard have ended */
+        shut(&self->listener);
+        shut(&self->relay);
+    }
+}
+
+static void take_answer(struct faults *self) {
+    struct seccomp_notif_resp response;
+    ssize_t length = recv(self->relay, &response, sizeof response, 0);
+    if (length == (ssize_t)sizeof response) {
+        answer(self, response.id, 0);
+    } else if (length == 0) {
+        shut(&self->relay);
+    }
+}
+
+void faults_go_on(struct faults *self) {
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(self->watch, events, EVENTS, 0);
+    for (int i = 0; i < count; i++) {
+        void *whose = events[i].data.ptr;
+        if (whose == &self->listener) {
+            hear(self, events[i].events);
+        } else if (whose == &self->relay) {
+            if (self->relay >= 0) {
+                take_answer(self);
+            }
+        } else {
+            end_wait(self, whose);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+"""Faults of disks (`set disk=`) outside of virtual time, and of instances that are not heard."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.pipeline import compile_source
+from runtime.backend import instance_disks
+from runtime.backend.instance import CALLS_HEARD, NOT_HEARD, WRITES_HEARD
+from tests.doubles.backend import FakeInstance
+from tests.runtime.support import Compile, User
+
+NET = "service a replicas=2 exec=x\nbridge s\nlink a--s\n"
+
+
+@pytest.mark.e2e
+def test_a_disk_is_full_and_has_room_again(plan_of: Compile, user: User) -> None:
+    plan = plan_of(
+        "service a exec=\"sh -c 'echo x >f || echo full; until echo y >f; do sleep 0.02; done;"
+        " cat f; head -c 3 f >&2 && echo read'\"\nbridge s\nlink a--s\n"
+        "at 0s a set disk=full\nat 1s a set disk=ok\nat 1500ms quit\n"
+    )
+    result = user.run(plan)
+    assert result["outcome"] == "completed", result
+    said = (user.home / "out/logs/a.0.log").read_text().splitlines()
+    assert "full" in said
+    assert said[-1] == "read"
+    assert (user.home / "out/instances/a.0/f").read_text() == "y\n"
+
+
+@pytest.mark.parametrize(
+    ("statements", "heard"),
+    [
+        ("at 1s a.0 set disk=full", {"a.0": WRITES_HEARD}),
+        ("from 1s to 2s a set disk=slow:1s", {"a.0": WRITES_HEARD, "a.1": WRITES_HEARD}),
+        (
+            "at 1s a.0 set disk=error:1%\nat 2s set disk=full",
+            {"a.0": CALLS_HEARD, "a.1": WRITES_HEARD},
+        ),
+        ("when exit a { it set disk=full }", {"a.0": WRITES_HEARD, "a.1": WRITES_HEARD}),
+        ("when exit a { it set disk=error:1% }", {"a.0": CALLS_HEARD, "a.1": CALLS_HEARD}),
+        ("at 1s a crash", {}),
+    ],
+)
+def test_what_is_heard_follows_from_the_text(statements: str, heard: dict[str, str]) -> None:
+    assert instance_disks.faulty(compile_source(f"{NET}{statements}\n").plan) == heard
+
+
+@pytest.mark.parametrize(
+    ("statement", "heard", "why"),
+    [
+        ("set disk=full", NOT_HEARD, "no `set disk=` of it"),
+        ("set disk=full", WRITES_HEARD, ""),
+        ("set disk=error:1%", WRITES_HEARD, "no `set disk=error` of it"),
+        ("set disk=error:1%", CALLS_HEARD, ""),
+        ("crash power", CALLS_HEARD, "no `crash power` of it"),
+    ],
+)
+def test_what_is_not_heard_is_refused_when_it_is_asked_for(
+    statement: str, heard: str, why: str
+) -> None:
+    plan = compile_source(f"{NET}at 1s a.0 {statement}\n").plan
+    node = next(one for one in plan.topology.nodes if one.name == "a.0")
+    instance = FakeInstance(node, 1)
+    instance.heard = heard
+    found, example = instance_disks.unwatched(plan.events, {"a.0": instance})
+    assert found.endswith(why)
+    assert bool(found) == bool(why) == bool(example)
