@@ -786,9 +786,10 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class HuntBound:
-    """A bound of a `hunt`. `kind`: one of HUNT_KINDS (tdl/tokens/words.py), `most`, `lasting` or
-    `quiet`. `low` and `high` are in ns, of shares and drifts in ppb; of a clock they differ in
-    their sign only. `count`: how many at a time, of `most` how many faults; None: not stated."""
+    """A bound of a `hunt`. `kind`: one of HUNT_KINDS or HUNT_POWER (tdl/tokens/words.py), `most`,
+    `lasting` or `quiet`. `low` and `high` are in ns, of shares and drifts in ppb; of a clock they
+    differ in their sign only. `count`: how many at a time, of `most` how many faults; None: not
+    stated."""
 
     kind: str
     span: Span

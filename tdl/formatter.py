@@ -453,7 +453,8 @@ def _hunt(node: ast.Hunt | ast.HuntBound) -> list[str]:
             amount = [] if node.subjects else ["any"]
     names = [_subject(one) for one in node.subjects]
     count = [] if node.count is None else [str(node.count)]
-    return [node.kind, *amount, *names, *count]
+    word, *power = node.kind.split()
+    return [word, *amount, *names, *count, *power]
 
 
 # --- dynamic part ---

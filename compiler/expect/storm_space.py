@@ -16,7 +16,7 @@ from compiler.phrases import moment
 from compiler.plan.types import named_direction
 from tdl import ast
 from tdl.diagnostics import Sink
-from tdl.tokens.words import HUNT_DISKS, HUNT_FAULTS, HUNT_LINKS
+from tdl.tokens.words import HUNT_CLOCKS, HUNT_DISKS, HUNT_FAULTS, HUNT_LINKS
 
 MOST = 4  # faults of a storm, where nothing is said
 SHORTEST_NS = 100_000_000  # that a fault lasts, where nothing is said
@@ -26,9 +26,10 @@ _LIMITS = ("most", "lasting", "quiet")
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """`word`: one of HUNT_KINDS. `targets`: names of instances, of HUNT_LINKS of links (`a.0--s1`).
-    Of faults up to `count` are concerned at a time; of all else a value from `low` to `high`, in ns
-    or ppb, is drawn for one of them. Of disks it says which of HUNT_DISKS, from 1 on."""
+    """`word`: one of HUNT_KINDS or HUNT_POWER. `targets`: names of instances, of HUNT_LINKS of
+    links (`a.0--s1`). Of faults up to `count` are concerned at a time; of all else a value from
+    `low` to `high`, in ns or ppb, is drawn for one of them. Of disks it says which of HUNT_DISKS,
+    from 1 on."""
 
     word: str
     targets: tuple[str, ...]
@@ -142,7 +143,7 @@ class _Reader:
         elif bound.kind == HUNT_FAULTS[0] and count >= len(self._names):
             message = f"with {count} of {len(self._names)} cut off nobody is on the other side"
             self._wrong(bound.span, message, f"up to {len(self._names) - 1} can be")
-        elif bound.kind not in HUNT_FAULTS and not bound.high:
+        elif bound.kind in HUNT_CLOCKS and not bound.high:
             self._wrong(bound.span, "a clock that is off by nothing is right", "leave the line out")
         if bound.kind == "disk":
             return FaultKind(bound.kind, names, count, 1, len(HUNT_DISKS))

@@ -18,7 +18,14 @@ from tdl.building.builder import cover, shown
 from tdl.building.expect_actions import ExpectActions
 from tdl.suggest import did_you_mean
 from tdl.tokens.lexer import Token
-from tdl.tokens.words import HUNT_CLOCKS, HUNT_FAULTS, HUNT_KINDS, HUNT_LIMITS, HUNT_LINKS
+from tdl.tokens.words import (
+    HUNT_CLOCKS,
+    HUNT_FAULTS,
+    HUNT_KINDS,
+    HUNT_LIMITS,
+    HUNT_LINKS,
+    HUNT_POWER,
+)
 from tdl.values import ValueProblem
 
 ANY = "any"  # of whom a bound is, where nobody is named
@@ -93,11 +100,15 @@ class _BoundReader:
             if not rest or rest[0].type != "VALUE":
                 self._form(rest[0] if rest else word)
             low, high = self._amounts(word.text, rest.pop(0))
+        kind = word.text
+        if kind == "crash" and rest and rest[-1].text == "power":
+            rest.pop()
+            kind = HUNT_POWER
         count = None
         if rest and rest[-1].type == "VALUE" and word.text in HUNT_FAULTS:
             count = self._value(rest.pop(), values.amount)
         subjects = self._subjects(rest)
-        return ast.HuntBound(word.text, cover(word, self.part[-1]), subjects, count, low, high)
+        return ast.HuntBound(kind, cover(word, self.part[-1]), subjects, count, low, high)
 
     def _subjects(self, rest: Sequence[Token]) -> tuple[ast.Subject, ...]:
         if [token.text for token in rest] in ([], [ANY], ["*"]):

@@ -77,6 +77,7 @@ FAULTS = "faults"  # in `within D after faults`: their end
 # What a `hunt` draws, by the first word of a bound: something that happens to instances, a property
 # of links, a clock; and what limits it (the first word of `at most N`, `lasting A..B`, `quiet T`).
 HUNT_FAULTS = ("partition", "crash", "kill", "pause", "disconnect", "disk")
+HUNT_POWER = "crash power"  # the kind of `crash NAMES power`
 HUNT_DISKS = ("full", "slow:20ms", "error:1%")  # one of which a drawn `disk` is
 HUNT_LINKS = ("latency", "loss", "duplicate", "corrupt")
 HUNT_CLOCKS = ("clock", "drift")

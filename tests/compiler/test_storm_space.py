@@ -29,12 +29,14 @@ def refusal(bounds: str) -> str:
 
 def test_names_stand_for_instances_and_for_links_at_them() -> None:
     found = space(
-        "partition any 2; crash db.*\nlatency 10ms..0.2s client; clock ±1s db.1; disk db 2"
+        "partition any 2; crash db.*; crash any 2 power\n"
+        "latency 10ms..0.2s client; clock ±1s db.1; disk db 2"
     )
     assert found.instances == ("db.0", "db.1", "client.0")
     assert found.kinds == (
         FaultKind("partition", found.instances, 2),
         FaultKind("crash", ("db.0", "db.1")),
+        FaultKind("crash power", found.instances, 2),
         FaultKind("latency", ("client.0--s2",), low=10_000_000, high=200_000_000),
         FaultKind("clock", ("db.1",), low=-1_000_000_000, high=1_000_000_000),
         FaultKind("disk", ("db.0", "db.1"), 2, low=1, high=3),

@@ -16,7 +16,7 @@ from runtime.errors import RunError
 from runtime.options import DEFAULTS
 from tests.waiting import wait_until
 from tstorm.campaign import kept_directory
-from tstorm.hunt import hunt_directory, hunt_results, hunt_summary
+from tstorm.hunt import hunt_directory, hunt_page, hunt_results, hunt_summary
 from tstorm.hunt.guidance import Guidance
 from tstorm.hunt.hunt_directory import DRAFT, HuntRecord
 from tstorm.hunt.hunt_results import FAILED, PASSED, SILENT, FailedAt, FindResult, StormResult
@@ -299,3 +299,22 @@ def test_a_hunt_stands_beside_an_earlier_one(tmp_path: Path) -> None:
     words = list(hunt_summary.text(summary))
     assert "  find, new: expect pause (by pause)" in words
     assert "  find, gone: expect kill (by kill)" in words
+
+
+def test_a_page_has_what_was_found_and_escapes_it(tmp_path: Path) -> None:
+    def fails(storm: Storm) -> list[str]:
+        return ["expect <b>"] if storm.kinds == ("pause",) else []
+
+    now = Hunted(tmp_path / "now", StandIn(fails)).go(40)
+    before = Hunted(tmp_path / "before").go(10)
+    beside = (before.storms, before.finds)
+    summary = hunt_summary.gathered(now.path, RECORD, now.storms, now.finds, beside)
+    page = hunt_page.render(summary, now.storms)
+    assert "expect &lt;b&gt;" in page
+    assert "<b>" not in page
+    assert '<a href="finds/0001/repro.tdl">repro.tdl</a>' in page
+    assert "why.txt" not in page  # there is none
+    assert "Beside 10 storms before" in page
+    failed = summary["outcomes"][FAILED]
+    assert failed and page.count('class="fail"') == failed
+    assert "3 things reached" in page

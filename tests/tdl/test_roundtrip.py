@@ -54,14 +54,15 @@ def test_a_reaction_reads_back_as_itself(whens: list[ast.When]) -> None:
 
 def test_bounds_of_a_hunt_have_a_line_each() -> None:
     text = (
-        "hunt { partition any 2;;crash db.* db.1   3; latency 9..0.2s a;loss 1%;clock ±1s\n"
+        "hunt { partition any 2;;crash db.* db.1   3; crash db  2 power\n"
+        "latency 9..0.2s a;loss 1%;clock ±1s\n"
         "# why\nfor i in 0..1 { kill db.$i }\n drift ±50ppm;at most 4; lasting 0..5s;"
         "quiet 5s at the end}"
     )
     formatted = format_text(text)
     assert formatted == (
-        "hunt {\n    partition any 2\n    crash db db.1 3\n    latency 9ms..200ms a\n"
-        "    loss 0%..1%\n    clock ±1s\n    # why\n"
+        "hunt {\n    partition any 2\n    crash db db.1 3\n    crash db 2 power\n"
+        "    latency 9ms..200ms a\n    loss 0%..1%\n    clock ±1s\n    # why\n"
         "    for i in 0..1 {\n        kill db.$i\n    }\n"
         "    drift ±50ppm\n    at most 4\n    lasting 0s..5s\n    quiet 5s at the end\n}\n"
     )

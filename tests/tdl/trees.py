@@ -171,7 +171,7 @@ _externals = st.builds(
         st.integers(9, 32),
     ),
     own=st.just("") | _owns,
-)
+).filter(lambda one: not one.own or one.behind != f"{IPv4Interface(one.own).ip}/32")
 services = _own_services | st.builds(
     lambda name, tags, said: ast.ServiceStatement(name, NOWHERE, tags=tags, external=said),
     names,

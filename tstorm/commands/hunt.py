@@ -232,7 +232,7 @@ def _hunted(
     """The summary, and whether somebody stopped it. RunError."""
     from runtime.launch import cleanup
     from tstorm.campaign import jobs
-    from tstorm.hunt import hunt_directory, hunt_summary
+    from tstorm.hunt import hunt_directory, hunt_page, hunt_summary
 
     with hunt_directory.opened(place, record) as hunt:
         cleanup.sweep()  # nothing of a storm that was killed goes on
@@ -244,7 +244,7 @@ def _hunted(
             interrupted = _explained(hunt, wanted)
         earlier = None if wanted.beside is None else _earlier(wanted.beside)
         summary = hunt_summary.gathered(hunt.path, record, hunt.storms, hunt.finds, earlier)
-        hunt.write_summary(summary)
+        hunt.write_summary(summary, hunt_page.render(summary, hunt.storms))
     return summary, interrupted
 
 

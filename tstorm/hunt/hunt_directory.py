@@ -24,7 +24,7 @@ from tstorm.hunt import hunt_results
 from tstorm.hunt.hunt_results import FindResult, HuntResult, StormResult
 
 FORMAT, VERSION = "thunderstorm-hunt", 1
-RECORD, FINDS, SUMMARY = "hunt.json", "finds", "summary.json"
+RECORD, FINDS, SUMMARY, PAGE = "hunt.json", "finds", "summary.json", "page.html"
 MAX_BYTES = 1 << 24
 DRAFT = ".draft-"  # begin of the name of a find's folder that is being made
 _REMEDY = "give the directory of a hunt"
@@ -89,10 +89,11 @@ class HuntDirectory:
     def close(self) -> None:
         self.log.close()
 
-    def write_summary(self, summary: Mapping[str, Any]) -> None:
+    def write_summary(self, summary: Mapping[str, Any], page: str) -> None:
         """RunError."""
         try:
             self.held.write(SUMMARY, rundir.encode_json(summary))
+            self.held.write(PAGE, page.encode())
         except OSError as error:
             raise unwritten(error) from error
 

@@ -101,8 +101,8 @@ def _words(one: FindResult) -> str:
     return f"{'; '.join(one.failures)} (by {', '.join(one.kinds) or 'no fault'})"
 
 
-def text(found: Mapping[str, Any]) -> Iterator[str]:
-    """Lines for people."""
+def counts(found: Mapping[str, Any]) -> Iterator[str]:
+    """What there was, in lines for people."""
     outcomes = found["outcomes"]
     how = "blind" if found["blind"] else f"{found['changed']} of them changes of others"
     yield (
@@ -115,6 +115,11 @@ def text(found: Mapping[str, Any]) -> Iterator[str]:
         if count:
             yield f"reached: {count} {_CLASSES[name]}"
     yield f"rare: {len(found['rare'])} of these by one storm each"
+
+
+def text(found: Mapping[str, Any]) -> Iterator[str]:
+    """Lines for people."""
+    yield from counts(found)
     for one in found["finds"]:
         yield from _find_text(one)
     if not found["finds"]:

@@ -18,7 +18,7 @@ from tdl import quantities
 from tdl.diagnostics import Sink
 from tdl.preprocess.blocks import LoopBlock, blocks, is_hunt
 from tdl.tokens.lexer import logical_lines
-from tdl.tokens.words import HUNT_CLOCKS, HUNT_DISKS, HUNT_FAULTS
+from tdl.tokens.words import HUNT_CLOCKS, HUNT_DISKS, HUNT_FAULTS, HUNT_POWER
 from tstorm.shrink.text import Range, SourceText
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Fault:
         elif self.word == "crash":
             length = quantities.time(self.end_ns - self.begin_ns)
             yield self.begin_ns, f"at {begin} {names} restart after {length}"
-        elif self.word == "kill":
-            yield self.begin_ns, f"at {begin} {names} kill"
+        elif self.word in ("kill", HUNT_POWER):
+            yield self.begin_ns, f"at {begin} {names} {self.word}"
             yield self.end_ns, f"at {end} {names} join"
         else:
             yield self.begin_ns, f"from {begin} to {end} {names} {self._action()}"
