@@ -138,6 +138,9 @@ def test_every_anomaly_has_its_name() -> None:
     assert name(("fail", [append("x", 1)]), ("ok", [seen("x", 1)])) == "G1a"
     half = [append("x", 1), append("x", 2)]
     assert name(("ok", half), ("ok", [seen("x", 1)])) == "G1b"
+    other = "ok", [append("x", 3)]
+    for turned in (seen("x", 2, 1, 3), seen("x", 2)):
+        assert name(("ok", half), other, ("ok", [turned])) == "incompatible order"
     round_ = [append("x", 1), seen("y", 1)], [append("y", 1), seen("x", 1)]
     assert name(("ok", round_[0]), ("ok", round_[1])) == "G1c"
     skew = [seen("x"), append("y", 1)], [seen("y"), append("x", 1)]

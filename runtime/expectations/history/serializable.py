@@ -122,6 +122,21 @@ class _Graph:
             if last != values[-1]:
                 words = f"{values[-1]} of {key} is not the last that its transaction wrote"
                 yield Anomaly("G1b", words, self._pair(writer, number, words))
+        if key in self._appended:
+            yield from self._of_writers(number, key, values)
+
+    def _of_writers(self, number: int, key: str, values: Values) -> Iterator[Anomaly]:
+        """Whether a list has the appends of each transaction from its first one on, in its order:
+        they depend on nothing else, so no cycle would show it."""
+        seen: dict[int, list[str]] = {}
+        for value in values:
+            writer = self._writer.get((key, value))
+            if writer is not None and writer != number:
+                seen.setdefault(writer, []).append(value)
+        for writer, those in seen.items():
+            if tuple(those) != tuple(self.those[writer].writes[key][: len(those)]):
+                words = f"{key} has appends of one transaction in another order, or not its first"
+                yield Anomaly("incompatible order", words, self._pair(writer, number, words))
 
     def _pair(self, writer: int, reader: int, how: str) -> tuple[tuple[Operation, str], ...]:
         return (self.those[writer].operation, how), (self.those[reader].operation, "")
