@@ -35,6 +35,7 @@ _ONE_MACHINE = {
         "lte",
         "machines",
         "measured",
+        "outbox",
         "phone",
         "register",
         "tornlog",
