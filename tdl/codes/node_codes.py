@@ -48,7 +48,8 @@ NODE_CODES = (
         "link between inside and outside",
         "Links in the block of a `node` are between its own parts, once for each machine. What "
         "leaves the machine is written behind the block, by full names: `link sat.app--air` for "
-        "each machine, `link sat.0.app--sat.1.app` from one to another.",
+        "each machine, `link sat.0.app--sat.1.app` from one to another. The bridges and lans of a "
+        "machine are for its own parts: nothing of another machine is linked to them.",
         "bridge air\n" + _NODE + "    link app--air\n    link app--inner\n}",
     ),
     Code(

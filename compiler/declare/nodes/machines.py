@@ -326,10 +326,29 @@ class _Machines:
                 f"write it in the block of node {first.node.name.text}, for each machine",
             )
             return []
+        if not self._is_by_parts(link, first, second):
+            return []
         each = replace(link, several=len(one) * len(other) > 1)
         return [
             replace(each, a=a.name, b=b.name, a_index=a.index, b_index=b.index) for a, b in pairs
         ]
+
+    def _is_by_parts(
+        self, link: ast.LinkStatement, one: _Named | None, other: _Named | None
+    ) -> bool:
+        """Whether it leads into the network within a machine from no other machine."""
+        if one is None or other is None:
+            return True
+        within = one.node is other.node and one.machines == other.machines
+        if within and len(one.machines) == 1:
+            return True
+        for end, found in zip(_ends(link), (one, other), strict=True):
+            if not self._parts[found.node.name.text][found.part]:
+                message = f"{end.name.text!r} is within a machine, and this is a link from another"
+                hint = "link parts of both machines, or parts of both with a bridge outside"
+                self._sink.error("TS0625", end.span, message, hint)
+                return False
+        return True
 
     def _is_affordable(self, link: ast.LinkStatement, count: int) -> bool:
         if 2 * count <= MAX_LINKS:
