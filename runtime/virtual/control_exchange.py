@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
@@ -35,6 +36,8 @@ REQUEST_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
 ACTION_SECONDS = 600.0  # to compile an action: so long a peer that says nothing stops time
 ACTION_NS = 1_000_000  # virtual time for it to be taken, or as often that as it takes
+BEGIN_SECONDS = 6.0  # for a run that is held before it has begun
+STEP_NS = 5_000_000  # of a run that has not begun: less than it knows that before
 _HELD = "by hand"  # who holds time that `tstorm hold --time` has stopped
 _OF_TIME = frozenset(("hold time", "go time", "held time"))
 _Tell = Callable[[Mapping[str, object]], None]
@@ -133,14 +136,33 @@ class ControlExchange:
         async with self._turn_of_one():
             if self._held_ns is not None:
                 raise RunError("its time is held already", "tstorm go lets it go on")
+            end = time.monotonic() + BEGIN_SECONDS
             held_ns = await self._limits.stop(_HELD)
-            if not 0 < self._begun() <= held_ns:
+            try:
+                held_ns = await self._at_the_beginning(held_ns, end)
+            except BaseException:
                 self._limits.release(_HELD)
-                raise RunError("the run has not begun yet", "try again when it is at 0s")
+                raise
             self._held_ns = held_ns
         at_ns = self._since_begin(held_ns)
         self._notice(f"time is held at {at_ns / 1e9:.9g} s: tstorm go lets it go on")
         return {"time_held_ns": at_ns}
+
+    async def _at_the_beginning(self, at_ns: int, end: float) -> int:
+        """Of a run that has not begun yet, time goes on to its first moment at which something
+        happens: by steps, since the guest says when time 0 is once it is ready. RunError if that
+        takes too long."""
+        now_ns = at_ns
+        while not 0 < self._begun() <= now_ns:
+            if time.monotonic() > end:
+                raise RunError("the run has not begun yet", "try again when it is at 0s")
+            at_ns = self._begun() if self._begun() > at_ns else at_ns + STEP_NS
+            self._limits.set(_HELD, at_ns)
+            await self._limits.until(at_ns, max(end - time.monotonic(), 0))
+            await asyncio.sleep(LOOK_SECONDS)  # for what the guest has said meanwhile
+            now_ns = min(self._limits.read().now_ns, at_ns)
+        self._limits.set(_HELD, now_ns)
+        return now_ns
 
     @asynccontextmanager
     async def _turn_of_one(self) -> AsyncIterator[None]:

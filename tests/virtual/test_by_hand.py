@@ -34,7 +34,7 @@ at 3s quit
 
 
 def _succeeds(act: Callable[[], object]) -> Callable[[], bool]:
-    """Whether the run is there, and has come to its time 0."""
+    """Whether the run is there. Its time is held at 0 s if that has not come yet."""
 
     def tried() -> bool:
         try:

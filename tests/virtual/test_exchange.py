@@ -17,7 +17,7 @@ from runtime.driver import control
 from runtime.errors import RunError
 from runtime.virtual import control_exchange, time_limits
 from runtime.virtual.clockpage import NEVER, ClockPage, State
-from runtime.virtual.control_exchange import ControlExchange
+from runtime.virtual.control_exchange import STEP_NS, ControlExchange
 from runtime.virtual.line import PARTS
 from runtime.virtual.time_limits import LEAD_NS, RealPace, TimeLimits
 
@@ -48,10 +48,10 @@ class Guest:
     def note(self, what: str) -> None:
         self.asked.append(what)
 
-    def pause(self, now_ns: int) -> None:
-        """It waits then, for nothing that comes by itself."""
+    def pause(self, now_ns: int, next_ns: int = NEVER) -> None:
+        """It waits then, for nothing that comes by itself, or for this moment."""
         page = self.page._page
-        page.now_ns, page.next_ns, page.state = now_ns, NEVER, State.WAITS
+        page.now_ns, page.next_ns, page.state = now_ns, next_ns, State.WAITS
 
     async def until_limit(self, limit_ns: int | None) -> None:
         while self.page.limit_ns != limit_ns:
@@ -392,10 +392,39 @@ def test_time_is_not_stopped_before_the_run_has_begun(tmp_path: Path) -> None:
         guest.pause(5_000)
         for begun_ns in (0, 6_000):
             guest.begun_ns = begun_ns
-            for what in ("stop", "hold time"):
-                with pytest.raises(RunError, match="has not begun"):
-                    await guest.ask(ask=what)
-                await guest.until_limit(None)
+            with pytest.raises(RunError, match="has not begun"):
+                await guest.ask(ask="stop")
+            await guest.until_limit(None)
+
+    played(scene, tmp_path)
+
+
+def test_time_is_held_at_0_if_the_run_has_not_begun(tmp_path: Path) -> None:
+    async def scene(guest: Guest) -> None:
+        guest.begun_ns = 0
+        guest.pause(5_000, 5_001)
+        asking = asyncio.create_task(guest.ask(ask="hold time"))
+        await guest.until_limit(5_000 + STEP_NS)
+        guest.begun_ns = 9 * STEP_NS  # it is ready
+        guest.pause(5_000 + STEP_NS)
+        await guest.until_limit(9 * STEP_NS)
+        guest.pause(9 * STEP_NS)
+        assert await asking == {"time_held_ns": 0}
+
+    assert played(scene, tmp_path).told[0].startswith("time is held at 0 s")
+
+
+def test_a_run_that_does_not_begin_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_exchange, "BEGIN_SECONDS", -1.0)
+
+    async def scene(guest: Guest) -> None:
+        guest.begun_ns = 0
+        guest.pause(5_000)
+        with pytest.raises(RunError, match="has not begun"):
+            await guest.ask(ask="hold time")
+        await guest.until_limit(None)
 
     played(scene, tmp_path)
 
