@@ -86,8 +86,7 @@ struct hearing {
     const int *more;
     size_t count;
 };
-/* Starts it as `who` with stdout and stderr to `log`; returns its pid, or -errno with the reason.
- */
+/* Starts it as `who` with stdout and stderr to `log`. Its pid, or -errno with the reason. */
 pid_t program_start(const struct program *program, const struct identity *who, int log,
                     const struct hearing *hearing);
 /* syncs.c: from now on the caller is heard, these system calls as well. A descriptor for who hears
@@ -97,8 +96,7 @@ int syncs_watch(const int *more, size_t count);
 /* faults.c: a disk of an instance that is slow, full, or fails now and then. */
 struct faults;
 struct faults *faults_make(void); /* without one; NULL with errno */
-/* Of programs from now on, in files below ROOT: "writes ROOT", "reads ROOT". -errno if malformed.
- */
+/* Of programs from now on, in files below ROOT: "writes ROOT", "reads ROOT". -errno: malformed. */
 int faults_allow(struct faults *faults, const char *text);
 /* "ok", "full", "slow NS", "error PPB SEED". -errno if malformed. */
 int faults_set(struct faults *faults, const char *text);

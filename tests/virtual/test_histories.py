@@ -14,7 +14,7 @@ pytestmark = pytest.mark.virtual
 
 def test_a_partition_shows_what_the_failover_of_a_register_is_worth(tmp_path: Path) -> None:
     example = str(ROOT / "examples/register/register.tdl")
-    words = ("--time", "virtual", "--no-probes", "--quiet", "--out", "run")
+    words = ("--time", "virtual", "--no-probes", "--quiet", "--until", "7s", "--out", "run")
     tstorm(tmp_path, "run", example, *words, code=5)
     (found,) = json.loads((tmp_path / "run/summary.json").read_text())["expectations"]
     assert found["state"] == "failed"
