@@ -301,6 +301,22 @@ def test_a_hunt_stands_beside_an_earlier_one(tmp_path: Path) -> None:
     assert "  find, gone: expect kill (by kill)" in words
 
 
+def test_what_never_happened_in_any_storm_is_told_first(tmp_path: Path) -> None:
+    hunt = Hunted(tmp_path).go(3)
+    _, read, finds = hunt_directory.load(tmp_path)
+    came = {0: ("a",), 1: (), 2: ("a",)}
+    storms = {
+        number: replace(one, happened=came[number], never=tuple({"a", "b"} - {*came[number]}))
+        for number, one in read.items()
+    }
+    lines = b"".join(map(hunt_results.line, storms.values()))
+    (tmp_path / hunt_results.FILE).write_bytes(lines)
+    assert hunt_directory.load(tmp_path)[1] == storms
+    summary = hunt_summary.gathered(hunt.path, RECORD, storms, finds)
+    assert summary["never"] == ["b"]
+    assert next(hunt_summary.text(summary)) == "never happened in any of 3 storms: b"
+
+
 def test_a_page_has_what_was_found_and_escapes_it(tmp_path: Path) -> None:
     def fails(storm: Storm) -> list[str]:
         return ["expect <b>"] if storm.kinds == ("pause",) else []

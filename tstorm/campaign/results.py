@@ -181,12 +181,18 @@ def _read(directory: HeldDirectory) -> Iterator[PointResult]:
 def never_happened(found: Iterable[PointResult]) -> list[str]:
     """What has to happen in some run and did in none of these, sorted. Of those that were stopped
     only what happened counts."""
+    return never_in_any(
+        (row.expected.happened, () if row.is_interrupted else row.expected.never) for row in found
+    )
+
+
+def never_in_any(runs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> list[str]:
+    """The same, from the names of what happened in each run and of what did not."""
     happened: set[str] = set()
     missed: set[str] = set()
-    for row in found:
-        happened.update(row.expected.happened)
-        if not row.is_interrupted:
-            missed.update(row.expected.never)
+    for came, lacking in runs:
+        happened.update(came)
+        missed.update(lacking)
     return sorted(missed - happened)
 
 

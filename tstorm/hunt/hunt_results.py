@@ -35,13 +35,16 @@ class FailedAt:
 @dataclass(frozen=True, slots=True)
 class StormResult:
     """`outcome`: passed | failed | silent, which says nothing about the experiment; `message` why.
-    `reached`: tstorm.hunt.novelty."""
+    `reached`: tstorm.hunt.novelty. `happened` and `never`: of what has to happen in some storm, by
+    name: what did in this one, and what did not."""
 
     storm: Storm
     outcome: str
     failed: tuple[FailedAt, ...] = ()
     reached: tuple[str, ...] = ()
     message: str = ""
+    happened: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

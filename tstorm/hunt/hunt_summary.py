@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tstorm.campaign.results import never_in_any
 from tstorm.hunt.hunt_directory import FINDS, HuntRecord
 from tstorm.hunt.hunt_results import FAILED, PASSED, SILENT, FindResult, StormResult
 
@@ -44,6 +45,7 @@ def gathered(
         "rare": sorted(word for word, count in reached.items() if count == 1),
         "finds": [_find(place, one, finds) for one in _firsts(finds)],
         "not_again": sorted(one.storm for one in finds.values() if not one.find),
+        "never": never_in_any((one.happened, one.never) for one in storms.values()),
     }
     if earlier is not None:
         before = {word for one in earlier[0].values() for word in one.reached}
@@ -102,7 +104,12 @@ def _words(one: FindResult) -> str:
 
 
 def counts(found: Mapping[str, Any]) -> Iterator[str]:
-    """What there was, in lines for people."""
+    """What there was, in lines for people; first what has to happen in some storm and did in
+    none."""
+    for name in found["never"][:SHOWN]:
+        yield f"never happened in any of {found['storms']} storms: {name}"
+    if len(found["never"]) > SHOWN:
+        yield f"and {len(found['never']) - SHOWN} more that never happened (--format json has all)"
     outcomes = found["outcomes"]
     how = "blind" if found["blind"] else f"{found['changed']} of them changes of others"
     yield (

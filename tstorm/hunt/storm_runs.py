@@ -14,6 +14,7 @@ from runtime.rundir import rundir
 from runtime.rundir.runfiles import HUNT_PLACE
 from runtime.schedule import Schedule
 from tdl.diagnostics import TdlError
+from tstorm.campaign.results import ExpectationOutcomes
 from tstorm.hunt import novelty, storms
 from tstorm.hunt.hunt_results import FAILED, PASSED, SILENT, FailedAt, StormResult
 from tstorm.shrink import failures
@@ -99,4 +100,6 @@ def _judged(asked: HuntRequest, storm: Storm, plan: Plan, result: RunResult) -> 
     )
     recorded = rundir.recorded(result.directory)
     reached = novelty.reached(recorded, plan, Schedule(plan, asked.options))
-    return StormResult(storm, FAILED if failed else PASSED, failed, reached)
+    came = ExpectationOutcomes.of(result.summary)
+    outcome = FAILED if failed else PASSED
+    return StormResult(storm, outcome, failed, reached, happened=came.happened, never=came.never)
