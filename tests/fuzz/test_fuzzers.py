@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tdl.formats.readers import READERS
+from tdl.tokens.words import MOTION_FORMATS
 from tests.fuzz import (
     fuzz_assertions,
     fuzz_channel,
     fuzz_formats,
     fuzz_metadata,
+    fuzz_motion,
     fuzz_plan,
     fuzz_reports,
 )
@@ -42,3 +44,9 @@ def test_mutated_files_of_every_format_are_read_or_refused() -> None:
     assert fuzz_formats.formats() == {one.title for one in READERS}
     read = sum(fuzz_formats.attempt(seed) for seed in range(300))
     assert 30 < read < 270, "some should still be right, and most not"
+
+
+def test_mutated_files_of_movement_are_read_or_refused() -> None:
+    assert {kind for kind, _ in fuzz_motion.seeds()} == {*MOTION_FORMATS, ""}
+    read = sum(fuzz_motion.attempt(seed) for seed in range(150))
+    assert 3 < read < 100, "some should still be right, and most not"
