@@ -176,6 +176,52 @@ def test_links_are_those_that_were_granted_and_dots_the_others(
     assert drawn[0] != drawn[1]
 
 
+# Machines of a router and another part, each with a radio on one channel.
+MACHINES = """node sat replicas=2 {
+    service gnab router exec="sleep 9"
+    service part exec="sleep 9"
+    lan inner
+    link gnab--inner
+    link part--inner
+}
+air wifi
+link sat.gnab--wifi rate=1Mb
+mobility m.csv nodes=sat.gnab every=100ms range=60m latency=1ms
+at 1s quit
+"""
+
+
+@pytest.mark.e2e
+def test_a_machine_has_one_name_and_stands_where_its_radio_is(
+    browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "m.csv").write_text(FILE)
+    run = recorded.make(tmp_path / "exp")
+    write(compile_source(MACHINES, sources=SourceFolder(tmp_path)), run / "plan")
+    directory = rundir.recorded(run)
+    data = gather(directory, directory.manifest(), directory.summary())
+    written = tmp_path / "machines.html"
+    written.write_text(page(data))
+    browser.open(written)
+    browser.run(_NOTE_TEXTS)
+    browser.run("thunderstorm.view.move(0.4e9, true)")
+    browser.settle()
+    assert {text for text in browser.run("noted") if "sat" in text} == {"sat.0", "sat.1"}
+    met = browser.run(f"({_UNDER_POINTER})()")
+    there, back = (f"sat.{a}.gnab.0.wifi->sat.{b}.gnab.0.wifi" for a, b in ((0, 1), (1, 0)))
+    routers = {"sat.0.gnab.0", "sat.1.gnab.0"}
+    assert {one for one in met if "gnab" in one and "inner" not in one} == {there, back, *routers}
+    assert browser.problems == []
+
+
+_NOTE_TEXTS = """(() => {
+  window.noted = [];
+  const draw = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+    noted.push(text);
+    draw.call(this, text, ...place);
+  };
+})()"""
 _UNDER_POINTER = """() => {
   const [canvas, tip] = document.querySelectorAll(".drawing canvas, .drawing .tip");
   const box = canvas.getBoundingClientRect(), found = {};

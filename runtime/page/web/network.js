@@ -302,6 +302,7 @@ function nearest(canvas, event, model, state) {
   const [x, y] = [event.clientX - box.left, event.clientY - box.top];
   let best = { far: NEAR };
   state.places.nodes.forEach((node, index) => {
+    if (node.hidden) return;
     const [a, b] = state.fit(node);
     const far = Math.hypot(a - x, b - y);
     if (far < best.far) best = { node: index, far };

@@ -80,7 +80,7 @@ function radiosOf({ nodes, services }) {
 
 // What is written at each node: of a machine its name, at the part that moves. '' is nothing.
 function namesInMotion({ nodes, machines, positions }, radios) {
-  const moves = new Set(positions.nodes);
+  const moves = new Set(positions.nodes.flatMap((node) => [node, radios.get(node)]));
   const names = nodes.map((name, node) => (radios.has(node) ? "" : name));
   for (const [machine, ...parts] of machines) {
     const there = parts.find((part) => moves.has(part));
