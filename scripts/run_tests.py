@@ -251,7 +251,7 @@ def virtual(lane: Lane, arguments: list[str] | None = None, *, must: bool = Fals
     except RunError as error:
         lane.skip(name, f"{error} (make kernel)", fails=must)
         return
-    selection = ["-m", "virtual", *GUESTS, *(arguments or marked("virtual"))]
+    selection = ["-m", "virtual", *GUESTS, *FILE_BY_FILE, *(arguments or marked("virtual"))]
     lane.suite(f"{name} ({kernel})", selection)
 
 

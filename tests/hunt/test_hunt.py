@@ -51,16 +51,16 @@ def hunt(place: Path, *more: str) -> str:
     return done.stdout
 
 
-def test_it_finds_it_and_the_find_fails_by_itself(tmp_path: Path) -> None:
-    """One test, since a fixture of the module is carried out by each worker that has a part."""
-    (tmp_path / "node.py").write_text(NODE)
-    (tmp_path / "two.tdl").write_text(EXPERIMENT)
-    says_what_it_found(tmp_path, json.loads(hunt(tmp_path, "--format", "json")))
-    find_is_an_experiment_of_its_own_that_fails(tmp_path, tmp_path / "h/finds/0001")
-    nothing_is_left_and_nothing_is_done_twice(tmp_path)
+@pytest.fixture(scope="module")
+def hunted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    place = tmp_path_factory.mktemp("hunt")
+    (place / "node.py").write_text(NODE)
+    (place / "two.tdl").write_text(EXPERIMENT)
+    return place, json.loads(hunt(place, "--format", "json"))
 
 
-def says_what_it_found(place: Path, found: dict[str, Any]) -> None:
+def test_it_finds_it_and_says_so(hunted: tuple[Path, dict[str, Any]]) -> None:
+    place, found = hunted
     assert found["outcomes"] == {"passed": 0, "failed": 1, "silent": 0}
     assert found["reached"]["state"] > 0
     assert found["reached"]["heard"] > 0
@@ -70,7 +70,11 @@ def says_what_it_found(place: Path, found: dict[str, Any]) -> None:
     assert json.loads((place / "h" / "summary.json").read_bytes()) == found
 
 
-def find_is_an_experiment_of_its_own_that_fails(place: Path, folder: Path) -> None:
+def test_a_find_is_an_experiment_of_its_own_that_fails(
+    hunted: tuple[Path, dict[str, Any]],
+) -> None:
+    place, _ = hunted
+    folder = place / "h" / "finds" / "0001"
     assert "node.0 pause" in (folder / "repro.tdl").read_text()
     assert (folder / "run" / "report.html").exists()
     own = environment(place)
@@ -79,7 +83,8 @@ def find_is_an_experiment_of_its_own_that_fails(place: Path, folder: Path) -> No
     assert again.returncode == 5, again.stderr
 
 
-def nothing_is_left_and_nothing_is_done_twice(place: Path) -> None:
+def test_nothing_is_left_and_nothing_is_done_twice(hunted: tuple[Path, dict[str, Any]]) -> None:
+    place, _ = hunted
     before = (place / "h" / "results.jsonl").read_bytes()
     assert "find 1: " in hunt(place)
     assert (place / "h" / "results.jsonl").read_bytes() == before
