@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from compiler.analysis.effects import KINDS, effects
 from compiler.analysis.history import History
 from compiler.analysis.path_explanation import Direction, Story, story
+from compiler.plan.event_kinds import EVENT_KINDS
 from compiler.plan.paths.path import PathProperties, Paths
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan, decode
@@ -20,7 +21,7 @@ from compiler.plan.writer import encode
 from tests.plan.networks import MS, PLAIN, SECOND, build, contents, networks, timeline
 
 # Whom they concern is still there.
-NO_OBSTACLES = ("set", "background", "clock", "pause", "resume", "kill")
+NO_OBSTACLES = {kind.word for kind in EVENT_KINDS if not kind.after}
 
 
 def plan_of(topology: Topology, events: tuple[Event, ...]) -> Plan:
