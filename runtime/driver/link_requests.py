@@ -23,8 +23,10 @@ from contextlib import suppress
 from math import isqrt
 from typing import Any
 
+from compiler.plan.parts import traces
 from compiler.plan.parts.led_links import askers, led_links
 from compiler.plan.parts.motion import Motion, decode
+from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from runtime.backend.base import LINKS_SOCKET, Log, RunNetwork
 from runtime.backend.instance import Incarnation
@@ -98,8 +100,9 @@ class LinkRequests:
         self._links: dict[frozenset[int], list[int]] = {}
         for link, ends in self._ends.items():
             self._links.setdefault(frozenset(ends), []).append(link)
-        states = schedule.start.links
-        self._follow((link, states[link].up) for link in self._ends)
+        self._traces = traces.of_plan(plan)
+        self._states = {link: schedule.start.links[link] for link in self._ends}
+        self._follow((link, state.up) for link, state in self._states.items())
         self._asked = [_Rate(MOST_ASKED) for _ in nodes]
         self._switched = _Rate(MOST_SWITCHED)
         self._peers: list[dict[asyncio.StreamWriter, None]] = [{} for _ in nodes]  # in their order
@@ -112,8 +115,9 @@ class LinkRequests:
     def step(self, number: int) -> None:
         """This step of the timeline has taken effect."""
         changes = self._schedule.steps[number].epoch.links if self._ends else ()
-        led = ((link, state.up) for link, state in changes if link in self._ends)
-        found = self._follow(led)
+        led = {link: state for link, state in changes if link in self._ends}
+        self._states |= led
+        found = self._follow((link, state.up) for link, state in led.items())
         for (at, _), lost in found.items():
             if lost is not None:
                 self._end(lost, _LOST, self._names[at])
@@ -263,7 +267,24 @@ class LinkRequests:
     def _visible(self, at: int) -> list[dict[str, object]]:
         """The nearest first, of equally near ones the first of the file."""
         seen = sorted((self._distance_mm(at, other), other) for other in self._radios.sees(at))
-        return [{"node": self._names[other], "distance_m": mm // 1000} for mm, other in seen]
+        return [
+            {
+                "node": self._names[other],
+                "distance_m": mm // 1000,
+                "latency_ns": self._state(at, other).delay_ns,
+            }
+            for mm, other in seen
+        ]
+
+    def _link(self, at: int, other: int) -> int:
+        """That from one node to another."""
+        links = self._links[frozenset((at, other))]
+        return next(link for link in links if self._ends[link][0] == at)
+
+    def _state(self, at: int, other: int) -> LinkState:
+        """What that link has now, or would have."""
+        now_ns = self._schedule.clock.plan_time(max(self._elapsed(), 0))
+        return self._traces.means(self._states[self._link(at, other)], now_ns, now_ns + 1)
 
     def _distance_mm(self, at: int, other: int) -> int:
         assert self._motion is not None
@@ -290,8 +311,8 @@ class LinkRequests:
         if not self._radios.holds(found):
             return {"refused": NOT_VISIBLE}  # any more
         for node in (found.a, found.b):
-            self._say(node, {"say": "up", **self._end_of(found, node)}, but=writer)
-        return {"ok": self._end_of(found, at)}
+            self._say(node, {"say": "up", **self._granted(found, node)}, but=writer)
+        return {"ok": self._granted(found, at)}
 
     def _release(self, at: int, name: str, said: Mapping[str, Any]) -> Answer:
         radio: Any = said.get("radio")
@@ -307,11 +328,15 @@ class LinkRequests:
 
     def _end_of(self, one: RadioLink, at: int) -> dict[str, object]:
         """What a node is told of a link: with whom, by which radio and which device."""
-        links, nodes = self._links[frozenset((one.a, one.b))], self._topology.nodes
-        link = next(link for link in links if self._ends[link][0] == at)
+        link, nodes = self._link(at, one.b if at == one.a else one.a), self._topology.nodes
         radio = one.radio_a if at == one.a else one.radio_b
         device = nodes[self._topology.links[link].src].interface
         return {"node": self._other(one, at), "radio": radio, "interface": device}
+
+    def _granted(self, one: RadioLink, at: int) -> dict[str, object]:
+        """The same of one that is up, and what it carries from here now: null for no limit."""
+        rate_bps = self._state(at, one.b if at == one.a else one.a).rate_bps
+        return {**self._end_of(one, at), "rate_bps": rate_bps or None}
 
     def _say(self, at: int, words: Answer, but: asyncio.StreamWriter | None = None) -> None:
         for writer in self._peers[at]:

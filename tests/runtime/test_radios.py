@@ -90,7 +90,7 @@ def test_links_are_granted_by_the_rules(steps: list[tuple[str, int, int, Any]]) 
 MOVES = "time,node,x,y\n0,a,0,0\n0,b,2,0\n0,c,4,0\n1,a,0,0\n1,b,2,0\n1,c,40,0\n2,c,40,0\n"
 TEXT = """\
 service r router
-mobility m.csv nodes=r range=3m transceivers=1 allocate=program
+mobility m.csv nodes=r range=3m transceivers=1 rate=bands.csv allocate=program
 at 3s quit
 """
 
@@ -109,6 +109,7 @@ class Requests:
 
     def __init__(self, folder: Path) -> None:
         (folder / "m.csv").write_text(MOVES)
+        (folder / "bands.csv").write_text("distance,rate\n0,54Mb\n1,24Mb\n")
         plan = compile_source(TEXT, sources=SourceFolder(folder)).plan
         schedule = Schedule(plan, RunOptions())
         self.network: Any = FakeNetwork(lambda *_: None, schedule.clock)
@@ -128,11 +129,13 @@ def test_a_program_asks_and_both_ends_of_the_link_are_taken_up(tmp_path: Path) -
         run = Requests(tmp_path)
         hello = await run.ask("r.1", do="hello")
         assert hello == {"ok": {"node": "r.1", "radios": 1, "links": [], "at_ns": 5}}
-        seen = [{"node": "r.0", "distance_m": 2}, {"node": "r.2", "distance_m": 2}]
+        near = {"distance_m": 2, "latency_ns": 7}  # 2 m of light: 6.67 ns
+        seen = [{"node": "r.0", **near}, {"node": "r.2", **near}]
         assert await run.ask("r.1", do="visible") == {"ok": seen}
         assert await run.ask("r.0", do="request", to="r.2") == {"refused": "not visible"}
         granted = await run.ask("r.1", do="request", to="r.2")
-        assert granted == {"ok": {"node": "r.2", "radio": 0, "interface": "eth1"}}
+        link = {"node": "r.2", "radio": 0, "interface": "eth1", "rate_bps": 24_000_000}
+        assert granted == {"ok": link}
         ((links, up),) = run.network.used
         assert [run.plan.topology.links[link].name for link in links] == ["r.1->r.2", "r.2->r.1"]
         assert up
