@@ -87,6 +87,12 @@ def unwritten(error: OSError) -> RunError:
     return RunError(f"{what}: {error.strerror or error}", filesystem_remedy(error))
 
 
+def unread(error: OSError) -> RunError:
+    """What cannot be read, and why."""
+    what = f"cannot read {error.filename}" if error.filename is not None else "cannot read"
+    return RunError(f"{what}: {error.strerror or error}", filesystem_remedy(error))
+
+
 def unexpected(error: OSError) -> RunError:
     """A system call that failed where nobody knows better what it was for."""
     place = f"{error.filename}: " if error.filename is not None else ""

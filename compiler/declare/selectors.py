@@ -212,6 +212,8 @@ class Resolver:
     def _unknown_hint(self, name: str, index: int | None) -> str | None:
         if name in self.declared.tags:
             return f"{name!r} is a tag and has no instances" if index is not None else None
+        if name == "power":  # `crash power`
+            return "say whose power fails: `db crash power`, `crash db power`, or `crash 1 power`"
         for at, letter in enumerate(name):
             if letter == "-" and (name[:at], name[at + 1 :]) in self.declared.pairs:
                 return f"a link has two hyphens: `{name[:at]}--{name[at + 1 :]}`"

@@ -3,6 +3,7 @@ allows; the same for the same seed, wherever the directory lies."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.backend.local.disk import BESIDE, SECTOR, Disk, Lost
+from runtime.errors import RunError
 
 SEEDS = range(60)
 
@@ -139,7 +141,7 @@ def test_old_data_do_not_come_back_beside_new_ones_after_a_truncation(
         write(root / "file", "o" * 2000)
         disk = Disk(root)
         disk.begin()
-        disk.truncate(str(root / "file"))
+        disk.truncate(str(root / "file"), 0)
         write(root / "file", "n" * 2000, mode=os.O_TRUNC)
         disk.lose(seed)
         left = (root / "file").read_text()
@@ -147,6 +149,80 @@ def test_old_data_do_not_come_back_beside_new_ones_after_a_truncation(
         found.add(left)
         disk.close()
     assert {"o" * 2000, "n" * 2000, "", "n" * SECTOR} <= found
+
+
+@pytest.mark.parametrize(
+    ("lengths", "written", "stays"),
+    [((7000,), "", 3000), ((2000,), "", 2000), ((2048,), "n" * 900, 2048), ((0, 3000), "", 0)],
+    ids=["longer", "shorter", "shorter and appended to", "cut and long again"],
+)
+def test_a_truncation_takes_nothing_synced_from_what_it_keeps(
+    places: Iterator[Path], lengths: tuple[int, ...], written: str, stays: int
+) -> None:
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "file", "o" * 3000)
+        disk = Disk(root)
+        disk.begin()
+        for length in lengths:
+            disk.truncate(str(root / "file"), length)
+            os.truncate(root / "file", length)
+        write(root / "file", written)
+        whole = (root / "file").read_text()
+        disk.lose(seed)
+        left = (root / "file").read_text()
+        assert left[:stays] == "o" * stays
+        assert left == "o" * 3000 or not set(left[stays:]) - {"n", "\0"}
+        found.add(left)
+        disk.close()
+    assert {"o" * 3000, whole} <= found
+
+
+def test_a_file_without_a_name_is_read_by_what_holds_it(
+    places: Iterator[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a file system has it that opens files by name only (hostfs)."""
+    opened = os.open
+
+    def by_name(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if str(path).startswith("/proc/") and not Path(os.path.realpath(path)).exists():
+            raise OSError(errno.ENOMEM, "Cannot allocate memory", path)
+        return opened(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr("os.open", by_name)
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "gone", "g")
+        disk = Disk(root)
+        disk.begin()
+        file = opened(root / "gone", os.O_RDWR)
+        (root / "gone").unlink()
+        os.write(file, b"G")
+        disk.sync(f"/proc/self/fd/{file}")
+        other = opened(root / "tmp", os.O_RDWR | os.O_CREAT)
+        (root / "tmp").unlink()
+        disk.sync(f"/proc/self/fd/{other}")
+        disk.truncate(f"/proc/self/fd/{other}", 9)
+        disk.lose(seed)
+        left = tree(root)
+        assert left in ({}, {"gone": "G"})
+        found.add(len(left))
+        os.close(file)
+        os.close(other)
+        disk.close()
+    assert found == {0, 1}
+
+
+def test_what_cannot_be_read_is_named(places: Iterator[Path]) -> None:
+    root = next(places)
+    disk = Disk(root)
+    disk.begin()
+    disk.failed = PermissionError(errno.EACCES, "Permission denied", str(root / "file"))
+    with pytest.raises(RunError, match=f"^cannot read {root}/file: Permission denied"):
+        disk.lose(1)
+    disk.close()
 
 
 def test_what_is_written_through_is_synced(places: Iterator[Path]) -> None:
@@ -232,7 +308,7 @@ def test_any_program_finds_the_same_again_and_nothing_that_never_was(
                 write(path, f"{name}{number}")
             elif what == "replace":
                 if path.exists():
-                    disk.truncate(str(path))
+                    disk.truncate(str(path), 0)
                 write(path, f"{name}{number}", mode=os.O_TRUNC)
             elif what == "sync names":
                 disk.sync(str(root))

@@ -21,20 +21,42 @@ service b
 bridge s
 link a--s latency=1ms
 link b--s latency=1ms
+service c replicas=8 exec="sh names.sh" files=names.sh
+link c--s latency=1ms
 at 2s a crash power
+at 2s c crash power
 at 3s a join
+at 3s c join
 at 4s quit
 """
+NAMES = """\
+[ -e renamed ] && { cat renamed; ls | grep removed; exit; }
+echo old >renamed
+echo old >removed
+sync
+echo new >next
+sync next
+mv next renamed
+rm removed
+sleep 100
+"""
+COPIES = 8
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What a static program without a C library's help finds in its second life."""
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("ways")
     compiled("syncs", place, "-static")
+    (place / "names.sh").write_text(NAMES)
     (place / "e.tdl").write_text(WAYS)
     tstorm(place, "run", "e.tdl", *WORDS, "--seed", "2", "--out", "run")
-    return (place / "run" / "logs" / "a.0.log").read_text().splitlines()
+    return place / "run" / "logs"
+
+
+@pytest.fixture
+def log(logs: Path) -> list[str]:
+    """What a static program without a C library's help finds in its second life."""
+    return (logs / "a.0.log").read_text().splitlines()
 
 
 @pytest.mark.parametrize(
@@ -51,6 +73,15 @@ def test_what_is_not_synced_is_lost_with_this_seed(log: list[str]) -> None:
 
 def test_a_program_falls_back_to_calls_that_are_heard(log: list[str]) -> None:
     assert "io_uring ENOSYS" in log
+
+
+def test_names_that_were_removed_or_replaced_come_back(logs: Path) -> None:
+    lives = [(logs / f"c.{one}.log").read_text().partition(": join\n") for one in range(COPIES)]
+    assert {found for _, _, found in lives} == {"new\n", "old\nremoved\n"}
+
+
+def test_a_file_without_a_name_can_be_synced(log: list[str]) -> None:
+    assert "gone synced" in log
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,17 @@ fdatasync, sync, syncfs, msync; docs/tdl.md, "Power"), at first as they are when
 What has changed since then is in memory only: `lose` draws what of it had reached the disk anyway.
 
 - Of a file that has changed: nothing, all of it, the first of its changed sectors, or each of them
-  with probability 1/2. Where it was truncated in between, the old data do not come back beside new
-  ones: what is lost reads as zeros.
+  with probability 1/2. What was cut off in between does not come back beside new data: what is
+  lost there reads as zeros.
 - Of the names of a directory (made, removed, renamed) since its last fsync: all or nothing, and the
   same for two directories between which something was moved. A file whose name is lost is gone.
 
 What stands beside the disk (BESIDE) is not its own: assertions that a program has written are the
 observer's, and stay.
 
-Inodes are held open, so that their numbers stay theirs. Every draw is keyed by the seed and a path:
-nothing depends on numbers of inodes.
+Inodes that may be there afterwards are held open, so that their numbers stay theirs, and are read
+by that: a file without a name cannot be opened again (hostfs). Every draw is keyed by the seed and
+a path: nothing depends on numbers of inodes.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from compiler.plan.numbered_draws import below
+from runtime.errors import unread, unwritten
 from runtime.rundir.runfiles import ASSERTIONS
 
 SECTOR = 512
@@ -52,16 +55,15 @@ class _Draws:
         return below(self._key, self._number, bound)
 
 
-def survived(old: bytes, new: bytes, draws: _Draws, *, truncated: bool) -> bytes:
-    """What the disk has of a file that was `old` when it was synced and is `new` now."""
+def survived(old: bytes, new: bytes, draws: _Draws, kept: int | None = None) -> bytes:
+    """What the disk has of a file that was `old` when it was synced and is `new` now. `kept`: the
+    shortest that it was cut to in between."""
     way = draws.below(4)
     if way < 2 or old == new:
         return new if way else old
-    base = b"" if truncated else old
+    base = old[:kept]
     changed = [
-        at
-        for at in range(0, len(new), SECTOR)
-        if truncated or new[at : at + SECTOR] != base[at : at + SECTOR]
+        at for at in range(0, len(new), SECTOR) if new[at : at + SECTOR] != base[at : at + SECTOR]
     ]
     if way == 2:  # torn: they were written in order, and it broke off
         reached = changed[: draws.below(len(changed) + 1)]
@@ -121,7 +123,7 @@ class Disk:
         self._synced = _Tree()
         self._content: dict[int, Content] = {}  # of synced files
         self._held: dict[int, int] = {}  # descriptors, by inode
-        self._truncated: set[int] = set()  # since they were synced
+        self._kept: dict[int, int] = {}  # bytes that no truncation since has cut off
         self._written_through: set[str] = set()  # opened with O_SYNC or O_DSYNC
         self._begun = False
         self.failed: OSError | None = None  # something was not seen: `lose` says so
@@ -142,12 +144,15 @@ class Disk:
     def sync(self, path: str) -> None:
         """A file, or the names of a directory. OSError."""
         found = Path(path).stat()
-        self._hold(found.st_ino, path)
+        inode = found.st_ino
+        if not self._hold(inode, path):
+            return
         if stat.S_ISDIR(found.st_mode):
-            self._synced.names[found.st_ino] = self._scan(path, self._synced.kinds)
+            self._synced.names[inode] = self._scan(self._held[inode], path, self._synced.kinds)
+            self._hold_names(path, self._synced.names[inode])
         elif stat.S_ISREG(found.st_mode):
-            self._content[found.st_ino] = _read(path, self._content.get(found.st_ino, ()))
-            self._truncated.discard(found.st_ino)
+            self._content[inode] = _read(self._held[inode], path, self._content.get(inode, ()))
+            self._kept.pop(inode, None)
 
     def sync_all(self) -> None:
         for path, files in self._walk():
@@ -157,9 +162,11 @@ class Disk:
                 if stat.S_ISREG(one.lstat().st_mode):
                     self.sync(str(one))
 
-    def truncate(self, path: str) -> None:
-        """A file is about to be. OSError."""
-        self._truncated.add(Path(path).stat().st_ino)
+    def truncate(self, path: str, length: int) -> None:
+        """A file is about to have this length. OSError."""
+        inode = Path(path).stat().st_ino
+        if self._hold(inode, path):
+            self._kept[inode] = min(length, self._kept.get(inode, length))
 
     def write_through(self, path: str) -> None:
         """From now on each write to what has this name is synced."""
@@ -174,18 +181,39 @@ class Disk:
     def _is_beside(self, path: str, name: str) -> bool:
         return name == BESIDE and path == str(self.root)
 
-    def _hold(self, inode: int, path: str) -> None:
-        if inode not in self._held:
+    def _hold(self, inode: int, path: str) -> bool:
+        """False: it has no name any more and cannot get one back, so that nothing of it is left
+        after a power failure. OSError."""
+        if inode in self._held:
+            return True
+        try:
             self._held[inode] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            if _is_named(path, inode):
+                error.filename = os.path.realpath(path)
+                raise
+            return False
+        return True
 
-    def _scan(self, path: str, kinds: dict[int, _Kind]) -> Names:
+    def _hold_names(self, path: str, names: Names) -> None:
+        """What may come back under a synced name. What cannot be opened is left: if it is synced
+        one day, that says so."""
+        for name, inode in names.items():
+            one = str(Path(path, name))
+            mode = self._synced.kinds[inode].mode
+            if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+                with suppress(FileNotFoundError, PermissionError):
+                    self._hold(inode, one)
+
+    def _scan(self, directory: int, path: str, kinds: dict[int, _Kind]) -> Names:
+        """`directory`: a descriptor of what has or had this path."""
         names: Names = {}
-        with os.scandir(path) as entries:
+        with os.scandir(directory) as entries:
             for entry in entries:
                 if self._is_beside(path, entry.name):
                     continue
                 found = entry.stat(follow_symlinks=False)
-                target = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
+                target = os.readlink(entry.name, dir_fd=directory) if entry.is_symlink() else ""
                 names[entry.name] = found.st_ino
                 kinds[found.st_ino] = _Kind(found.st_mode, found.st_uid, found.st_gid, target)
         return names
@@ -194,24 +222,40 @@ class Disk:
 
     def lose(self, seed: int) -> Lost:
         """The directory becomes what the disk has, all of which is synced then. No program of the
-        instance may be there any more. OSError."""
-        if self.failed is not None:
-            raise self.failed
+        instance may be there any more. RunError."""
+        try:
+            if self.failed is not None:
+                raise self.failed
+            there, left, contents = self._left(seed)
+        except OSError as error:
+            raise unread(error) from error
+        try:
+            lost = self._put_in_place(there, left, contents)
+        except OSError as error:
+            raise unwritten(error) from error
+        self.close()
+        self._synced, self._content, self._kept = _Tree(), {}, {}
+        try:
+            self.sync_all()
+        except OSError as error:
+            raise unread(error) from error
+        return lost
+
+    def _left(self, seed: int) -> tuple[dict[str, int], _Tree, dict[int, bytes]]:
+        """Which inodes are there now, by path, what the disk has, and contents of its files."""
         now, root = _Tree(), self.root.stat().st_ino
         for path, _ in self._walk():
-            now.names[Path(path).stat().st_ino] = self._scan(path, now.kinds)
+            inode = Path(path).stat().st_ino
+            self._hold(inode, path)
+            now.names[inode] = self._scan(self._held[inode], path, now.kinds)
         left = _Tree(kinds={**self._synced.kinds, **now.kinds})
         left.names = self._directories(now, root, seed)
-        there, wanted = dict(now.paths(root)), dict(left.paths(root))
+        there = dict(now.paths(root))
         contents: dict[int, bytes] = {}
-        for path, inode in wanted.items():
+        for path, inode in left.paths(root):
             if stat.S_ISREG(left.kinds[inode].mode) and inode not in contents:
                 contents[inode] = self._survived(path, inode, there, _Draws(seed, f"file {path}"))
-        lost = self._put_in_place(there, wanted, left.kinds, contents)
-        self.close()
-        self._synced, self._content, self._truncated = _Tree(), {}, set()
-        self.sync_all()
-        return lost
+        return there, left, contents
 
     def _directories(self, now: _Tree, root: int, seed: int) -> dict[int, Names]:
         """The names of each that are left."""
@@ -246,23 +290,24 @@ class Disk:
 
     def _survived(self, path: str, inode: int, there: Mapping[str, int], draws: _Draws) -> bytes:
         old = b"".join(self._content.get(inode, ()))
-        held = next((one for one, other in there.items() if other == inode), None)
-        if held is None and inode not in self._held:
+        name = next((one for one, other in there.items() if other == inode), None)
+        if name is not None:
+            self._hold(inode, str(self.root / name))
+        if inode not in self._held:
             return old
-        source = f"/proc/self/fd/{self._held[inode]}" if held is None else str(self.root / held)
-        new = b"".join(_read(source, ()))
-        names = {str(self.root / one) for one in (path, held) if one is not None}
+        new = b"".join(_read(self._held[inode], str(self.root / (name or path)), ()))
+        names = {str(self.root / one) for one in (path, name) if one is not None}
         if names & self._written_through:
             return new
-        return survived(old, new, draws, truncated=inode in self._truncated)
+        return survived(old, new, draws, self._kept.get(inode))
 
     def _put_in_place(
         self,
         there: Mapping[str, int],
-        wanted: Mapping[str, int],
-        kinds: Mapping[int, _Kind],
+        left: _Tree,
         contents: Mapping[int, bytes],
     ) -> Lost:
+        wanted, kinds = dict(left.paths(self.root.stat().st_ino)), left.kinds
         gone = [path for path in there if wanted.get(path) != there[path]]
         for path in reversed(gone):
             one = self.root / path
@@ -302,13 +347,32 @@ def _differs(path: Path, content: bytes) -> bool:
     return path.stat().st_size != len(content) or path.read_bytes() != content
 
 
-def _read(path: str, before: Content) -> Content:
-    """All of a file. Chunks that are as they were `before` are the same objects."""
+def _is_named(path: str, inode: int) -> bool:
+    """Whether what a descriptor in /proc shows has the name that it says; other paths are one."""
+    try:
+        return Path(os.path.realpath(path)).stat().st_ino == inode
+    except OSError:
+        return False
+
+
+def _read(file: int, path: str, before: Content) -> Content:
+    """All of a file. Chunks that are as they were `before` are the same objects. OSError, which
+    says `path`."""
     found: list[bytes] = []
-    with Path(path).open("rb", buffering=0) as file:
-        while chunk := file.read(_CHUNK):
-            while len(chunk) < _CHUNK and (more := file.read(_CHUNK - len(chunk))):
-                chunk += more
+    at = 0
+    try:
+        while chunk := _chunk(file, at):
+            at += len(chunk)
             old = before[len(found)] if len(found) < len(before) else b""
             found.append(old if old == chunk else _ZEROS if chunk == _ZEROS else chunk)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
     return tuple(found)
+
+
+def _chunk(file: int, at: int) -> bytes:
+    """A whole one, but for the file's last."""
+    found = b""
+    while more := os.pread(file, _CHUNK - len(found), at + len(found)):
+        found += more
+    return found

@@ -31,7 +31,7 @@ from runtime.backend.local.disk import Disk
 from runtime.backend.local.nursery import KILLED, Holder, MachineKeeper, Nursery, Program
 from runtime.backend.local.outside import Outside
 from runtime.backend.local.sync_watch import SyncWatch
-from runtime.errors import MachineError, RunError, unexpected, unwritten
+from runtime.errors import MachineError, RunError, unexpected, unread
 from runtime.rundir.etchosts import hostname
 from runtime.stacks import watch as stacks
 from runtime.system import process_limits
@@ -335,7 +335,7 @@ class LocalInstance(Instance):
         try:
             disk.begin()
         except OSError as error:
-            raise unwritten(error) from error
+            raise unread(error) from error
         incarnation.holder.hear_syncs(lambda listener: SyncWatch(listener, disk).begin())
 
     def set_disk(self, incarnation: Incarnation, args: Mapping[str, int | str]) -> None:
@@ -348,10 +348,7 @@ class LocalInstance(Instance):
     def lose_power(self, seed: int) -> Mapping[str, int]:
         if self._disk is None:
             return super().lose_power(seed)
-        try:
-            lost = self._disk.lose(seed)
-        except OSError as error:
-            raise unwritten(error) from error
+        lost = self._disk.lose(seed)
         return {"lost_files": lost.files, "lost_names": lost.names}
 
     async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:

@@ -34,6 +34,7 @@ _TRUNCATE, _FTRUNCATE = 76, 77
 _MSYNC, _FSYNC, _FDATASYNC, _SYNC, _SYNCFS = 26, 74, 75, 162, 306
 _OF_DESCRIPTORS = (_FTRUNCATE, _FSYNC, _FDATASYNC)
 _HERE = 2**32 - 100  # AT_FDCWD
+_LONGEST = 2**63 - 1
 
 
 class _Listener:
@@ -125,12 +126,12 @@ class SyncWatch:
         if call in (_SYNC, _SYNCFS):
             self._disk.sync_all()
         elif call in _OF_DESCRIPTORS:
-            self._of_file(call, f"/proc/{pid}/fd/{arguments[0] & 0xFFFFFFFF}")
+            self._of_file(call, f"/proc/{pid}/fd/{arguments[0] & 0xFFFFFFFF}", arguments[1])
         elif call == _MSYNC:
             for path in _mapped(pid, arguments[0], arguments[1]):
                 self._of_file(call, f"/proc/{pid}/root{path}")
         elif call == _TRUNCATE:
-            self._of_file(call, _named(pid, _HERE, arguments[0]))
+            self._of_file(call, _named(pid, _HERE, arguments[0]), arguments[1])
         elif call == _OPENAT:
             self._opened(pid, arguments[0], arguments[1], arguments[2])
         elif call == _OPENAT2:
@@ -140,11 +141,12 @@ class SyncWatch:
             flags = os.O_TRUNC if call == _CREAT else arguments[1]
             self._opened(pid, _HERE, arguments[0], flags)
 
-    def _of_file(self, call: int, path: str) -> None:
+    def _of_file(self, call: int, path: str, length: int = 0) -> None:
         if not self._is_ours(os.path.realpath(path)):
             return
         if call in (_TRUNCATE, _FTRUNCATE):
-            self._disk.truncate(path)
+            if length <= _LONGEST:  # else the call fails
+                self._disk.truncate(path, length)
         else:
             self._disk.sync(path)
 
@@ -154,8 +156,8 @@ class SyncWatch:
             return
         if flags & os.O_DSYNC:
             self._disk.write_through(path)
-        if flags & os.O_TRUNC:
-            self._disk.truncate(path)
+        if flags & os.O_TRUNC and not (flags & os.O_CREAT and flags & os.O_EXCL):
+            self._disk.truncate(path, 0)
 
     def _is_ours(self, path: str) -> bool:
         root = str(self._disk.root)

@@ -50,6 +50,11 @@ static void write_all(void) {
     close(made("truncated-and-synced", 0));
     fsync(made("truncated-and-synced", O_TRUNC));
     made("nothing", 0);
+    int gone = made("gone", 0);
+    unlink("gone");
+    if (fsync(gone) == 0) {
+        puts("gone synced");
+    }
     fsync(directory);
     if (syscall(SYS_io_uring_setup, 1, NULL) < 0 && errno == ENOSYS) {
         puts("io_uring ENOSYS");
