@@ -45,7 +45,7 @@ def check(plan: Plan, options: RunOptions) -> None:
     if fault is not None:
         if options.time != VIRTUAL and (why := _lacking(platform.machine(), platform.release())):
             raise UnfitError(fault, f"{fault} in real time: {why}", "add --time virtual")
-        _check_own(fault, plan, options, faulty(plan), "are calls heard")
+        _check_own(fault, plan, options, heard(plan), "are calls heard")
 
 
 def _lacking(processor: str, kernel: str) -> str:
@@ -84,13 +84,13 @@ def watched(plan: Plan) -> frozenset[str]:
     return frozenset(event.target for event in plan.events if "power_seed" in event.args)
 
 
-def faulty(plan: Plan) -> Mapping[str, str]:
-    """Instances whose disk may have a fault, in the same way, and what is heard of their programs
-    for that: one of HEARD."""
-    found: dict[str, str] = {}
+def heard(plan: Plan) -> Mapping[str, str]:
+    """Instances whose disk may have a fault, in the same way, or whose power may fail, and what is
+    heard of their programs for that: one of HEARD."""
+    found = dict.fromkeys(watched(plan), WRITES_HEARD)
     if _in_a_when(plan, capabilities.SETS_DISK):
         every = CALLS_HEARD if _in_a_when(plan, capabilities.FAILS_CALLS) else WRITES_HEARD
-        found = dict.fromkeys(_all(plan), every)
+        found |= dict.fromkeys(_all(plan), every)
     for event in plan.events:
         if event.kind == "disk":
             found[event.target] = max(found.get(event.target, NOT_HEARD), _needs(event), key=_more)

@@ -2,9 +2,10 @@
  * directory takes longer, finds no room, or fails.
  *
  * Input: calls that are heard (syncs.c), each of which waits until it is answered. Output: answers:
- * the call is carried out now or in a while, or has an error. Who else hears syncs is asked after
- * us, about what is carried out. Nothing here looks at a clock: in virtual time that would take
- * time, and a call is to take exactly as long as it is said.
+ * the call is carried out now or in a while, or has an error. Who else hears syncs, and writes that
+ * are synced when they return, is asked after us, about what is carried out. Nothing here looks at
+ * a clock: in virtual time that would take time, and a call is to take exactly as long as it is
+ * said.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -313,18 +314,24 @@ static uint64_t sum_of_parts(const struct seccomp_notif *call, uint64_t where, u
     return size;
 }
 
-/* Of the file's position, and of whether it is only appended to. */
-static uint64_t position(const struct seccomp_notif *call, int file, const struct stat *found,
-                         uint64_t at) {
+/* An open file's position and flags. False: it is none, or the caller is gone. */
+static bool status_of(const struct seccomp_notif *call, int file, uint64_t *reached,
+                      unsigned *flags) {
     char path[64];
     char text[128] = "";
-    uint64_t reached = 0;
-    unsigned flags = 0;
     snprintf(path, sizeof path, "/proc/%u/fdinfo/%d", call->pid, file);
     int info = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t length = info < 0 ? -1 : read(info, text, sizeof text - 1);
     shut(&info);
-    if (length <= 0 || sscanf(text, "pos: %" SCNu64 " flags: %o", &reached, &flags) != 2) {
+    return length > 0 && sscanf(text, "pos: %" SCNu64 " flags: %o", reached, flags) == 2;
+}
+
+/* Of the file's position, and of whether it is only appended to. */
+static uint64_t position(const struct seccomp_notif *call, int file, const struct stat *found,
+                         uint64_t at) {
+    uint64_t reached = 0;
+    unsigned flags = 0;
+    if (!status_of(call, file, &reached, &flags)) {
         return 0;
     }
     return flags & O_APPEND ? (uint64_t)found->st_size : at == UINT64_MAX ? reached : at;
@@ -377,6 +384,28 @@ static bool is_read_or_write(const struct seccomp_notif *call) {
     return false;
 }
 
+/* A write to one of our files that is synced when it returns. What comes from another file
+ * (sendfile and its like) is not told: nobody could say what it writes. */
+static bool writes_through(const struct faults *self, const struct seccomp_notif *call) {
+    enum { WITH_A_SYNC = 0x2 | 0x4 }; /* RWF_DSYNC, RWF_SYNC of pwritev2(2) */
+    const int file = (int)call->data.args[0];
+    const int number = call->data.nr;
+    char link[64];
+    struct stat found;
+    uint64_t reached;
+    unsigned flags = 0;
+    if (number != SYS_write && number != SYS_pwrite64 && number != SYS_writev &&
+        number != SYS_pwritev && number != SYS_pwritev2) {
+        return false;
+    }
+    snprintf(link, sizeof link, "/proc/%u/fd/%d", call->pid, file);
+    if (!is_ours(self, link, &found) || !S_ISREG(found.st_mode)) {
+        return false;
+    }
+    return (number == SYS_pwritev2 && call->data.args[5] & WITH_A_SYNC) ||
+           (status_of(call, file, &reached, &flags) && flags & O_DSYNC);
+}
+
 /* With credentials of the caller, whose number is another one for who reads it (unix(7)). */
 static bool pass_on(const struct faults *self, const struct seccomp_notif *call) {
     union {
@@ -399,7 +428,8 @@ static bool pass_on(const struct faults *self, const struct seccomp_notif *call)
 }
 
 static void carry_out(const struct faults *self, const struct seccomp_notif *call) {
-    bool heard_elsewhere = self->relay >= 0 && !is_read_or_write(call);
+    bool heard_elsewhere =
+        self->relay >= 0 && (!is_read_or_write(call) || writes_through(self, call));
     if (!heard_elsewhere || !pass_on(self, call)) {
         answer(self, call->id, 0);
     }

@@ -2,8 +2,8 @@
  *
  * To the driver: `ready` with a route netlink socket of the new network namespace, `err TEXT`,
  * `furnished`, `unfurnished TEXT`, `started PID`, `failed TEXT`, `exited STATUS`,
- * `signaled NUMBER`, `syncs` with a descriptor for each program that is started (syncs.c), if
- * `syncs` was asked for.
+ * `signaled NUMBER`, `syncs` with a descriptor for each program that is started, which tells
+ * what it syncs (faults.c), if `syncs` was asked for beside `faults…`.
  * From the driver: `furnish…` (furnish.c), `start…` (program.c) with the log as descriptor,
  * `stop NUMBER`, `pause`, `resume`, `faults…` and `disk…` (faults.c), and `gate` with the read end
  * of a pipe: the next start waits for its end of file. With one pipe for many instances one
@@ -151,7 +151,7 @@ static pid_t start_program(struct instance *self, int log) {
     if (self->faults && faults_are_allowed(self->faults)) {
         return start_with_faults(self, log);
     }
-    const struct hearing hearing = {.socket = self->syncs ? self->control : -1};
+    const struct hearing hearing = {.socket = -1};
     return program_start(&program, &self->who, log, &hearing);
 }
 

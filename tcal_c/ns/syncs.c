@@ -3,8 +3,8 @@
  *
  * By seccomp(2), so that a program that knows nothing of it, and one without a C library, is heard
  * as well, with all that it starts. Heard are calls that sync (fsync, fdatasync, sync, syncfs,
- * msync with MS_SYNC), that truncate, and that open a file to truncate it or to write through; and
- * what is asked for beside these. Whoever reads the descriptor lets each go on, or fail. io_uring
+ * msync with MS_SYNC), that truncate, and that open a file to truncate it; and what is asked for
+ * beside these. Whoever reads the descriptor lets each go on, or fail. io_uring
  * is refused as on kernels without it, since it writes without system calls.
  */
 #include <errno.h>
@@ -33,8 +33,6 @@
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (unsigned)(bits), 0, 1),                              \
         ANSWER(SECCOMP_RET_USER_NOTIF), ANSWER(SECCOMP_RET_ALLOW)
 
-enum { OPENING = O_TRUNC | O_DSYNC };
-
 static const struct sock_filter CALL_OF_THIS_PROCESSOR[] = {
     LOAD(offsetof(struct seccomp_data, arch)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
@@ -50,8 +48,8 @@ static const struct sock_filter USUAL[] = {
     HEAR(SYS_ftruncate),
     HEAR(SYS_creat),
     HEAR(SYS_openat2), /* whose flags are no argument */
-    HEAR_WITH(SYS_open, 1, OPENING),
-    HEAR_WITH(SYS_openat, 2, OPENING),
+    HEAR_WITH(SYS_open, 1, O_TRUNC),
+    HEAR_WITH(SYS_openat, 2, O_TRUNC),
     HEAR_WITH(SYS_msync, 2, MS_SYNC),
     REFUSE(SYS_io_uring_setup),
 };

@@ -225,16 +225,93 @@ def test_what_cannot_be_read_is_named(places: Iterator[Path]) -> None:
     disk.close()
 
 
-def test_what_is_written_through_is_synced(places: Iterator[Path]) -> None:
+def through(path: Path, data: str, disk: Disk, *, at: int | None = None) -> None:
+    """As with O_DSYNC; at the end if it is not said where."""
+    disk.write_through(str(path), at, data.encode())
+    file = os.open(path, os.O_WRONLY)
+    os.pwrite(file, data.encode(), path.stat().st_size if at is None else at)
+    os.close(file)
+
+
+def test_what_is_written_through_is_synced_whatever_the_file_is_called(
+    places: Iterator[Path],
+) -> None:
     for seed in SEEDS:
         root = next(places)
         write(root / "file", "a")
         disk = Disk(root)
         disk.begin()
-        disk.write_through(str(root / "file"))
-        write(root / "file", "b")
+        write(root / "tmp", "")
+        through(root / "tmp", "b" * 1000, disk)
+        through(root / "tmp", "c" * 1000, disk)
+        (root / "tmp").rename(root / "file")
+        (root / "again").hardlink_to(root / "file")
+        disk.sync(str(root))
         disk.lose(seed)
-        assert (root / "file").read_text() == "ab"
+        whole = "b" * 1000 + "c" * 1000
+        assert tree(root) == {"again": whole, "file": whole}
+        disk.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_written_through_may_lose_what_is_written_otherwise(
+    places: Iterator[Path], *, replaced: bool
+) -> None:
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "file", "a")
+        disk = Disk(root)
+        disk.begin()
+        through(root / "file", "b", disk, at=0)
+        if replaced:
+            write(root / "tmp", "c")
+            (root / "tmp").rename(root / "file")
+            disk.sync(str(root))
+        else:
+            write(root / "file", "c")
+        disk.lose(seed)
+        found.add((root / "file").read_text())
+        disk.close()
+    assert found == ({"", "c", "\0"} if replaced else {"b", "bc", "b\0"})
+
+
+def test_of_a_file_that_is_written_through_in_part_the_rest_may_be_lost(
+    places: Iterator[Path],
+) -> None:
+    size = 1 << 17
+    found = set()
+    for seed in SEEDS[:20]:
+        root = next(places)
+        write(root / "file", "a" * 700)
+        disk = Disk(root)
+        disk.begin()
+        write(root / "file", "b" * size)
+        through(root / "file", "c" * 9, disk, at=size - 4)
+        disk.lose(seed)
+        left = (root / "file").read_text()
+        assert left[:700] == "a" * 700
+        assert left[size - 4 : size + 5] == "c" * 9
+        assert not set(left) - {"a", "b", "c", "\0"}
+        found.add((left.count("b"), len(left)))
+        disk.close()
+    assert (0, size + 5) in found
+    assert (size - 9, size + 700) in found
+
+
+def test_what_was_cut_off_before_a_write_through_is_gone(places: Iterator[Path]) -> None:
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "file", "a" * 100_000)
+        disk = Disk(root)
+        disk.begin()
+        for length in (70_000, 65_536, 10):
+            disk.truncate(str(root / "file"), length)
+            os.truncate(root / "file", length)
+            through(root / "file", "b", disk)
+            assert (root / "file").stat().st_size == length + 1
+        disk.lose(seed)
+        assert (root / "file").read_text() == "a" * 10 + "b"
         disk.close()
 
 

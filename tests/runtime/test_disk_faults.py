@@ -39,11 +39,12 @@ def test_a_disk_is_full_and_has_room_again(plan_of: Compile, user: User) -> None
         ),
         ("when exit a { it set disk=full }", {"a.0": WRITES_HEARD, "a.1": WRITES_HEARD}),
         ("when exit a { it set disk=error:1% }", {"a.0": CALLS_HEARD, "a.1": CALLS_HEARD}),
+        ("at 1s a.1 crash power", {"a.1": WRITES_HEARD}),
         ("at 1s a crash", {}),
     ],
 )
 def test_what_is_heard_follows_from_the_text(statements: str, heard: dict[str, str]) -> None:
-    assert instance_disks.faulty(compile_source(f"{NET}{statements}\n").plan) == heard
+    assert instance_disks.heard(compile_source(f"{NET}{statements}\n").plan) == heard
 
 
 @pytest.mark.parametrize(

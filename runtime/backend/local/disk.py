@@ -124,7 +124,7 @@ class Disk:
         self._content: dict[int, Content] = {}  # of synced files
         self._held: dict[int, int] = {}  # descriptors, by inode
         self._kept: dict[int, int] = {}  # bytes that no truncation since has cut off
-        self._written_through: set[str] = set()  # opened with O_SYNC or O_DSYNC
+        self._appended: dict[int, int] = {}  # where the last append that was written through ends
         self._begun = False
         self.failed: OSError | None = None  # something was not seen: `lose` says so
 
@@ -165,12 +165,23 @@ class Disk:
     def truncate(self, path: str, length: int) -> None:
         """A file is about to have this length. OSError."""
         inode = Path(path).stat().st_ino
+        self._appended.pop(inode, None)
         if self._hold(inode, path):
             self._kept[inode] = min(length, self._kept.get(inode, length))
 
-    def write_through(self, path: str) -> None:
-        """From now on each write to what has this name is synced."""
-        self._written_through.add(path)
+    def write_through(self, path: str, at: int | None, data: bytes) -> None:
+        """`data` are about to be written to a file and to be synced by that, at its end if `at` is
+        None. Other changes of the file are not. OSError."""
+        found = Path(path).stat()
+        inode = found.st_ino
+        if at is None:  # what was told last may not have been carried out yet
+            at = max(found.st_size, self._appended.get(inode, 0))
+            self._appended[inode] = at + len(data)
+        if not self._hold(inode, path):
+            return
+        synced = self._content.get(inode, ())
+        kept = self._kept.pop(inode, None)  # its length has to be on the disk as well
+        self._content[inode] = _patched(synced if kept is None else _cut(synced, kept), at, data)
 
     def _walk(self) -> Iterator[tuple[str, list[str]]]:
         """Directories, each before what is in it, with their files."""
@@ -234,7 +245,7 @@ class Disk:
         except OSError as error:
             raise unwritten(error) from error
         self.close()
-        self._synced, self._content, self._kept = _Tree(), {}, {}
+        self._synced, self._content, self._kept, self._appended = _Tree(), {}, {}, {}
         try:
             self.sync_all()
         except OSError as error:
@@ -296,9 +307,6 @@ class Disk:
         if inode not in self._held:
             return old
         new = b"".join(_read(self._held[inode], str(self.root / (name or path)), ()))
-        names = {str(self.root / one) for one in (path, name) if one is not None}
-        if names & self._written_through:
-            return new
         return survived(old, new, draws, self._kept.get(inode))
 
     def _put_in_place(
@@ -345,6 +353,31 @@ class Disk:
 
 def _differs(path: Path, content: bytes) -> bool:
     return path.stat().st_size != len(content) or path.read_bytes() != content
+
+
+def _cut(content: Content, length: int) -> Content:
+    whole, rest = divmod(length, _CHUNK)
+    last = content[whole][:rest] if whole < len(content) else b""
+    return (*content[:whole], last) if last else content[:whole]
+
+
+def _patched(content: Content, at: int, data: bytes) -> Content:
+    """With `data` written over it at that place. What is missing before reads as zeros."""
+    chunks = list(content)
+    for number in range(at // _CHUNK, (at + len(data) - 1) // _CHUNK + 1):
+        while len(chunks) <= number:
+            chunks[-1:] = [_filled(one) for one in chunks[-1:]]
+            chunks.append(b"")
+        begin = number * _CHUNK
+        offset = max(at - begin, 0)
+        part = data[max(begin - at, 0) : begin + _CHUNK - at]
+        old = chunks[number].ljust(offset, b"\0")
+        chunks[number] = old[:offset] + part + old[offset + len(part) :]
+    return tuple(chunks)
+
+
+def _filled(chunk: bytes) -> bytes:
+    return chunk.ljust(_CHUNK, b"\0") if chunk.strip(b"\0") else _ZEROS
 
 
 def _is_named(path: str, inode: int) -> bool:

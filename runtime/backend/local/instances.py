@@ -74,7 +74,8 @@ class ProgramEnding:
 
 @dataclass(frozen=True, slots=True)
 class DiskFaults:
-    """What is heard for them, one of instance.HEARD, of files below `root`."""
+    """What is heard for them and for failures of power, one of instance.HEARD, of files below
+    `root`."""
 
     heard: str = NOT_HEARD
     root: str = ""
@@ -336,7 +337,7 @@ class LocalInstance(Instance):
             disk.begin()
         except OSError as error:
             raise unread(error) from error
-        incarnation.holder.hear_syncs(lambda listener: SyncWatch(listener, disk).begin())
+        incarnation.holder.hear_syncs(lambda relay: SyncWatch(relay, disk).begin())
 
     def set_disk(self, incarnation: Incarnation, args: Mapping[str, int | str]) -> None:
         if not self.heard:

@@ -220,7 +220,7 @@ class LocalBackend:
         given, directory, plan = self._given, self._context.directory, self._context.plan
         furnisher = self._furnisher()
         nodes, further = plan.topology.nodes, interfaces(plan.topology.nodes)
-        failing, faulty = instance_disks.watched(plan), instance_disks.faulty(plan)
+        failing, heard = instance_disks.watched(plan), instance_disks.heard(plan)
         asserts = asserting(plan.expectations)
         asking = {member for _, all_ in askers(plan.topology).values() for member in all_}
         for index, planned in enumerate(nodes):
@@ -269,7 +269,7 @@ class LocalBackend:
                 self._stacks,
                 Disk(home) if node.name in failing else None,
                 AssertionFiles(around.home if index in asserts else ""),
-                DiskFaults(faulty.get(node.name, NOT_HEARD), os.path.realpath(home)),
+                DiskFaults(heard.get(node.name, NOT_HEARD), os.path.realpath(home)),
             )
             instance.runner = instance.commands = self._commands(instance, service)
             self.instances[node.name] = instance

@@ -195,8 +195,8 @@ class Holder:
         return RunError(f"instance {self.name} had died before {when}{reason}", KILLED)
 
     def hear_syncs(self, heard: Callable[[int], None]) -> None:
-        """Of each program from now on `heard` gets the descriptor that tells what it asks of its
-        disk (tcal_c/ns/syncs.c), and closes it."""
+        """Of each program from now on that is heard (`make_disk_faulty`) `heard` gets the socket
+        that tells what it syncs (tcal_c/ns/faults.c), and closes it."""
         self.on_syncs = heard
         self._send(b"syncs")
 

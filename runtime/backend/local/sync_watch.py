@@ -1,19 +1,16 @@
-"""What programs of an instance ask of their disk, heard before it is done (tcal_c/ns/syncs.c).
+"""What programs of an instance sync, heard before it is done.
 
-Each call waits until it is answered here, so that what is synced is what the program has written by
-then. Calls on files outside of the instance's directory are let through. Where the disk may have
-faults as well, the instance's first process hears the calls and passes them on by a socket, those
-that fail left out.
+The instance's first process hears what they ask of their disk (tcal_c/ns/faults.c) and passes on by
+a socket what syncs and truncates, and writes that are synced when they return (O_DSYNC), but for
+calls that fail. Each waits until it is answered here, so that what is synced is what the program
+has written by then. Calls on files outside of the instance's directory are let through.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-import select
 import socket
-import stat
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +21,6 @@ from runtime.backend.local.disk import Disk
 _HEARD = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")  # id, value, error, flags
 _CALLER = struct.Struct("=3i")  # struct ucred: process, user, group
-_RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV, _SEND
 _GO_ON = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
 _MOST_PATH = _PAGE = 4096
 
@@ -33,37 +29,14 @@ _OPEN, _CREAT, _OPENAT, _OPENAT2 = 2, 85, 257, 437
 _TRUNCATE, _FTRUNCATE = 76, 77
 _MSYNC, _FSYNC, _FDATASYNC, _SYNC, _SYNCFS = 26, 74, 75, 162, 306
 _OF_DESCRIPTORS = (_FTRUNCATE, _FSYNC, _FDATASYNC)
+_WRITE, _WRITEV, _PWRITE64, _PWRITEV, _PWRITEV2 = 1, 20, 18, 296, 328
+_WRITES = (_WRITE, _WRITEV, _PWRITE64, _PWRITEV, _PWRITEV2)
+_RWF_APPEND, _RWF_NOAPPEND = 0x10, 0x20
+_PART = struct.Struct("=QQ")  # struct iovec: address, length
+_MOST_PARTS, _MOST_WRITTEN = 1024, 0x7FFFF000
 _HERE = 2**32 - 100  # AT_FDCWD
 _LONGEST = 2**63 - 1
-
-
-class _Listener:
-    """That of seccomp."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-
-    def receive(self) -> tuple[bytes | bytearray, int] | None:
-        """A record, and who calls; None: that one was killed meanwhile, or all have ended."""
-        heard = bytearray(_HEARD.size)
-        try:
-            fcntl.ioctl(self.descriptor, _RECEIVE, heard)
-        except FileNotFoundError:
-            return None
-        return heard, _HEARD.unpack(heard)[1]
-
-    def is_over(self) -> bool:
-        """Nobody is left who could be heard: the descriptor is ready for ever then."""
-        poll = select.poll()
-        poll.register(self.descriptor, select.POLLIN)
-        return any(found & select.POLLHUP for _, found in poll.poll(0))
-
-    def answer(self, record: bytes) -> None:
-        with suppress(FileNotFoundError):
-            fcntl.ioctl(self.descriptor, _SEND, record)
-
-    def close(self) -> None:
-        os.close(self.descriptor)
+_AT_POSITION = 2**64 - 1
 
 
 class _Relay:
@@ -73,16 +46,14 @@ class _Relay:
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self.descriptor = descriptor
-        self._over = False
+        self.is_over = False  # nobody is left who could be heard
 
     def receive(self) -> tuple[bytes, int] | None:
+        """A record, and who calls."""
         record, more, _, _ = self._socket.recvmsg(_HEARD.size, socket.CMSG_SPACE(_CALLER.size))
         found = [data for _, kind, data in more if kind == socket.SCM_CREDENTIALS]
-        self._over = not record
+        self.is_over = not record
         return (record, _CALLER.unpack(found[0])[0]) if record and found else None
-
-    def is_over(self) -> bool:
-        return self._over
 
     def answer(self, record: bytes) -> None:
         with suppress(ConnectionError):
@@ -93,13 +64,12 @@ class _Relay:
 
 
 class SyncWatch:
-    """Of one program of an instance and all that it starts, until they have ended. `descriptor`: a
-    listener or a relay."""
+    """Of one program of an instance and all that it starts, until they have ended. `descriptor`: of
+    the socket."""
 
     def __init__(self, descriptor: int, disk: Disk) -> None:
         self._disk = disk
-        is_relay = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
-        self._calls = _Relay(descriptor) if is_relay else _Listener(descriptor)
+        self._calls = _Relay(descriptor)
         self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
@@ -108,7 +78,7 @@ class SyncWatch:
     def _hear(self) -> None:
         heard = self._calls.receive()
         if heard is None:
-            if self._calls.is_over():
+            if self._calls.is_over:
                 self._loop.remove_reader(self._calls.descriptor)
                 self._calls.close()
             return
@@ -127,6 +97,8 @@ class SyncWatch:
             self._disk.sync_all()
         elif call in _OF_DESCRIPTORS:
             self._of_file(call, f"/proc/{pid}/fd/{arguments[0] & 0xFFFFFFFF}", arguments[1])
+        elif call in _WRITES:
+            self._written(pid, call, arguments)
         elif call == _MSYNC:
             for path in _mapped(pid, arguments[0], arguments[1]):
                 self._of_file(call, f"/proc/{pid}/root{path}")
@@ -152,12 +124,26 @@ class SyncWatch:
 
     def _opened(self, pid: int, directory: int, address: int, flags: int) -> None:
         path = os.path.realpath(_named(pid, directory, address))
-        if not self._is_ours(path):
-            return
-        if flags & os.O_DSYNC:
-            self._disk.write_through(path)
-        if flags & os.O_TRUNC and not (flags & os.O_CREAT and flags & os.O_EXCL):
+        is_new = flags & os.O_CREAT and flags & os.O_EXCL
+        if flags & os.O_TRUNC and not is_new and self._is_ours(path):
             self._disk.truncate(path, 0)
+
+    def _written(self, pid: int, call: int, arguments: list[int]) -> None:
+        descriptor = arguments[0] & 0xFFFFFFFF
+        path = f"/proc/{pid}/fd/{descriptor}"
+        if not self._is_ours(os.path.realpath(path)):
+            return
+        at, appends = _position(pid, descriptor)
+        if call in (_PWRITE64, _PWRITEV) or (call == _PWRITEV2 and arguments[3] != _AT_POSITION):
+            at = arguments[3]
+        if call == _PWRITEV2 and arguments[5] & (_RWF_APPEND | _RWF_NOAPPEND):
+            appends = bool(arguments[5] & _RWF_APPEND)
+        try:
+            data = _written_data(pid, call, arguments[1], arguments[2])
+        except OSError:
+            return  # the call cannot read it either
+        if data and at <= _LONGEST:
+            self._disk.write_through(path, None if appends else at, data)
 
     def _is_ours(self, path: str) -> bool:
         root = str(self._disk.root)
@@ -178,6 +164,23 @@ def _memory(pid: int, address: int, length: int) -> bytes:
     with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         memory.seek(address)
         return memory.read(length)
+
+
+def _position(pid: int, descriptor: int) -> tuple[int, bool]:
+    """Where an open file is, and whether it is only appended to. OSError."""
+    lines = Path(f"/proc/{pid}/fdinfo/{descriptor}").read_text().splitlines()
+    words = dict(line.split(":", 1) for line in lines if ":" in line)
+    return int(words["pos"]), bool(int(words["flags"], 8) & os.O_APPEND)
+
+
+def _written_data(pid: int, call: int, address: int, count: int) -> bytes:
+    """OSError."""
+    if call in (_WRITE, _PWRITE64):
+        return _memory(pid, address, min(count, _MOST_WRITTEN))
+    if count > _MOST_PARTS:
+        return b""  # the call is refused
+    parts = _PART.iter_unpack(_memory(pid, address, count * _PART.size))
+    return b"".join(_memory(pid, *one) for one in parts)
 
 
 def _named(pid: int, directory: int, address: int) -> str:

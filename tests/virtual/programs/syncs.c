@@ -1,4 +1,5 @@
 /* Writes a file in each way that there is to sync one, in its second life says which are whole. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { SIZE = 3000 };
@@ -47,6 +49,15 @@ static void write_all(void) {
     if (write(through, data, SIZE) != SIZE) {
         perror("openat2");
     }
+    close(made("before", O_DSYNC | O_APPEND));
+    rename("before", "renamed");
+    const struct iovec part = {.iov_base = data, .iov_len = SIZE};
+    if (pwritev2(made("RWF_DSYNC", O_TRUNC), &part, 1, 0, RWF_DSYNC) != SIZE) {
+        perror("RWF_DSYNC");
+    }
+    close(made("replaced", O_DSYNC));
+    close(made("other", 0));
+    rename("other", "replaced");
     close(made("truncated-and-synced", 0));
     fsync(made("truncated-and-synced", O_TRUNC));
     made("nothing", 0);
@@ -59,14 +70,17 @@ static void write_all(void) {
     if (syscall(SYS_io_uring_setup, 1, NULL) < 0 && errno == ENOSYS) {
         puts("io_uring ENOSYS");
     }
+    if (syscall(SYS_io_setup, 1, NULL) < 0 && errno == ENOSYS) {
+        puts("io_setup ENOSYS");
+    }
     fflush(stdout);
     pause();
 }
 
 int main(void) {
-    static const char *const names[] = {"fsync",   "fdatasync", "msync",
-                                        "O_DSYNC", "openat2",   "truncated-and-synced",
-                                        "sync",    "nothing"};
+    static const char *const names[] = {
+        "fsync",   "fdatasync", "msync",    "O_DSYNC", "openat2", "truncated-and-synced",
+        "renamed", "RWF_DSYNC", "replaced", "sync",    "nothing"};
     memset(data, 'x', SIZE);
     if (access("sync", F_OK) < 0) {
         write_all();
