@@ -87,7 +87,7 @@ class InstanceReport:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentReport:
+class HoldReport:
     """What the tstorm-hold of an instance has reported (docs/hold.md): a `report`. `line` counts
     them, from 0."""
 
@@ -127,7 +127,7 @@ Message = (
     StepApplied
     | TrafficSample
     | InstanceReport
-    | AgentReport
+    | HoldReport
     | EchoTimes
     | AgentNotice
     | AgentFailed
@@ -137,7 +137,7 @@ _KINDS: dict[str, type] = {
     "applied": StepApplied,
     "sample": TrafficSample,
     "life": InstanceReport,
-    "report": AgentReport,
+    "report": HoldReport,
     "echoes": EchoTimes,
     "notice": AgentNotice,
     "failed": AgentFailed,

@@ -10,7 +10,7 @@ from runtime.backend.hosts.hosts import NetworkHandle
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.coordinator import REJOIN_SECONDS
 from runtime.coordinator.placement import Placement
-from runtime.coordinator.says import AgentReport, InstanceReport
+from runtime.coordinator.says import HoldReport, InstanceReport
 from runtime.errors import RunError
 from runtime.system.procs import status_text
 from tests.doubles.agent import DEADLINE_SECONDS, KEY
@@ -69,7 +69,7 @@ class FakeHosts:
         self.wired: list[Mapping[int, int]] = []
         self.told: Collection[int] = ()
         self.lives: list[tuple[int, InstanceReport]] = []
-        self.reports: list[tuple[int, AgentReport]] = []
+        self.reports: list[tuple[int, HoldReport]] = []
 
     def attaching(self, network: NetworkHandle) -> Any:
         self.network = network
@@ -81,7 +81,7 @@ class FakeHosts:
     def lived(self, host: int, life: InstanceReport) -> None:
         self.lives.append((host, life))
 
-    def reported(self, host: int, report: AgentReport) -> None:
+    def reported(self, host: int, report: HoldReport) -> None:
         self.reports.append((host, report))
 
     async def end(self, told: Collection[int]) -> RunError | None:

@@ -20,7 +20,7 @@ from runtime.agent.process import program_supervisor
 from runtime.agent.process.orders import OrderError, PortOrder, ResumeOrder
 from runtime.agent.process.program_supervisor import ProgramSupervisor
 from runtime.coordinator import says
-from runtime.coordinator.says import AgentNotice, AgentReport, InstanceReport, Say
+from runtime.coordinator.says import AgentNotice, HoldReport, InstanceReport, Say
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from tests.agent.stage import DEADLINE_SECONDS, Stage, act
@@ -121,8 +121,8 @@ class Watched:
     def events(self) -> list[str]:
         return [report.event for report in self.reports()]
 
-    def reports(self) -> list[AgentReport]:
-        return [message for message in self.said if isinstance(message, AgentReport)]
+    def reports(self) -> list[HoldReport]:
+        return [message for message in self.said if isinstance(message, HoldReport)]
 
     def lives(self) -> list[tuple[str, str]]:
         lives = [message for message in self.said if isinstance(message, InstanceReport)]

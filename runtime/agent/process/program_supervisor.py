@@ -29,7 +29,7 @@ from runtime.agent.process.orders import (
     OrderError,
     ResumeOrder,
 )
-from runtime.coordinator.says import AgentNotice, AgentReport, InstanceReport, Say
+from runtime.coordinator.says import AgentNotice, HoldReport, InstanceReport, Say
 from runtime.errors import RunError
 from runtime.schedule import Schedule
 
@@ -380,7 +380,7 @@ class ProgramSupervisor:
             self._reported(node, Report(0, event, self._now()))
 
     def _reported(self, node: int, report: Report) -> None:
-        said = AgentReport(
+        said = HoldReport(
             node,
             report.line,
             report.event,

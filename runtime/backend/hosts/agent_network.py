@@ -396,7 +396,7 @@ class AgentNetwork:
             case says.InstanceReport():
                 self._lives.add((said.step, said.node, said.what))
                 self._if_its_own(host, said.node, partial(self._hosts.lived, host, said))
-            case says.AgentReport():
+            case says.HoldReport():
                 self._if_its_own(host, said.node, partial(self._hosts.reported, host, said))
             case says.EchoTimes():
                 self._echoed(host, said.rows)

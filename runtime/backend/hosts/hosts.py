@@ -16,7 +16,7 @@ from runtime.backend.base import PortAllocator
 from runtime.backend.hosts.agent_state import AgentState
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.placement import Placement
-from runtime.coordinator.says import AgentReport, InstanceReport
+from runtime.coordinator.says import HoldReport, InstanceReport
 from runtime.errors import RunError
 from runtime.rundir.held_directory import HeldDirectory
 
@@ -103,7 +103,7 @@ class Hosts(Protocol):
     def lived(self, host: int, life: InstanceReport) -> None:
         """The agent of a host has carried out a process event of an instance of its own."""
 
-    def reported(self, host: int, report: AgentReport) -> None:
+    def reported(self, host: int, report: HoldReport) -> None:
         """A report of an instance of this host. A line may come again from an agent that was
         started again."""
 

@@ -32,7 +32,7 @@ from runtime.backend.k8s.podplacement import Placed, addresses_of, of_family
 from runtime.backend.k8s.pods import GATE, INSTANCE, Pod
 from runtime.backend.k8s.supervisors import NodeParts
 from runtime.coordinator.agent_link import Host
-from runtime.coordinator.says import AgentReport, InstanceReport
+from runtime.coordinator.says import HoldReport, InstanceReport
 from runtime.errors import RunError
 from runtime.json_schema import decoded
 from runtime.rundir import etchosts
@@ -242,7 +242,7 @@ class ClusterHosts:
         if instance is not None:
             instance.lived(life)
 
-    def reported(self, _host: int, report: AgentReport) -> None:
+    def reported(self, _host: int, report: HoldReport) -> None:
         instance = self._instances.get(report.node)
         if instance is not None:
             instance.reported(report)

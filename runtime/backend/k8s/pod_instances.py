@@ -28,7 +28,7 @@ from runtime.backend.instance import (
 )
 from runtime.backend.k8s.kubeletready import KubeletReadiness
 from runtime.backend.k8s.pods import INSTANCE, Pod
-from runtime.coordinator.says import AgentReport, InstanceReport
+from runtime.coordinator.says import HoldReport, InstanceReport
 from runtime.errors import fail
 
 START_SECONDS = 30.0  # for the report of a start; what takes longer is told as an error
@@ -123,7 +123,7 @@ class PodInstance(Instance):
         self._current: _Start | None = None  # told last, and not told yet to end
         self._leaving: _Start | None = None
         self._joined = False  # once at least
-        self._early: list[AgentReport] = []  # before the first join is told
+        self._early: list[HoldReport] = []  # before the first join is told
         self._ran_early_ns = 0  # behind a gate
         self._readiness: KubeletReadiness | None = None
         if ready_timeout_ns and not held:
@@ -259,7 +259,7 @@ class PodInstance(Instance):
         while self._unanswered and not self.held:
             fail(self._unanswered.popleft().ran, _NotStartedError(LET_GO, let_go=True))
 
-    def reported(self, report: AgentReport) -> None:
+    def reported(self, report: HoldReport) -> None:
         """A report of its tstorm-hold, or that it has ended."""
         event = report.event
         if event == "gone":
@@ -272,7 +272,7 @@ class PodInstance(Instance):
         else:
             self._take(report)
 
-    def _take(self, report: AgentReport) -> None:
+    def _take(self, report: HoldReport) -> None:
         event = report.event
         if event in NOTED:
             self._note(report)
@@ -285,7 +285,7 @@ class PodInstance(Instance):
         elif event in ("left", "crashed") or (event, report.order) == ("ignored", "leave"):
             self._empty()
 
-    def _answered(self, report: AgentReport) -> None:
+    def _answered(self, report: HoldReport) -> None:
         if not self._unanswered:
             return
         start = self._unanswered.popleft()
@@ -298,7 +298,7 @@ class PodInstance(Instance):
             reason = report.error if report.event == "failed" else RAN_ALREADY
             fail(start.ran, _NotStartedError(reason, let_go=reason == LET_GO))
 
-    def _note(self, report: AgentReport) -> None:
+    def _note(self, report: HoldReport) -> None:
         """What it does beside its lives."""
         at_ns, name = report.elapsed_ns, self.node.name
         if report.event == "setup":

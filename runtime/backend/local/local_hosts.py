@@ -21,7 +21,7 @@ from runtime.backend.refusals import Refusals
 from runtime.coordinator import placement
 from runtime.coordinator.agent_link import Host
 from runtime.coordinator.coordinator import REJOIN_SECONDS
-from runtime.coordinator.says import AgentReport, InstanceReport
+from runtime.coordinator.says import HoldReport, InstanceReport
 from runtime.errors import RunError
 from runtime.system.network.interface import INTERFACE
 
@@ -82,7 +82,7 @@ class LocalHosts:
             RunError(f"the agent of {name} says that it has carried out a {life.what}")
         )
 
-    def reported(self, host: int, report: AgentReport) -> None:
+    def reported(self, host: int, report: HoldReport) -> None:
         """No agent of a local run reads reports."""
         name = self.agents[host].name
         self._network.on_fatal(RunError(f"the agent of {name} has read a report: {report.event}"))

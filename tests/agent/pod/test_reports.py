@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from runtime.agent.pod.reports import MAX_BYTES, PART_BYTES, Report, Reports
 from runtime.coordinator import says
-from runtime.coordinator.says import AgentReport
+from runtime.coordinator.says import HoldReport
 from tests.agent.pod.planted import Planted
 
 NOW_NS = 1_000_000
@@ -231,7 +231,7 @@ def test_whatever_is_written_becomes_reports_that_a_coordinator_believes(
     assert times == sorted(times)
     for report in found:
         fields = asdict(report)
-        told = AgentReport(node=0, elapsed_ns=fields.pop("at_ns"), **fields)
+        told = HoldReport(node=0, elapsed_ns=fields.pop("at_ns"), **fields)
         said = says.write(told)
         assert says.read(said) == told
         assert len(json.dumps(said)) < 10_000

@@ -22,7 +22,7 @@ from runtime.backend.hosts.agent_network import AgentNetwork
 from runtime.backend.hosts.restarts import AgentRestarts
 from runtime.coordinator.agent_link import Host, LostError
 from runtime.coordinator.placement import NO_HOST, Placement
-from runtime.coordinator.says import AgentReport, InstanceReport
+from runtime.coordinator.says import HoldReport, InstanceReport
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.schedule import Schedule
@@ -251,7 +251,7 @@ def test_what_agents_do_to_their_own_instances_is_handed_on() -> None:
         report = {"node": 2, "line": 3, "event": "ended", "elapsed_ns": 5, "signal": 9}
         run.agents[1].say(say="report", **report)
         await until(lambda: run.hosts.reports, "the report")
-        assert run.hosts.reports == [(1, AgentReport(2, 3, "ended", 5, signal=9))]
+        assert run.hosts.reports == [(1, HoldReport(2, 3, "ended", 5, signal=9))]
         assert not run.network.closed.done()
         run.agents[0].say(say="life", **life)
         await asyncio.wait_for(run.network.closed, DEADLINE_SECONDS)

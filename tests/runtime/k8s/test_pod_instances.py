@@ -21,7 +21,7 @@ from runtime.backend.k8s.pod_instances import (
     PodInstance,
 )
 from runtime.backend.k8s.pods import pod
-from runtime.coordinator.says import AgentReport, InstanceReport
+from runtime.coordinator.says import HoldReport, InstanceReport
 from tests.doubles.api import shown
 from tests.waiting import until
 
@@ -60,7 +60,7 @@ class Scene:
     def report(self, event: str, ms: int, **more: Any) -> None:
         line = 0 if event == "gone" else self._line
         self._line += event != "gone"
-        self.instance.reported(AgentReport(0, line, event, ms * MS, **more))
+        self.instance.reported(HoldReport(0, line, event, ms * MS, **more))
 
     async def join(self, life: PodIncarnation) -> Joined:
         await self.instance.arrive(life)
