@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from compiler.plan.reader import Plan
 from compiler.plan.rules import capabilities
-from compiler.plan.types import PRIVATE, Event
+from compiler.plan.types import PRIVATE, Event, Service
 from runtime.backend.instance import (
     CALLS_HEARD,
     HEARD,
@@ -70,11 +70,25 @@ def _check_own(
         service = topology.services[node.service] if node.is_instance else None
         if service is None or node.name not in names:
             continue
-        if service.fs == PRIVATE or (service.image and not service.exec):
-            what = "fs=private" if service.fs == PRIVATE else "an image"
+        what, hint = _elsewhere(service)
+        if what:
             message = f"{found}: {service.name} has {what}, and only of files in an instance's own"
-            hint = "state exec= without fs=private, and keep data in the folder that it begins in"
             raise UnfitError(found, f"{message} directory {known}", hint)
+
+
+def _elsewhere(service: Service) -> tuple[str, str]:
+    """By what programs of a service have files that are not in their instance's own directory, and
+    what to do; '' if they have none."""
+    if service.fs == PRIVATE or (service.image and not service.exec):
+        what = "fs=private" if service.fs == PRIVATE else "an image"
+        return what, "state exec= without fs=private, and keep data in the folder that it begins in"
+    if service.cwd:
+        return f"cwd={service.cwd}", "leave cwd= out: programs begin in their instance's directory"
+    for mount in service.mounts:
+        if not mount.read_only:
+            what = f"mount={mount.source}:{mount.target}"
+            return what, f"write {what}:ro, and keep data in the folder that the program begins in"
+    return "", ""
 
 
 def watched(plan: Plan) -> frozenset[str]:

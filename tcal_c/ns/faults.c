@@ -398,12 +398,13 @@ static bool writes_through(const struct faults *self, const struct seccomp_notif
         number != SYS_pwritev && number != SYS_pwritev2) {
         return false;
     }
-    snprintf(link, sizeof link, "/proc/%u/fd/%d", call->pid, file);
-    if (!is_ours(self, link, &found) || !S_ISREG(found.st_mode)) {
-        return false;
+    if (number != SYS_pwritev2 || !(call->data.args[5] & WITH_A_SYNC)) {
+        if (!status_of(call, file, &reached, &flags) || !(flags & O_DSYNC)) {
+            return false;
+        }
     }
-    return (number == SYS_pwritev2 && call->data.args[5] & WITH_A_SYNC) ||
-           (status_of(call, file, &reached, &flags) && flags & O_DSYNC);
+    snprintf(link, sizeof link, "/proc/%u/fd/%d", call->pid, file);
+    return is_ours(self, link, &found) && S_ISREG(found.st_mode);
 }
 
 /* With credentials of the caller, whose number is another one for who reads it (unix(7)). */

@@ -7,6 +7,8 @@ import pytest
 from compiler.pipeline import compile_source
 from runtime.backend import instance_disks
 from runtime.backend.instance import CALLS_HEARD, NOT_HEARD, WRITES_HEARD
+from runtime.errors import UnfitError
+from runtime.options import VIRTUAL, RunOptions
 from tests.doubles.backend import FakeInstance
 from tests.runtime.support import Compile, User
 
@@ -67,3 +69,27 @@ def test_what_is_not_heard_is_refused_when_it_is_asked_for(
     found, example = instance_disks.unwatched(plan.events, {"a.0": instance})
     assert found.endswith(why)
     assert bool(found) == bool(why) == bool(example)
+
+
+@pytest.mark.parametrize("statement", ["crash power", "set disk=full"])
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("fs=private", "fs=private"),
+        ("cwd=/srv", "cwd=/srv"),
+        ("mount=data:/mnt", "mount=data:/mnt"),
+        ("mount=bin:/mnt:ro;data:/srv", "mount=data:/srv"),
+        ("mount=data:/mnt:ro", ""),
+        ("", ""),
+    ],
+)
+def test_files_elsewhere_are_refused_before_the_run(statement: str, words: str, what: str) -> None:
+    text = f"service a exec=x {words}\nbridge s\nlink a--s\nat 1s a {statement}\n"
+    plan, options = compile_source(text).plan, RunOptions(time=VIRTUAL)
+    if not what:
+        instance_disks.check(plan, options)
+        return
+    with pytest.raises(UnfitError) as caught:
+        instance_disks.check(plan, options)
+    assert f": a has {what}, and only of files in an instance's own directory" in str(caught.value)
+    assert caught.value.misfit.line == 4
