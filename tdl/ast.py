@@ -221,7 +221,7 @@ class ServiceStatement:
 
 @dataclass(frozen=True, slots=True)
 class Bridges:
-    """`bridge NAME [tags=…]` or `bridges N1 N2 …`, or `lan NAME [tags=…]`, or `air NAME
+    """`bridge NAME [tags=…]` or `bridges N1 N2 …`, or `lan NAME [kernel] [tags=…]`, or `air NAME
     [tags=…]`: of an air the compiler makes
     a radio for each station, which is an air, too. An air is a lan, of which others are not."""
 
@@ -230,6 +230,7 @@ class Bridges:
     tags: tuple[Name, ...] = ()
     lan: bool = False
     air: bool = False
+    of_kernel: bool = False  # a bridge of the kernel's, in a machine with parts
 
 
 class InterfaceAddress(NamedTuple):

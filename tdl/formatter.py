@@ -119,7 +119,8 @@ def _statement(node: ast.Statement) -> list[str]:
                 if len(node.names) == 1
                 else "bridges"
             )
-            return [word, *(name.text for name in node.names), *_tags(node.tags)]
+            kind = ["kernel"] if node.of_kernel else []
+            return [word, *(name.text for name in node.names), *kind, *_tags(node.tags)]
         case ast.ServiceStatement():
             return _service(node)
         case ast.Bottleneck():

@@ -100,7 +100,6 @@ def explain(tokens: Sequence[Token], index: int, expected: frozenset[str]) -> Di
         _unquoted_command,
         _late_end,
         _several_bridges,
-        _lan_of_the_kernel,
         _property_out_of_place,
         _unknown_action,
         _misspelt_flag,
@@ -353,17 +352,6 @@ def _several_bridges(place: _Place) -> Diagnostic | None:
         return None
     names = " ".join(t.text for t in place.tokens[1:] if t.type == "NAME")
     return place.error("TS0009", f"unexpected '{place.token.text}'", f"write bridges {names}")
-
-
-def _lan_of_the_kernel(place: _Place) -> Diagnostic | None:
-    if place.first.type != "LAN" or place.token is None or place.token.text != "kernel":
-        return None
-    message = (
-        "no lan is a bridge of the kernel's: what passes one would not be emulated, would take "
-    )
-    message += "the time that it takes, and would be missing in captures and the verdict"
-    hint = "leave `kernel` out: a link without latency= and rate= is as fast as the engine"
-    return place.error("TS0009", message, hint)
 
 
 def _property_out_of_place(place: _Place) -> Diagnostic | None:

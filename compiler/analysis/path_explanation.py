@@ -17,7 +17,7 @@ from compiler.plan.parts import delay_tables, necks
 from compiler.plan.parts.traces import Followed, FollowedTraces, of_plan
 from compiler.plan.paths import path_properties
 from compiler.plan.properties import FlowRate, LinkState, Totals
-from compiler.plan.types import Event, end_names
+from compiler.plan.types import Event, end_names, kernel_lans
 
 MOST_EQUAL = 1000  # that are counted
 FLOWS_EACH = (1, 2, 4, 8)  # with which a bottleneck is explained
@@ -56,6 +56,7 @@ class Direction:
     hops: tuple[Hop, ...]
     obstacles: tuple[Obstacle, ...]
     by_programs: bool = False  # only routers lead from one to the other
+    lans: tuple[str, ...] = ()  # of the kernel's, that both are at
     equal: int = 1  # so many paths flows are shared out over, up to MOST_EQUAL
 
     @property
@@ -136,7 +137,12 @@ def _direction(
         if domains.by_programs(src, dst):
             return Direction(nodes[src].name, nodes[dst].name, (), (), by_programs=True)
         found = obstacles(history, src, dst, epoch)
-    return Direction(nodes[src].name, nodes[dst].name, hops, found, equal=equal)
+    lans = tuple(
+        lan.name
+        for lan in kernel_lans(history.topology.machines)
+        if {src, dst} <= {end.node for end in lan.ends}
+    )
+    return Direction(nodes[src].name, nodes[dst].name, hops, found, lans=lans, equal=equal)
 
 
 def _hops(

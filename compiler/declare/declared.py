@@ -15,6 +15,7 @@ from compiler.declare import start_order
 from compiler.declare.bottlenecks import DeclaredBottleneck, through
 from compiler.declare.common import shares
 from compiler.declare.ends import check_ends
+from compiler.declare.nodes import kernel_lans
 from compiler.phrases import declared_as, end_name, link_name, moment
 from compiler.phrases import number as count
 from tdl import ast, quantities
@@ -376,6 +377,7 @@ def _linked_already(found: Declared, link: ast.LinkStatement) -> int | None:
 
 def _check_connected(found: Declared, sink: Sink) -> None:
     linked = {name for pair in (*found.pairs, *found.broken) for name in pair}
+    linked.update(name for name, *_ in kernel_lans.linked(found.machines))
     for name, service in found.services.items():
         if name not in linked and not any(word.text == "supervisor" for word, _ in service.options):
             some = next(iter(found.bridges), "s1")

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
+from compiler.declare.nodes import kernel_lans
 from compiler.phrases import declared_as
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS, MAX_NODES
 from compiler.plan.parts.action_texts import number_of
@@ -133,7 +134,10 @@ def _interfaces(declared: Declared, counts: Mapping[str, int]) -> int:
 def check_linked(declared: Declared, counts: Mapping[str, int], sink: Sink) -> None:
     """Reports TS0123 for services of which some instances have a link and others have none."""
     broken = {name for pair in declared.broken for name in pair}
-    for name, others in _others(declared).items():
+    found = _others(declared)
+    for name, index, lan in kernel_lans.linked(declared.machines):
+        found[name].setdefault(index, []).append(lan)
+    for name, others in found.items():
         alone = counts[name] == 1 and name not in broken
         if alone and {other for found in others.values() for other in found} == {name}:
             message = (

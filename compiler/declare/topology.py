@@ -17,6 +17,7 @@ from compiler import path_queues, queues
 from compiler.declare.declared import Declared
 from compiler.declare.endpoints import endpoint, with_interfaces
 from compiler.declare.ends import ending
+from compiler.declare.nodes import kernel_lans
 from compiler.declare.nodes.externals import planned_external
 from compiler.declare.nodes.frames import FrameProblem, with_frames
 from compiler.declare.nodes.machines import parts_of
@@ -254,18 +255,25 @@ def _machines(
     statements: Iterable[ast.NodeStatement], node_of: Mapping[str, int]
 ) -> Iterator[PlannedMachine]:
     for node in statements:
-        parts = parts_of(node).items()
+        parts = parts_of(node)
         file, line = node.span.place
         for at in range(node.replicas):
             name = f"{node.name.text}.{at}"
-            named = [f"{name}.{part}.{k}" for part, count in parts for k in range(count)]
-            bridges = [f"{name}.{part}" for part, count in parts if not count]
+            named = [f"{name}.{part}.{k}" for part, count in parts.items() for k in range(count)]
+            bridges = [f"{name}.{part}" for part, count in parts.items() if not count]
             members, inner = (
                 tuple(sorted(node_of[one] for one in names if one in node_of))
                 for names in (named, bridges)
             )
             yield PlannedMachine(
-                name, members, inner, node.cpu_millis or 0, node.mem_bytes or 0, file, line
+                name,
+                members,
+                inner,
+                node.cpu_millis or 0,
+                node.mem_bytes or 0,
+                file,
+                line,
+                kernel_lans.planned(node, at, parts, node_of),
             )
 
 

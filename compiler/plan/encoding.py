@@ -103,11 +103,17 @@ def _machine_to_json(found: types.PlannedMachine) -> dict[str, object]:
         "bridges": list(found.bridges),
         "cpu_millis": found.cpu_millis,
         "file": found.file,
+        **({"lans": list(map(_lan_to_json, found.lans))} if found.lans else {}),
         "line": found.line,
         "mem_bytes": found.mem_bytes,
         "members": list(found.members),
         "name": found.name,
     }
+
+
+def _lan_to_json(found: types.PlannedLan) -> dict[str, object]:
+    ends = [list(end) for end in found.ends]
+    return {"ends": ends, "file": found.file, "line": found.line, "name": found.name}
 
 
 def _node_to_json(node: types.Node) -> dict[str, object]:
@@ -216,7 +222,11 @@ def _mobility_from_json(value: Any, outer: Place, count: int) -> types.PlannedMo
 def _machine_from_json(value: Any, outer: Place, count: int) -> types.PlannedMachine:
     place = Place(outer.file, outer.line, "machine")
     names = ("bridges", "cpu_millis", "file", "line", "mem_bytes", "members", "name")
-    bridges, cpu, file, line, mem, members, name = place.fields(value, *names)
+    more = ["lans"] if type(value) is dict and "lans" in value else []
+    bridges, cpu, file, line, mem, members, name, *lans = place.fields(value, *names, *more)
+    found = [_lan_from_json(one, outer, count) for all_ in lans for one in place.items(all_)]
+    if more and not found:
+        place.fail("lans are left out where there are none")
     return types.PlannedMachine(
         place.text(name, "name"),
         tuple(place.integer(one, "members", 0, count - 1) for one in place.items(members)),
@@ -225,7 +235,27 @@ def _machine_from_json(value: Any, outer: Place, count: int) -> types.PlannedMac
         place.integer(mem, "mem_bytes"),
         place.text(file, "file"),
         place.integer(line, "line", 1),
+        tuple(found),
     )
+
+
+def _lan_from_json(value: Any, outer: Place, count: int) -> types.PlannedLan:
+    place = Place(outer.file, outer.line, "lan of a machine")
+    ends, file, line, name = place.fields(value, "ends", "file", "line", "name")
+    return types.PlannedLan(
+        place.text(name, "name"),
+        tuple(_lan_end(one, place, count) for one in place.items(ends)),
+        place.text(file, "file"),
+        place.integer(line, "line", 1),
+    )
+
+
+def _lan_end(value: Any, place: Place, count: int) -> types.PlannedLanEnd:
+    items = place.items(value)
+    if len(items) != 3:
+        place.fail("an end is a node and its two addresses")
+    four, six = (place.text(one, "address") for one in items[1:])
+    return types.PlannedLanEnd(place.integer(items[0], "node", 0, count - 1), four, six)
 
 
 def _trace_from_json(value: Any, outer: Place, number: int) -> types.PlannedTrace:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compiler.plan.properties import LinkState
 
@@ -250,6 +251,36 @@ class PlannedMobility:
     body_mm: int | None = None
 
 
+class PlannedLanEnd(NamedTuple):
+    """An instance at a lan of the kernel's, by a device of that lan's name. Addresses have the
+    lengths of their prefixes; '' for none."""
+
+    node: int
+    ipv4: str  # '192.168.0.1/24'
+    ipv6: str
+
+    @property
+    def mac(self) -> str:
+        """The same in every run and life; those of devices of links begin otherwise."""
+        return f"02:54:53:02:{self.node >> 8:02x}:{self.node & 255:02x}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLan:
+    """A bridge of the kernel's in a machine, which no link leads to: what passes it is not
+    emulated."""
+
+    name: str  # 'sat.3.inner'
+    ends: tuple[PlannedLanEnd, ...]  # by node, ascending
+    file: str  # the included file that declares it, '' = the source itself
+    line: int
+
+    @property
+    def device(self) -> str:
+        """In its instances."""
+        return self.name.rpartition(".")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedMachine:
     """Several instances that are one machine: it bounds what all of them use, and ends as one."""
@@ -261,6 +292,12 @@ class PlannedMachine:
     mem_bytes: int  # 0 = not stated
     file: str  # the included file that declares it, '' = the source itself
     line: int
+    lans: tuple[PlannedLan, ...] = ()  # of the kernel's, in the order of the block
+
+
+def kernel_lans(machines: Sequence[PlannedMachine]) -> list[PlannedLan]:
+    """In the order of the source."""
+    return [lan for one in machines for lan in one.lans]
 
 
 @dataclass(frozen=True, slots=True)

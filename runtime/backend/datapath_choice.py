@@ -7,6 +7,7 @@ from pathlib import Path
 
 from compiler.plan.reader import Plan
 from compiler.plan.rules.datapath_fit import Misfit
+from compiler.plan.types import kernel_lans
 from runtime.backend import instance_clocks, instance_disks, plan_fit
 from runtime.backend.local import cards, environment, outside
 from runtime.backend.local.cards import CardError
@@ -58,6 +59,7 @@ def check(plan: Plan, options: RunOptions) -> None:
     instance_disks.check(plan, options)
     _check_gateways(plan, options)
     _check_externals(plan, options)
+    _check_kernel_lans(plan, options)
     if options.on_this_machine and options.time != VIRTUAL:
         check_congestion_control(plan)
 
@@ -75,6 +77,15 @@ def _check_gateways(plan: Plan, options: RunOptions) -> None:
             raise UnfitError(found, message, "leave --time virtual out")
         if service.gateway:
             outside.find()
+
+
+def _check_kernel_lans(plan: Plan, options: RunOptions) -> None:
+    """What passes one takes no time of the plan's, but the machine's. UnfitError."""
+    for lan in kernel_lans(plan.topology.machines) if options.time == VIRTUAL else ():
+        what = f"a lan of the kernel's (lan {lan.name} kernel)"
+        found = Misfit(what, *_NO_WAY, lan.line, lan.file)
+        message = f"{found} in virtual time: what passes it takes no time there"
+        raise UnfitError(found, message, "leave `kernel` or --time virtual out")
 
 
 def _check_externals(plan: Plan, options: RunOptions) -> None:

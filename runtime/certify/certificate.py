@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from compiler.plan.packet_class import parse
+from compiler.plan.parts.unemulated import lans_of_the_kernel
 from compiler.plan.reader import Plan
 from runtime import thresholds
 from runtime.certify import interfaces, judge_paths
@@ -90,7 +91,7 @@ def gather(
     if isinstance(own, dict) and not schedule.options.allow_spoofing:
         totals = facts.get("totals", {})
         interfaces.look_at_interfaces(judge, own, numbers, traffic, totals)
-    _unprobed(found, judge, schedule)
+    _unprobed(found, judge, plan, schedule)
     _Paths(directory, plan, schedule, records, facts, traffic, numbers, judge).look(found)
     return found
 
@@ -104,14 +105,19 @@ def _events(found: Evidence, records: Sequence[Mapping[str, Any]]) -> None:
         found.not_measured.append(f"of {len(done)} events the first {MOST_EVENTS} are listed here")
 
 
-def _unprobed(found: Evidence, judge: Judge, schedule: Schedule) -> None:
-    """Probes are of no class that an `only=` makes."""
+def _unprobed(found: Evidence, judge: Judge, plan: Plan, schedule: Schedule) -> None:
+    """Probes are of no class that an `only=` makes, and go over no lan of the kernel's."""
+    unlike: list[str] = []
     classes = sorted({parse(state.only).match for state in schedule.link_states() if state.only})
     if classes:
         some = ", ".join(f"only={match:.60}" for match in classes[:MOST_CLASSES])
         more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
-        judge.unprobed = f"what links do to {some}{more}: probes are none of these packets"
-        found.not_measured.append(judge.unprobed)
+        unlike.append(f"what links do to {some}{more}: probes are none of these packets")
+    past = lans_of_the_kernel(plan.topology)
+    if past:
+        unlike.append(f"{past}, which is not emulated")
+    judge.unprobed = "; ".join(unlike)
+    found.not_measured += unlike
 
 
 def _logs_incomplete(facts: Mapping[str, Any]) -> dict[str, str] | None:

@@ -25,6 +25,7 @@ from tdl.tokens.words import (
     GATEWAY,
     HOPS,
     INTERFACES,
+    KERNEL,
     LINK_ALIASES,
     LINK_PROPERTIES,
     LINK_WORDS,
@@ -131,8 +132,10 @@ class StaticActions(AddressActions):
         return (ast.Bridges(tuple(names), self.whole_span, self._tags(found)),)
 
     def lan(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
-        found = self.collect(properties, "lan", BRIDGE_PROPERTIES, {})
-        return (ast.Bridges((name(token),), self.whole_span, self._tags(found), lan=True),)
+        found = self.collect(properties, "lan", BRIDGE_PROPERTIES, {}, (KERNEL,))
+        of_kernel = found.get(KERNEL) is not None
+        tags = self._tags(found)
+        return (ast.Bridges((name(token),), self.whole_span, tags, lan=True, of_kernel=of_kernel),)
 
     def air(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
         found = self.collect(properties, "air", BRIDGE_PROPERTIES, {})

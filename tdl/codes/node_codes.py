@@ -1,4 +1,4 @@
-"""Machines with parts: TS0620 to TS0628."""
+"""Machines with parts: TS0620 to TS0629."""
 
 from __future__ import annotations
 
@@ -71,5 +71,13 @@ NODE_CODES = (
         "`disconnect` takes down the links that leave a machine; its inner network goes on. This "
         "machine has none.",
         _INNER + "at 5s sat.1 disconnect",
+    ),
+    Code(
+        "TS0629",
+        "not of a lan of the kernel's",
+        "`lan NAME kernel` in the block of a `node` is a bridge of the kernel's in each machine. "
+        "What passes it is not emulated: links to it are in the block, between it and parts that "
+        "run, and have `address=` and nothing else, and no event is about it.",
+        _NODE.replace("bridge inner", "lan inner kernel") + "    link app--inner latency=1ms\n}",
     ),
 )

@@ -35,11 +35,11 @@ from tdl.tokens.patterns import (
     TEXT,
 )
 from tdl.tokens.words import (
+    FLAGS_OF,
     LINK_PROPERTIES,
     LIST_PROPERTIES,
     MAX_NAME,
     MOBILITY_TEXTS,
-    OF_SERVICES,
     OTHER_PROPERTIES,
     RESERVED,
     SERVICE_PROPERTIES,
@@ -214,7 +214,7 @@ class _Scanner:
             kind = "OF"
         elif word in RESERVED:
             kind = RESERVED[word]
-        elif word in OF_SERVICES and len(tokens) > 1 and tokens[0].type == "SERVICE":
+        elif len(tokens) > 1 and word in FLAGS_OF.get(tokens[0].type, ()):
             kind = "FLAG"
         elif len(word) > MAX_NAME:
             span = self._span(start - self.line_start + 1, len(word))

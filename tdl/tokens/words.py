@@ -107,6 +107,8 @@ ACTIONS = {
 
 INTERFACES, ROUTER, GATEWAY = "interfaces", "router", "gateway"
 OF_SERVICES = (INTERFACES, ROUTER, GATEWAY)  # flags behind the name of a service, elsewhere names
+KERNEL = "kernel"  # the same behind the name of a lan
+FLAGS_OF = {"SERVICE": OF_SERVICES, "LAN": (KERNEL,)}  # by the first token of the statement
 _ALWAYS_FLAGS = ("symmetric", "supervisor", "share", "reuse")
 FLAGS = (*_ALWAYS_FLAGS, *OF_SERVICES)
 

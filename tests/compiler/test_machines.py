@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
 
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.pipeline import Compilation, compile_source
-from compiler.plan.rules import capabilities
+from compiler.plan.encoding import topology_from_json
+from compiler.plan.format import Place, PlanError
+from compiler.plan.rules import capabilities, consistency
 from compiler.plan.rules.datapath_fit import misfit
-from compiler.plan.types import PlannedMachine
+from compiler.plan.types import PlannedLan, PlannedLanEnd, PlannedMachine
 from tdl.diagnostics import TdlError
 from tdl.text_layout import format_text
 
@@ -348,3 +351,54 @@ def test_lans_in_machines_have_the_same_addresses() -> None:
         assert addresses[f"sat.{machine}.gnab.0.eth1"] == f"10.0.0.{11 + machine}"
         for at in range(2):
             assert addresses[f"sat.{machine}.iphy.{at}"] == f"192.168.0.{11 + at}"
+
+
+KERNEL = """\
+node sat replicas=2 {
+    service gw exec="sleep 9"
+    service radio exec="sleep 9" replicas=2
+    lan inner kernel
+    link gw--inner address=192.168.0.1/24,fd00::1/64
+    link inner--radio address=192.168.0.11/24+
+}
+bridge air
+service host exec="sleep 9"
+link sat.gw--air
+link host--air
+"""
+
+
+def test_a_lan_of_the_kernel_is_no_part_of_the_network() -> None:
+    """It is in the plan's machines, and neither a node nor a link; its parts need no other link."""
+    found = compile_source(KERNEL)
+    assert not [one for one in found.diagnostics if one.code != "TS0901"]
+    first, second = (one.lans for one in found.topology.machines)
+    assert first == (
+        PlannedLan(
+            "sat.0.inner",
+            (
+                PlannedLanEnd(0, "192.168.0.1/24", "fd00::1/64"),
+                PlannedLanEnd(1, "192.168.0.11/24", ""),
+                PlannedLanEnd(2, "192.168.0.12/24", ""),
+            ),
+            "",
+            4,
+        ),
+    )
+    assert [end.node for end in second[0].ends] == [3, 4, 5]
+    assert second[0].ends[2][1:] == first[0].ends[2][1:]  # the same addresses in every machine
+    assert found.plan.topology == found.topology
+    assert not [one for one in found.topology.nodes if "inner" in one.name]
+    assert {one.name.partition("->")[0] for one in found.topology.links} == {
+        *("sat.0.gw.0", "sat.1.gw.0", "host.0", "air"),
+    }
+    assert format_text(KERNEL) == KERNEL
+
+
+def test_a_plan_with_a_lan_that_is_not_of_its_machine_is_refused() -> None:
+    found = compile_source(KERNEL)
+    wrong = found.files["topology.json"].replace(b'"sat.1.inner"', b'"sat.0.other"')
+    value = json.loads(wrong)
+    planned = topology_from_json(value, Place("topology.json", 1, ""))
+    with pytest.raises(PlanError, match=r"is not one of machine 'sat\.1'"):
+        consistency.topology(planned)

@@ -92,6 +92,10 @@ STATED: Mapping[str, tuple[str, ...]] = {
     "`node` (machines with parts)": (
         "node sat {\n    service p exec=x\n    bridge q\n    link p--q\n}\nlink sat.q--s\n",
     ),
+    "`lan NAME kernel`": (
+        "node sat {\n    service p exec=x\n    lan q kernel\n    link p--q address=10.5.0.1/24\n"
+        "}\n",
+    ),
     "`external`": ("external pc if=eth1 address=10.1.1.123\nlink pc--s\n",),
     "`gateway`": (TWO + "service out gateway\naddresses auto\nlink a--out\nlink b--out\n",),
     "`mobility` with `latency=TIME` and one rate and loss": (

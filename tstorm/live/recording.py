@@ -20,7 +20,7 @@ from compiler.pipeline import compile_source
 from compiler.plan.parts import action_texts
 from compiler.plan.properties import BY_FIELD, COMPOSED
 from compiler.plan.reader import Plan
-from compiler.plan.types import Event, Topology
+from compiler.plan.types import Event, PlannedMachine, Topology
 from compiler.sources import RecordedFiles, SourceFolder
 from runtime.errors import RunError
 from runtime.rundir import eventlog
@@ -147,10 +147,15 @@ def _network(found: Topology) -> Topology:
         services=tuple(
             replace(one, interfaces_at=_said(one.interfaces_at)) for one in found.services
         ),
-        machines=tuple(replace(one, file="", line=0) for one in found.machines),
+        machines=tuple(_unplaced(one) for one in found.machines),
         hops_at=_said(found.hops_at),
         frames_at=_said(found.frames_at),
     )
+
+
+def _unplaced(machine: PlannedMachine) -> PlannedMachine:
+    lans = tuple(replace(one, file="", line=0) for one in machine.lans)
+    return replace(machine, file="", line=0, lans=lans)
 
 
 def _said(place: tuple[str, int]) -> tuple[str, int]:

@@ -57,6 +57,8 @@ def show(story: Story, statements: Statements, whose: str = "") -> None:
 
 def _direction(direction: Direction, statements: Statements, whose: str) -> None:
     names = f"{direction.src} -> {direction.dst}"
+    for lan in direction.lans:
+        output.line(f"{names}: also over {lan}, a lan of the kernel's, which is not emulated")
     if direction.reachable:
         rate, *others = zip(COMPOSED, _shown(direction.hops[-1].total), strict=True)
         output.line(f"{names}: " + ", ".join([rate[1], *(f"{row.word} {v}" for row, v in others)]))
@@ -204,6 +206,7 @@ def _direction_record(
         **total,
         "hops": [_hop_record(hop) for hop in direction.hops],
         "obstacles": [_obstacle_record(one, statements) for one in direction.obstacles],
+        **({"lans": list(direction.lans)} if direction.lans else {}),
         **({"equal_paths": direction.equal} if shares else {}),
     }
 

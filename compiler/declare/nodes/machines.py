@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import NamedTuple
 
+from compiler.declare.nodes import kernel_lans
 from compiler.declare.nodes.other_elements import OtherElements
 from compiler.phrases import end_name, number
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS
@@ -28,18 +29,20 @@ _Body = ast.ServiceStatement | ast.Bridges | ast.LinkStatement
 
 
 def parts_of(node: ast.NodeStatement) -> dict[str, int]:
-    """By name: how many instances, 0 for a bridge; as a machine of the node has them."""
+    """By name: how many instances, 0 for a bridge; as a machine of the node has them, and without
+    lans of the kernel's, which no link of the plan leads to."""
     found: dict[str, int] = {}
     for statement in node.body:
         if isinstance(statement, ast.ServiceStatement):
             found[statement.name.text] = 1 if statement.replicas is None else statement.replicas
-        elif isinstance(statement, ast.Bridges):
+        elif isinstance(statement, ast.Bridges) and not statement.of_kernel:
             found |= dict.fromkeys((name.text for name in statement.names), 0)
     return found
 
 
 def with_parts(file: ast.File, sink: Sink) -> ast.File:
-    """Reports TS0101, TS0202 and TS0620 to TS0627; what is wrong is left out."""
+    """Reports TS0101, TS0202, TS0620 to TS0627 and TS0629; what is wrong is left out."""
+    kernel_lans.check_outside(file.statements, sink)
     nodes = [one for one in file.statements if isinstance(one, ast.NodeStatement)]
     if not nodes:
         return file
@@ -154,12 +157,16 @@ class _Machines:
         self._links: dict[str, list[ast.LinkSelector]] = {}  # by an end
         self._parts = {name: parts_of(node) for name, node in nodes.items()}
         self._called = {name: frozenset(_link_names(node)) for name, node in nodes.items()}
+        self._apart = {name: kernel_lans.lans_of(node) for name, node in nodes.items()}
 
     # --- parts ---
 
     def parts(self, node: ast.NodeStatement) -> Iterator[_Body]:
         """Those of all machines of a node, by machine."""
-        body = [one for one in node.body if self._is_inside(one, node)]
+        apart = self._apart[node.name.text]
+        kernel_lans.check(node, self._parts[node.name.text], self._sink)
+        inside = [one for one in node.body if self._is_inside(one, node)]
+        body = [one for one in inside if not kernel_lans.is_apart(one, apart)]
         for at in range(node.replicas):
             for statement in body:
                 yield self._part(statement, node, at)
@@ -170,6 +177,7 @@ class _Machines:
             end
             for end in ((one.a, one.b) if isinstance(one, ast.LinkStatement) else ())
             if end.text not in self._parts[node.name.text]
+            and end.text not in self._apart[node.name.text]
         ]
         for end in wrong:
             self._not_inside(end, node)
@@ -260,6 +268,12 @@ class _Machines:
             self._sink.error("TS0626", element.span, message, hint)
             return None
         parts = self._parts[node.name.text]
+        if part in self._apart[node.name.text]:
+            message = f"{text!r} is a lan of the kernel's, and no part of the emulated network: no "
+            message += "event, no expectation and no link from outside of the block is about it"
+            hint = "name a part at it: what `disconnect` cuts off is cut off from the lan, too"
+            self._sink.error("TS0629", element.span, message, hint)
+            return None
         called = self._called[node.name.text] if links else frozenset()
         if part and part not in parts and part not in called:
             message = f"machine {node.name.text!r} has no part {part!r}"

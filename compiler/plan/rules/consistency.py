@@ -110,6 +110,30 @@ def _machines(found: types.Topology, instances: int, place: Place) -> None:
         if max(one.members) >= instances or any(found.nodes[at].service >= 0 for at in one.bridges):
             place.fail(f"members of machine {one.name!r:.60} are instances, and bridges bridges")
         taken.update(nodes)
+        for lan in one.lans:
+            _kernel_lan(lan, one, place)
+    _unique([lan.name for lan in types.kernel_lans(found.machines)], place)
+
+
+def _kernel_lan(lan: types.PlannedLan, machine: types.PlannedMachine, place: Place) -> None:
+    """Its ends are members of its machine, with addresses of their families."""
+    ends = [end.node for end in lan.ends]
+    if lan.name != f"{machine.name}.{lan.device}" or not set(ends) <= set(machine.members):
+        place.fail(f"lan {lan.name!r:.60} is not one of machine {machine.name!r:.60}")
+    if any(a >= b for a, b in pairwise(ends)):
+        place.fail(f"the ends of lan {lan.name!r:.60} do not ascend")
+    for end in lan.ends:
+        for text, family in ((end.ipv4, 4), (end.ipv6, 6)):
+            if text and not _is_interface(text, family):
+                place.fail(f"lan {lan.name!r:.60} has {text!r:.60} for an address of IPv{family}")
+
+
+def _is_interface(text: str, family: int) -> bool:
+    try:
+        found = ipaddress.ip_interface(text)
+    except ValueError:
+        return False
+    return found.version == family and str(found) == text
 
 
 def _unique(names: Iterable[str], place: Place) -> None:

@@ -23,6 +23,7 @@ from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
 from compiler.plan.properties import BY_FIELD, PROPERTIES, LinkState
 from compiler.plan.rules.property_limits import HOP_EXACT, LINK, PATHS, jitter_limit
+from compiler.plan.types import kernel_lans
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
@@ -115,6 +116,9 @@ def _hop_by_hop(plan: Plan) -> Misfit | None:
         }
         what = f"links that carry frames ({', '.join(sorted(kinds))})"
         return Misfit(what, 1, 0, "", 0, "", line, file)
+    for lan in kernel_lans(topology.machines):
+        what = f"a lan of the kernel's (lan {lan.name} kernel)"
+        return Misfit(what, 1, 0, "", 0, "", lan.line, lan.file)
     for machine in topology.machines:
         what = f"a machine with parts (node) such as {machine.name}"
         return Misfit(what, 1, 0, "", 0, "", machine.line, machine.file)

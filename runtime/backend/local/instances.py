@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from compiler.plan.event_kinds import CUT, UP
 from compiler.plan.types import Node, Service, device_mac
 from runtime.backend.base import OnOverdue, PortAllocator
 from runtime.backend.instance import (
@@ -28,6 +29,7 @@ from runtime.backend.instance import (
 from runtime.backend.local import cards
 from runtime.backend.local.assertion_files import AssertionFiles
 from runtime.backend.local.disk import Disk
+from runtime.backend.local.kernel_bridges import KernelBridges
 from runtime.backend.local.nursery import KILLED, Holder, MachineKeeper, Nursery, Program
 from runtime.backend.local.outside import Outside
 from runtime.backend.local.sync_watch import SyncWatch
@@ -90,7 +92,7 @@ class Maker:
     """Makes incarnations and takes them away again. `on_ready`: to be done with each that has its
     namespaces and nothing else yet. `hosts`: by instance, the file that is its /etc/hosts.
     `outside`: for those of the `services` that have ways there. `machines`: by instance, the one
-    that it is a part of."""
+    that it is a part of. `bridges`: of the kernel's, which parts of machines are at."""
 
     def __init__(
         self,
@@ -101,8 +103,10 @@ class Maker:
         outside: Outside | None = None,
         services: Sequence[Service] = (),
         machines: Mapping[str, MachineKeeper] = NO_MACHINES,
+        bridges: KernelBridges | None = None,
     ) -> None:
         self._nursery = nursery
+        self._bridges = bridges
         self._machines = machines
         self._ports = ports
         self._hosts = hosts
@@ -173,6 +177,8 @@ class Maker:
                     )
                     for number, (index, one) in enumerate(endpoints.items())
                 ]
+                if self._bridges is not None:
+                    wanted += self._bridges.lead(holder, next(iter(endpoints)))
                 more = [*self._ports.more, *await self._card(holder, node, netlink)]
                 await process_limits.in_thread(
                     self._pool, addresses.configure, netlink, node.name, wanted, more
@@ -201,8 +207,15 @@ class Maker:
         """Its processes are dead: its ports can go."""
         self._give_back((incarnation.port, *incarnation.further.values()))
 
+    def plug(self, incarnation: LocalIncarnation, *, plugged: bool) -> None:
+        """Whether it is at the kernel's bridges that its instance is at."""
+        if self._bridges is not None:
+            self._bridges.plug(incarnation.holder, plugged=plugged)
+
     def close(self) -> None:
         self._pool.shutdown(wait=False)
+        if self._bridges is not None:
+            self._bridges.close()
 
 
 def _of_frames(index: int, node: Node) -> addresses.FrameAddresses | None:
@@ -359,6 +372,7 @@ class LocalInstance(Instance):
             old.holder.kill()
             await old.holder.gone
         self.current = incarnation
+        self._maker.plug(incarnation, plugged=self.state != CUT)
         incarnation.holder.arrive()
         if self._stacks is not None:
             incarnation.stack = self._stacks.arrived(self.name, incarnation.holder.pid)
@@ -367,6 +381,11 @@ class LocalInstance(Instance):
         incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
         now_ns = time.monotonic_ns()
         return now_ns if incarnation.order is None else opened_ns
+
+    def follows(self, kind: str) -> None:
+        super().follows(kind)
+        if self.current is not None and self.state in (UP, CUT):
+            self._maker.plug(self.current, plugged=self.state == UP)
 
     def _program_ended(self, incarnation: LocalIncarnation, ended: ProgramEnd) -> None:
         if self.current is incarnation:
@@ -404,6 +423,7 @@ class LocalInstance(Instance):
             incarnation.holder.stop(self.ending.signal)
         else:
             incarnation.holder.kill()
+        self._maker.plug(incarnation, plugged=False)
         self._dying.append(incarnation)
         task = asyncio.get_running_loop().create_task(self._farewell(incarnation, grace))
         self._farewells.add(task)

@@ -18,6 +18,7 @@ from typing import Any
 
 from compiler.plan.parts.expectations import asserting
 from compiler.plan.parts.led_links import askers
+from compiler.plan.parts.unemulated import lans_of_the_kernel
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, Topology, interfaces
 from runtime.backend import instance_disks
 from runtime.backend.base import LINKS_SOCKET, Entrance, Notice, RunContext, RunNetwork
@@ -36,6 +37,7 @@ from runtime.backend.local.filesystem.instance_filesystem import (
 from runtime.backend.local.instance_commands import InstanceCommands
 from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import DiskFaults, LocalInstance, Maker, OnReady
+from runtime.backend.local.kernel_bridges import KernelBridges
 from runtime.backend.local.log_watch import LogWatch
 from runtime.backend.local.nursery import Holder, MachineKeeper, Program
 from runtime.backend.local.outside import Outside
@@ -126,6 +128,7 @@ class LocalBackend:
             outside=self._ways_out(),
             services=context.plan.topology.services,
             machines=machines,
+            bridges=self._kernel_bridges(),
         )
         self._add_instances(self._maker, frozenset(wanted))
         await self._make_incarnations()
@@ -163,6 +166,17 @@ class LocalBackend:
         for one in topology.machines:
             self._machines[one.name] = maker.machine(one.name, hostname(one.name))
         return {part: self._machines[name] for part, name in _machine_of(topology).items()}
+
+    def _kernel_bridges(self) -> KernelBridges | None:
+        """Says what they are not."""
+        topology = self._context.plan.topology
+        said = lans_of_the_kernel(topology)
+        if not said:
+            return None
+        self._context.notice(
+            f"{said} is not emulated, does not repeat, and is not part of the verdict"
+        )
+        return KernelBridges(topology.machines)
 
     def _ways_out(self) -> Outside | None:
         """Says what they are not."""

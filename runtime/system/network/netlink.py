@@ -66,9 +66,10 @@ def link(index: int, attributes: Attributes = (), *, up: bool = False) -> bytes:
     return rtnetlink.link(rtnetlink.RTM_NEWLINK, 0, index, state, attributes)
 
 
-def new_link(index: int, attributes: Attributes) -> bytes:
-    """RTM_NEWLINK of a new device with this number (0: any), up."""
-    return rtnetlink.link(rtnetlink.RTM_NEWLINK, _NEW, index, rtnetlink.IFF_UP, attributes)
+def new_link(index: int, attributes: Attributes, *, up: bool = True) -> bytes:
+    """RTM_NEWLINK of a new device with this number (0: any)."""
+    state = rtnetlink.IFF_UP if up else 0
+    return rtnetlink.link(rtnetlink.RTM_NEWLINK, _NEW, index, state, attributes)
 
 
 def loopback_up() -> NetlinkRequest:

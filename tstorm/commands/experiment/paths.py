@@ -257,6 +257,7 @@ def command(
       tstorm paths quickstart.tdl
       tstorm paths quickstart.plan --at 1m --from client --to server.0 --format json
     """
+    from compiler.plan.parts.unemulated import lans_of_the_kernel
     from tstorm.loading import collector_paused, load_plan, plan_errors_shown
 
     with plan_errors_shown(source):
@@ -280,6 +281,9 @@ def command(
         found = _paths(plan, state, starts, ends) if equal is None else iter(())
         _tell_traces(plan, at_ns or 0)
         _tell_classes(plan, at_ns or 0)
+        past = lans_of_the_kernel(plan.topology)
+        if past:
+            output.note(f"note: {past} is not emulated: no path leads over it")
         if form == "json" and equal is not None:
             output.emit_json_texts(_json_of(*one, nodes, links) for one in equal)
         elif form == "json":

@@ -20,12 +20,14 @@ def mac_of(ipv4: str) -> str:
     return "02:00:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(ipv4))
 
 
-def veth(index: int, near: Attributes, peer: Attributes, peer_index: int = 0) -> bytes:
-    """A pair: the near end, which is up, has the number `index`, the other one `peer_index` (0:
-    any)."""
+def veth(
+    index: int, near: Attributes, peer: Attributes, peer_index: int = 0, *, up: bool = True
+) -> bytes:
+    """A pair: the near end, which is up or not, has the number `index`, the other one `peer_index`
+    (0: any)."""
     data = [("VETH_INFO_PEER", (peer_index, [*peer, ("IFLA_MTU", MTU)]))]
     kind = [("IFLA_INFO_KIND", "veth"), ("IFLA_INFO_DATA", data)]
-    return new_link(index, [*near, ("IFLA_MTU", MTU), ("IFLA_LINKINFO", kind)])
+    return new_link(index, [*near, ("IFLA_MTU", MTU), ("IFLA_LINKINFO", kind)], up=up)
 
 
 def bridge(index: int, name: str, mac: str) -> bytes:
