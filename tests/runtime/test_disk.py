@@ -215,6 +215,25 @@ def test_a_file_without_a_name_is_read_by_what_holds_it(
     assert found == {0, 1}
 
 
+def test_what_is_mapped_and_removed_is_synced_by_its_number(places: Iterator[Path]) -> None:
+    found = set()
+    for seed in SEEDS:
+        root = next(places)
+        write(root / "file", "old")
+        disk = Disk(root)
+        disk.begin()
+        inode = (root / "file").stat().st_ino
+        (root / "other").hardlink_to(root / "file")
+        (root / "file").unlink()
+        write(root / "other", "new")
+        (root / "other").unlink()
+        disk.sync_unnamed(inode, str(root / "file"))
+        disk.lose(seed)
+        found.add(tree(root).get("file", ""))
+        disk.close()
+    assert found == {"", "oldnew"}
+
+
 def test_what_cannot_be_read_is_named(places: Iterator[Path]) -> None:
     root = next(places)
     disk = Disk(root)

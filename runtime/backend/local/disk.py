@@ -145,12 +145,19 @@ class Disk:
         """A file, or the names of a directory. OSError."""
         found = Path(path).stat()
         inode = found.st_ino
-        if not self._hold(inode, path):
-            return
-        if stat.S_ISDIR(found.st_mode):
+        if self._hold(inode, path):
+            self._sync_held(inode, found.st_mode, path)
+
+    def sync_unnamed(self, inode: int, path: str) -> None:
+        """A file that had this path, and that a program has in memory only. OSError."""
+        if inode in self._held:  # else nothing of it comes back
+            self._sync_held(inode, stat.S_IFREG, path)
+
+    def _sync_held(self, inode: int, mode: int, path: str) -> None:
+        if stat.S_ISDIR(mode):
             self._synced.names[inode] = self._scan(self._held[inode], path, self._synced.kinds)
             self._hold_names(path, self._synced.names[inode])
-        elif stat.S_ISREG(found.st_mode):
+        elif stat.S_ISREG(mode):
             self._content[inode] = _read(self._held[inode], path, self._content.get(inode, ()))
             self._kept.pop(inode, None)
 

@@ -33,6 +33,7 @@ _WRITE, _WRITEV, _PWRITE64, _PWRITEV, _PWRITEV2 = 1, 20, 18, 296, 328
 _WRITES = (_WRITE, _WRITEV, _PWRITE64, _PWRITEV, _PWRITEV2)
 _RWF_APPEND, _RWF_NOAPPEND = 0x10, 0x20
 _PART = struct.Struct("=QQ")  # struct iovec: address, length
+_UNNAMED = " (deleted)"  # behind the path that a file had, in /proc/PID/maps
 _MOST_PARTS, _MOST_WRITTEN = 1024, 0x7FFFF000
 _HERE = 2**32 - 100  # AT_FDCWD
 _LONGEST = 2**63 - 1
@@ -100,8 +101,11 @@ class SyncWatch:
         elif call in _WRITES:
             self._written(pid, call, arguments)
         elif call == _MSYNC:
-            for path in _mapped(pid, arguments[0], arguments[1]):
-                self._of_file(call, f"/proc/{pid}/root{path}")
+            for inode, path in _mapped(pid, arguments[0], arguments[1]):
+                if not path.endswith(_UNNAMED):
+                    self._of_file(call, f"/proc/{pid}/root{path}")
+                elif self._is_ours(path):
+                    self._disk.sync_unnamed(inode, path.removesuffix(_UNNAMED))
         elif call == _TRUNCATE:
             self._of_file(call, _named(pid, _HERE, arguments[0]), arguments[1])
         elif call == _OPENAT:
@@ -193,12 +197,12 @@ def _named(pid: int, directory: int, address: int) -> str:
     return str(Path(f"/proc/{pid}/{base}").readlink() / path)
 
 
-def _mapped(pid: int, address: int, length: int) -> list[str]:
-    """The files that a part of its memory shows. OSError."""
+def _mapped(pid: int, address: int, length: int) -> list[tuple[int, str]]:
+    """The files that a part of its memory shows: inode and path. OSError."""
     found = []
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         span, _, _, _, inode, *path = line.split(maxsplit=5)
         begin, end = (int(one, 16) for one in span.split("-"))
         if begin < address + length and address < end and inode != "0" and path:
-            found.append(path[0])
+            found.append((int(inode), path[0]))
     return found

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -43,6 +44,12 @@ static void write_all(void) {
     char *shown = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     memset(shown, 'x', SIZE);
     msync(shown, SIZE, MS_SYNC);
+    mkdir("folder", 0755);
+    int unnamed = made("folder/unnamed", 0);
+    fsync(open("folder", O_RDONLY | O_DIRECTORY));
+    shown = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, unnamed, 0);
+    unlink("folder/unnamed");
+    msync(shown, SIZE, MS_SYNC);
     close(made("O_DSYNC", O_DSYNC));
     struct open_how how = {.flags = O_WRONLY | O_CREAT | O_DSYNC, .mode = 0644};
     int through = (int)syscall(SYS_openat2, AT_FDCWD, "openat2", &how, sizeof how);
@@ -79,8 +86,8 @@ static void write_all(void) {
 
 int main(void) {
     static const char *const names[] = {
-        "fsync",   "fdatasync", "msync",    "O_DSYNC", "openat2", "truncated-and-synced",
-        "renamed", "RWF_DSYNC", "replaced", "sync",    "nothing"};
+        "fsync",          "fdatasync", "msync",     "O_DSYNC",  "openat2", "truncated-and-synced",
+        "folder/unnamed", "renamed",   "RWF_DSYNC", "replaced", "sync",    "nothing"};
     memset(data, 'x', SIZE);
     if (access("sync", F_OK) < 0) {
         write_all();
