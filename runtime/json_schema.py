@@ -120,22 +120,36 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice[:40]!r} is in one object twice")
+    return found
+
+
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_no_number)
 # For documents without a number of so many digits that it could be too large: much faster.
 _PLAIN_DECODER = json.JSONDecoder(parse_float=_real, parse_constant=_no_number)
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _MANY_DIGITS = b"0" * 20
+_UNIQUE_DECODER = json.JSONDecoder(
+    parse_int=_integer, parse_float=_real, parse_constant=_no_number, object_pairs_hook=_once
+)
 _ALIKE = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))
 
 
-def parse(data: bytes, place: str) -> Any:
-    """One document. `place` names it in the RunError."""
+def parse(data: bytes, place: str, *, unique: bool = False) -> Any:
+    """One document. `place` names it in the RunError. `unique`: a name that an object has twice is
+    damage; without it the last one counts."""
     if len(data) > MAX_VALUES and len(data) - len(data.translate(None, b"[{,")) > MAX_VALUES:
         raise RunError(f"{place} holds more than {MAX_VALUES:,} values", REMEDY)
     try:
         long = _MANY_DIGITS in data.translate(_AS_ZEROS)
-        value = (_DECODER if long else _PLAIN_DECODER).decode(data.decode("utf-8"))
+        decoder = _UNIQUE_DECODER if unique else _DECODER if long else _PLAIN_DECODER
+        value = decoder.decode(data.decode("utf-8"))
     except RecursionError:
         raise _too_deep(place) from None
     except ValueError as error:

@@ -28,31 +28,41 @@ def _chosen(those: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     return chain.from_iterable(combinations(those, n) for n in range(len(those) + 1))
 
 
-def _before(a: Operation, b: Operation) -> bool:
-    """Whether a had ended when b began."""
-    if a.end_ns is None:
-        return False
-    return a.end_ns < b.begin_ns or b.before is a
+def _befores(operations: Sequence[Operation]) -> set[tuple[int, int]]:
+    """Of which operations the first had ended when the second began, by their identity."""
+    return {
+        (id(a), id(b))
+        for at, a in enumerate(operations)
+        for other, b in enumerate(operations)
+        if a.end_ns is not None
+        if a.end_ns < b.begin_ns
+        or (at < other and (a.instance, a.process) == (b.instance, b.process))
+    }
 
 
 def explained(model: str, operations: Sequence[Operation]) -> bool:
     """Whether any order of those that took effect, with any choice of others, is the model's."""
     all_acts = acts(model, operations)
+    befores = _befores(operations)
     known = [one for one in all_acts if one[0].ended == OK]
     maybe = [one for one in all_acts if one[0].ended != OK]
     for more in _chosen(maybe):
         for order in permutations([*known, *more]):
-            late = any(_before(b[0], a[0]) for at, a in enumerate(order) for b in order[at + 1 :])
-            if not late and _runs(model, [act for _, act in order]):
+            late = any(
+                (id(b), id(a)) in befores
+                for at, (a, _) in enumerate(order)
+                for b, _ in order[at + 1 :]
+            )
+            if not late and _runs(model, order):
                 return True
     return False
 
 
-def _runs(model: str, order: Sequence[Any]) -> bool:
-    state: Any = MODELS[model].initial
-    for act in order:
-        state = MODELS[model].step(state, act)
-        if state is None:
+def _runs(model: str, order: Sequence[tuple[Operation, Any]]) -> bool:
+    states: dict[str, Any] = {}
+    for one, act in order:
+        states[one.key] = MODELS[model].step(states.get(one.key, MODELS[model].initial), act)
+        if states[one.key] is None:
             return False
     return True
 

@@ -41,20 +41,23 @@ def _result(model: str, f: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def histories(draw: st.DrawFn, model: str) -> list[Operation]:
-    """At most six operations of three processes, with moments that are often the same."""
+    """At most six operations of three processes at two keys, with moments that are often the
+    same."""
     records = []
-    for process in range(draw(st.integers(1, 3))):
+    keys = draw(st.sampled_from(["x", "xy"]))
+    for process, many in enumerate(draw(st.sampled_from([[2, 2], [1, 3], [4], [2, 2, 2], [3, 2]]))):
         at = 0
-        for _ in range(draw(st.integers(1, 2))):
+        for _ in range(many):
+            key = draw(st.sampled_from(keys))
             f = draw(st.sampled_from(sorted(_FUNCTIONS[model])))
             given = [draw(_SMALL) for _ in range(_FUNCTIONS[model][f])]
             value = given if len(given) > 1 else next(iter(given), None)
             at += draw(_SMALL)
-            records.append(line(process, "invoke", f, at, value=value))
+            records.append(line(process, "invoke", f, at, key=key, value=value))
             kind = draw(st.sampled_from(["ok", "ok", "ok", "info", "fail"]))
             at += draw(_SMALL)
             result = draw(_result(model, f))
-            records.append(line(process, kind, f, at, value=result))
+            records.append(line(process, kind, f, at, key=key, value=result))
     return history(*records)
 
 
@@ -67,6 +70,41 @@ def test_an_order_is_found_where_one_of_all_orders_is(model: str, data: st.DataO
     assert (found is None) == explained(model, operations)
     if found is not None:
         assert found.guilty in found.near
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [],
+        [line(1, "invoke", "put", 5, key="x", value=0), line(1, "info", "put", 5, key="x")],
+        [line(1, "invoke", "put", 5, key="x", value=0), line(1, "fail", "put", 5, key="x")],
+        [line(1, "invoke", "put", 5, key="y", value=0), line(1, "ok", "put", 5, key="y")],
+    ],
+)
+def test_a_process_has_its_order_at_one_moment_too(between: list[dict[str, Any]]) -> None:
+    read = [line(1, "invoke", "get", 5, key="x"), line(1, "ok", "get", 5, key="x", value=1)]
+    write = [line(1, "invoke", "put", 5, key="x", value=1), line(1, "ok", "put", 10, key="x")]
+    found = linearizable.check("map", history(*read, *between, *write))
+    assert found is not None and found.guilty.f == "get"
+    other = [{**one, "process": 2} for one in read]
+    assert linearizable.check("map", history(*other, *write)) is None
+
+
+def test_orders_of_processes_at_one_moment_hold_over_all_keys() -> None:
+    def did(process: int, mine: str, other: str, begin: int) -> list[dict[str, Any]]:
+        return [
+            line(process, "invoke", "put", begin, key=mine, value=1),
+            line(process, "ok", "put", 5, key=mine),
+            line(process, "invoke", "get", 5, key=other),
+            line(process, "ok", "get", 5, key=other, value=None),
+        ]
+
+    missed = history(*did(0, "x", "y", 4), *did(1, "y", "x", 5))
+    found = linearizable.check("map", missed)
+    assert found is not None and found.guilty in found.near
+    assert sorted(found.keys) == ['"x"', '"y"']
+    apart = [*did(0, "x", "y", 4)[:2], *did(1, "y", "z", 5)]
+    assert linearizable.check("map", history(*apart)) is None
 
 
 @st.composite
@@ -166,6 +204,11 @@ _WRONG: list[tuple[Any, str]] = [
     (line(0, "ok", "write", 4), "line 2: time goes backwards for process 0"),
     (line(1, "ok", "write", 6), "line 2: ok of process 1, which has begun nothing"),
     (line(0, "ok", "read", 6), "line 2: ok of read, and write has begun"),
+    (
+        '{"process": 0, "type": "ok", "f": "write", "value": 1, "value": 2, "time": 6}',
+        "line 2: no JSON: damaged: 'value' is in one object twice",
+    ),
+    (line(0, "ok", "write", 6, key="x"), 'line 2: ok of "x", and write of no key has begun'),
     (line([], "invoke", "read", 6), "line 2: 'f' is a text, 'process' a text or a number"),
 ]
 
@@ -195,6 +238,31 @@ def test_what_a_model_does_not_have(model: str, records: list[Any], why: str) ->
     with pytest.raises(HistoryError) as caught:
         linearizable.check(model, history(*records))
     assert str(caught.value) == f"client.0's h.jsonl, line 1: {why}"
+
+
+def test_what_ends_is_what_has_begun() -> None:
+    changed = history(_INVOKE, line(0, "ok", "write", 6, value=7))
+    said = "client.0's h.jsonl, line 2: write 7 is ok, and write 1 has begun"
+    with pytest.raises(HistoryError, match=said):
+        linearizable.check("register", changed)
+    assert linearizable.check("register", history(_INVOKE, line(0, "ok", "write", 6))) is None
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended"),
+    [
+        ([["r", "x", None]], [["r", "y", []]]),
+        ([["append", "x", 1]], [["append", "x", 7]]),
+        ([["r", "x", None]], [["r", "x", []], ["append", "x", 5]]),
+        ([["r", "x", None], ["w", "x", 5]], [["r", "x", None]]),
+    ],
+)
+def test_the_steps_of_a_transaction_are_those_with_which_it_has_begun(
+    begun: list[Any], ended: list[Any]
+) -> None:
+    both = [line(0, "invoke", "txn", 1, value=begun), line(0, "ok", "txn", 2, value=ended)]
+    with pytest.raises(HistoryError, match="line 2: the steps of a transaction that is ok are not"):
+        serializable.check(history(*both))
 
 
 def test_a_client_that_was_killed_leaves_what_it_did_unknown() -> None:
@@ -242,7 +310,7 @@ def _second(at: float) -> int:
 def _stale() -> dict[str, bytes]:
     writes = [
         line(0, "invoke", "write", _second(1), value=1),
-        line(0, "ok", "write", _second(2), value=1),
+        line(0, "ok", "write", _second(2.5), value=1),
         line(0, "invoke", "write", _second(3), value=2),
         line(0, "ok", "write", _second(4), value=2),
     ]
@@ -264,7 +332,7 @@ def test_a_stale_read_is_named_with_place_and_moment(tmp_path: Path) -> None:
     assert found["log"][0] == {
         "instance": "a.0",
         "at_ns": _second(1),
-        "line": "process 0: write 1 (to 2 s; a.0's h.jsonl, line 1)",
+        "line": "process 0: write 1 (to 2.5 s; a.0's h.jsonl, line 1)",
     }
     assert [(one["process"], one["guilty"]) for one in found["operations"]] == [
         ("a.0 0", False), ("a.0 0", False), ("b.0 0", True)
@@ -323,12 +391,59 @@ def test_an_interrupted_run_can_only_fail(tmp_path: Path) -> None:
     assert _judged(scene, outcome="interrupted")["state"] == "failed"
 
 
+def _moved(data: bytes, by_ns: int) -> bytes:
+    records = [json.loads(one) for one in data.splitlines()]
+    return text([{**one, "time": one["time"] + by_ns} for one in records])
+
+
+def _began_at(scene: Scene, since: str, at_ns: int) -> None:
+    """Time 0, by one of the two clocks."""
+    path = scene.place / "events.jsonl"
+    header, *more = path.read_text(encoding="utf-8").splitlines()
+    lines = [json.dumps({**json.loads(header), f"start_{since}_ns": at_ns}), *more]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def test_times_of_a_clock_that_was_set_prove_nothing(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
+    _began_at(scene, "unix", 10**18)
     for name, data in _stale().items():
-        records = [json.loads(one) for one in data.splitlines()]
-        put(scene, name, text([{**one, "time": one["time"] + 10**18} for one in records]))
+        put(scene, name, _moved(data, 10**18))
     assert _judged(scene)["state"] == "failed"
     happened(scene, {"kind": "clock", "target": "a.0", "planned_ns": 1, "applied_ns": 1})
     said = "the clock of a.0 was set, and the history has its time"
     assert _judged(scene)["message"].startswith(said)
+
+
+@pytest.mark.parametrize("by_s", [-12, 64])
+def test_times_outside_of_the_run_prove_nothing(tmp_path: Path, by_s: int) -> None:
+    scene = Scene(tmp_path)
+    began_ns = _second(100)
+    _began_at(scene, "monotonic", began_ns)
+    put(scene, "a.0", _moved(_stale()["a.0"], began_ns))
+    put(scene, "b.0", _moved(_stale()["b.0"], began_ns + _second(by_s)))
+    at = 5 + by_s
+    said = f"b.0's h.jsonl, line 1: the time {_second(100 + at)} is {at} s, which is not within"
+    assert _judged(scene)["message"].startswith(said)
+    happened(scene, {"kind": "start", "target": "b.0", "applied_ns": 0, "started_ns": _second(-9)})
+    happened(scene, {"kind": "killed", "target": "b.0", "applied_ns": _second(69)})
+    assert _judged(scene)["state"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ([1 * SECOND, 2 * SECOND, 2 * SECOND, 2 * SECOND], "all times are whole seconds"),
+        ([1500, 1500, 1500, 1500], "all operations are at one moment"),
+    ],
+)
+def test_times_that_are_too_coarse_do_not_pass(tmp_path: Path, times: list[int], said: str) -> None:
+    scene = Scene(tmp_path)
+    begin, end, again, last = times
+    write = [line(0, "invoke", "write", begin, value=1), line(0, "ok", "write", end)]
+    read = [line(0, "invoke", "read", again), line(0, "ok", "read", last, value=None)]
+    put(scene, "a.0", text(write))
+    put(scene, "b.0", text(read))
+    found = _judged(scene)
+    assert found["state"] == "not_measured"
+    assert found["message"].startswith(f"a.0's h.jsonl, line 1: {said}")

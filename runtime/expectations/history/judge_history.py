@@ -39,6 +39,11 @@ from runtime.rundir.runfiles import EVENTS, HEADER
 
 MOST_WORDS = 200  # characters of an operation
 MOST_DRAWN = 400  # operations
+# Before the program of an instance was started, and after the last that is known of the run: what
+# two clocks of a machine may differ by, and less than any time in another unit is off.
+BESIDE_NS = 5_000_000_000
+WHOLE_NS = 1_000_000_000
+_CLOCKS = "ns of CLOCK_MONOTONIC (time.monotonic_ns) are wanted, or since 1970"
 _Moment = Callable[[int], int]  # of a time of the history, in plan time
 
 
@@ -74,7 +79,38 @@ def _clock(operations: Sequence[Operation], names: Sequence[str], records: RunEv
             if event.get("kind") == "clock" and event.get("target") in names:
                 message = f"the clock of {event['target']} was set, and the history has its time"
                 raise HistoryError(f"{message}: write CLOCK_MONOTONIC (time.monotonic_ns)")
+    _check_within(operations, zero_ns, names, records)
     return lambda at_ns: records.clock.plan_time(at_ns - zero_ns)
+
+
+def _check_within(
+    operations: Sequence[Operation], zero_ns: int, names: Sequence[str], records: RunEvidence
+) -> None:
+    """HistoryError for a time outside of the run, which is of another clock or in another unit."""
+    first_ns, last_ns = dict.fromkeys(names, 0), records.clock.due(records.schedule.end_ns)
+    for event in records.events:
+        last_ns = max(last_ns, int(event.get("applied_ns", 0)))
+        name = event.get("target", "")
+        if name in first_ns:
+            first_ns[name] = min(first_ns[name], int(event.get("started_ns", 0)))
+    for one in operations:
+        least_ns = zero_ns + first_ns[one.instance] - BESIDE_NS
+        most_ns = zero_ns + last_ns + BESIDE_NS
+        for at_ns, place in ((one.begin_ns, one.place), (one.end_ns, one.end_place)):
+            if at_ns is not None and not least_ns <= at_ns <= most_ns:
+                at = moment(records.clock.plan_time(at_ns - zero_ns))
+                message = f"{place}: the time {at_ns} is {at}, which is not within the run"
+                raise HistoryError(f"{message}: {_CLOCKS}")
+
+
+def _check_fine(operations: Sequence[Operation]) -> None:
+    """HistoryError for a clock by which nearly everything is concurrent, so that nothing is shown
+    by an order."""
+    times = {at for one in operations for at in (one.begin_ns, one.end_ns) if at is not None}
+    if len(operations) > 1 and len(times) == 1:
+        raise HistoryError(f"{operations[0].place}: all operations are at one moment: {_CLOCKS}")
+    if not any(at % WHOLE_NS for at in times):
+        raise HistoryError(f"{operations[0].place}: all times are whole seconds: {_CLOCKS}")
 
 
 def _linearizable(
@@ -82,12 +118,15 @@ def _linearizable(
 ) -> Finding:
     found = linearizable.check(expectation.model, operations)
     if found is None:
+        _check_fine(operations)
         return Finding(PASSED, f"{words_of(operations)}, and an order that explains them")
     guilty = found.guilty
     end_ns = guilty.end_ns or guilty.begin_ns
     text = f"{_told(guilty, when)}: no order explains it ({guilty.place})"
+    if len(found.keys) > 1:
+        text += f", with what its process and others did at one moment at {len(found.keys)} keys"
     steps = [(one, "") for one in found.near]
-    of_key = [one for one in operations if one.key == guilty.key]
+    of_key = [one for one in operations if one.key in found.keys]
     return Finding(
         FAILED,
         text,

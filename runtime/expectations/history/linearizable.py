@@ -3,25 +3,37 @@ between its begin and its end.
 
 The search of Wing and Gong (Testing and Verifying Concurrent Objects, 1993) with the memory of
 states of Lowe (Testing for Linearizability, 2017): a node is what has taken effect and the state
-after it, and no node is looked at twice. Linearizability is local (Herlihy and Wing 1990), so each
-key is searched by itself. Operations without a known end may take effect at any time after their
-begin, or never.
+after it, and no node is looked at twice. Operations without a known end may take effect at any time
+after their begin, or never.
 
 At the same moment an end and a begin are concurrent, since a clock has no finer order, but for
-operations of one process, whose order is known. Nodes and steps are bounded, in all keys together:
-where a bound is met nothing is decided, and that does not depend on how fast the machine is.
+operations of one process, whose order is known. Linearizability is local (Herlihy and Wing 1990),
+so each key is searched by itself. What is not local is the order of processes at one moment: keys
+that could be in a circle by it are then searched together (together.py). Nodes and steps are
+bounded, in all keys together: where a bound is met nothing is decided, and that does not depend on
+how fast the machine is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from runtime.expectations.history.models import MODELS, Act, OperationModel, State, acts
+from runtime.expectations.history.models import (
+    MODELS,
+    READS,
+    Act,
+    OperationModel,
+    State,
+    acts,
+    of_several,
+)
 from runtime.expectations.history.operations import OK, LongHistoryError, Operation
+from runtime.expectations.history.together import keys_together
 
 MOST_STEPS = 3_000_000  # of the model: some seconds
 MOST_NODES = 300_000  # some 200 bytes each
+MOST_TOGETHER = 60_000  # nodes of several keys, whose states are longer
 _Acted = tuple[Operation, Act]
 # What has taken effect: of those that ended all before the first and the bits after it; bits of the
 # others; and the state.
@@ -31,10 +43,12 @@ _Node = tuple[int, int, int, State]
 @dataclass(frozen=True, slots=True)
 class Violation:
     """`guilty` is the operation with the first end that no order explains; `near`, by their begin,
-    those of its key that are around it, itself among them."""
+    those of its `keys` that are around it, itself among them. There are several keys where each has
+    an order of its own and all together have none."""
 
     guilty: Operation
     near: tuple[Operation, ...]
+    keys: tuple[str, ...]
 
 
 MOST_NEAR, MOST_WRITERS = 14, 3
@@ -44,22 +58,43 @@ def check(name: str, operations: Sequence[Operation]) -> Violation | None:
     """By a model of that name; operations by their begin. The first violation, or None.
     HistoryError; LongHistoryError if it was not decided."""
     budget = _Budget()
-    found: list[Violation] = []
-    undecided = ""
-    for key, those in _by_key(acts(name, operations)).items():
-        search = _Search(MODELS[name], those, budget)
-        guilty = search.run()
-        if guilty is not None:
-            found.append(Violation(guilty, _near(guilty, those)))
-        elif budget.is_spent:
-            undecided = f" of {key}" if key else ""
-            undecided = f"the {len(those):,} operations{undecided} overlap too much"
-            break
+    model, acted = MODELS[name], acts(name, operations)
+    found = [one for those in _by_key(acted).values() if (one := _searched(model, those, budget))]
     if found:
         return min(found, key=lambda one: (one.guilty.end_ns or 0, one.guilty.place))
-    if undecided:
-        raise LongHistoryError(f"not decided: {undecided}, {budget.nodes:,} states were looked at")
+    if budget.blocked:
+        raise LongHistoryError(budget.words)
+    budget.most_nodes = budget.nodes + MOST_TOGETHER
+    for keys in keys_together([one for one, _ in acted]):
+        some = frozenset(keys)
+        violation = _searched(model, [one for one in acted if one[0].key in some], budget)
+        if violation is not None:
+            return violation
+        if budget.blocked:
+            raise LongHistoryError(budget.words)
     return None
+
+
+def _searched(model: OperationModel, those: Sequence[_Acted], budget: _Budget) -> Violation | None:
+    """None also if the budget is spent, which then knows by what."""
+    if budget.is_spent:
+        return None
+    keys = tuple(dict.fromkeys(one.key for one, _ in those))
+    if len(keys) > 1:
+        place = {key: at for at, key in enumerate(keys)}
+        those = [(one, replace(act, at=place[one.key])) for one, act in those]
+    guilty = _Search(model, those, len(keys), budget).run()
+    if guilty is not None:
+        return Violation(guilty, _near(guilty, those), keys)
+    if budget.is_spent:
+        budget.blocked = f"the {len(those):,} operations{_of(keys)} overlap too much"
+    return None
+
+
+def _of(keys: Sequence[str]) -> str:
+    if len(keys) > 1:
+        return f" of {keys[0]} and {len(keys) - 1:,} more keys, by a clock with many equal times,"
+    return f" of {keys[0]}" if keys[0] else ""
 
 
 def _by_key(those: Sequence[_Acted]) -> dict[str, list[_Acted]]:
@@ -74,39 +109,59 @@ def _near(guilty: Operation, those: Sequence[_Acted]) -> tuple[Operation, ...]:
     end_ns = guilty.end_ns or 0
     before = [(one, act) for one, act in those if one.begin_ns <= end_ns]
     seen = next(act.result for one, act in before if one is guilty)
-    wrote = [one for one, act in before if act.argument is not None and act.argument == seen]
+    of_key = [(one, act) for one, act in before if one.key == guilty.key]
+    wrote = [one for one, act in of_key if act.argument is not None and act.argument == seen]
     last = [one for one, _ in before[-MOST_NEAR:]]
     chosen = {id(one) for one in (*last, *wrote[-MOST_WRITERS:], guilty)}
     return tuple(one for one, _ in before if id(one) in chosen)
 
 
 class _Budget:
-    """What was looked at."""
+    """What was looked at. `blocked`: what was not decided with it, '' for nothing."""
 
     def __init__(self) -> None:
         self.nodes = 0
         self.steps = 0
+        self.blocked = ""
+        self.most_nodes = MOST_NODES
+
+    @property
+    def words(self) -> str:
+        return f"not decided: {self.blocked}, {self.nodes:,} states were looked at"
 
     @property
     def is_spent(self) -> bool:
-        return self.nodes > MOST_NODES or self.steps > MOST_STEPS
+        return self.nodes > self.most_nodes or self.steps > MOST_STEPS
 
 
 class _Search:
-    """Of the operations of one key."""
+    """Of the operations of one key, or of several, whose acts say which of them."""
 
-    def __init__(self, model: OperationModel, those: Sequence[_Acted], budget: _Budget) -> None:
-        self._model = model
+    def __init__(
+        self, model: OperationModel, those: Sequence[_Acted], keys: int, budget: _Budget
+    ) -> None:
+        self._step = model.step if keys == 1 else of_several(model.step)
+        self._initial: State = model.initial if keys == 1 else (model.initial,) * keys
         self._budget = budget
-        self._known = [one for one in those if one[0].ended == OK]
-        self._maybe = [one for one in _useful(model, those) if one[0].ended != OK]
-        number = {id(one): at for at, (one, _) in enumerate(self._known)}
-        self._before = [number.get(id(one.before), -1) for one, _ in self._known]
-        self._before_maybe = [number.get(id(one.before), -1) for one, _ in self._maybe]
+        self._known: list[_Acted] = []
+        self._maybe: list[_Acted] = []
+        self._before: list[int] = []  # which known one of the same process has ended before it
+        self._before_maybe: list[int] = []
+        last: dict[tuple[str, str], int] = {}
+        for one, act in _useful(model, those):
+            process = one.instance, one.process
+            before = last.get(process, -1)
+            if one.ended == OK:
+                last[process] = len(self._known)
+                self._known.append((one, act))
+                self._before.append(before)
+            else:
+                self._maybe.append((one, act))
+                self._before_maybe.append(before)
 
     def run(self) -> Operation | None:
         """The operation that no order explains; None if there is one, or it was not decided."""
-        first: _Node = (0, 0, 0, self._model.initial)
+        first: _Node = (0, 0, 0, self._initial)
         seen = {first}
         stack = [first]
         deepest, guilty = -1, None
@@ -128,30 +183,41 @@ class _Search:
 
     def _after(self, node: _Node) -> tuple[int, list[_Node]]:
         """Which of the operations that have not taken effect ends first, and what may come next:
-        last of all what is looked at first, the one with the earliest end."""
+        last of all what is looked at first, the one with the earliest end. A read that can come
+        next does: what comes before it in another order could as well come after it."""
         low, bits, maybes, state = node
         open_ = list(self._open(low, bits))
         blocked = min(open_, key=lambda at: (self._known[at][0].end_ns or 0, at))
         until_ns = self._known[blocked][0].end_ns or 0
+        found: list[_Node] = []
+        open_.sort(key=lambda at: -(self._known[at][0].end_ns or 0))
+        for at in open_:
+            if _waits(self._before[at], low, bits):
+                continue
+            self._budget.steps += 1
+            act = self._known[at][1]
+            after = self._step(state, act)
+            if after is None:
+                continue
+            if act.f in READS:
+                return blocked, [(*_with(low, bits, at), maybes, after)]
+            found.append((*_with(low, bits, at), maybes, after))
+        return blocked, [*self._unknown(node, until_ns), *found]
+
+    def _unknown(self, node: _Node, until_ns: int) -> list[_Node]:
+        """What comes next if that is one without a known end."""
+        low, bits, maybes, state = node
+        self._budget.steps += len(self._maybe)
         found = [
             (low, bits, maybes | 1 << at, after)
             for at, (one, act) in enumerate(self._maybe)
             if one.begin_ns <= until_ns
             and not maybes >> at & 1
             and not _waits(self._before_maybe[at], low, bits)
-            and (after := self._model.step(state, act)) is not None
+            and (after := self._step(state, act)) is not None
         ]
         found.reverse()
-        self._budget.steps += len(self._maybe)
-        open_.sort(key=lambda at: -(self._known[at][0].end_ns or 0))
-        for at in open_:
-            if _waits(self._before[at], low, bits):
-                continue
-            self._budget.steps += 1
-            after = self._model.step(state, self._known[at][1])
-            if after is not None:
-                found.append((*_with(low, bits, at), maybes, after))
-        return blocked, found
+        return found
 
     def _open(self, low: int, bits: int) -> Iterator[int]:
         """Those that have begun before any that has not taken effect has ended."""
@@ -188,7 +254,7 @@ def _useful(model: OperationModel, those: Sequence[_Acted]) -> list[_Acted]:
     of_register = model is MODELS["register"] or model is MODELS["map"]
 
     def explains(act: Act) -> bool:
-        if act.f in ("read", "get", "contains"):
+        if act.f in READS:
             return False
         if not of_register:
             return True

@@ -15,15 +15,18 @@ from runtime.expectations.history.operations import FAIL, OK, HistoryError, Oper
 
 NOTHING = canonical(None)
 State = Hashable
+READS = ("read", "get", "contains")  # they leave the state as it is
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An operation for a model. `result` is None where nobody knows it."""
+    """An operation for a model. `result` is None where nobody knows it. `at`: of which key it is
+    where several are looked at together."""
 
     f: str
     argument: Any = None
     result: Any = None
+    at: int = 0
 
 
 Step = Callable[[Any, Act], State | None]
@@ -89,6 +92,16 @@ MODELS = {
 }
 
 
+def of_several(step: Step) -> Step:
+    """Of keys whose states are in a tuple."""
+
+    def of_one(states: tuple[State, ...], act: Act) -> State | None:
+        after = step(states[act.at], act)
+        return None if after is None else (*states[: act.at], after, *states[act.at + 1 :])
+
+    return of_one
+
+
 def acts(name: str, operations: Sequence[Operation]) -> list[tuple[Operation, Act]]:
     """Of all that may have taken effect. HistoryError for what is none of the model's."""
     model = MODELS[name]
@@ -111,6 +124,8 @@ def _act(model: OperationModel, one: Operation) -> Act:
         argument = _pair(one) if one.f == "cas" else canonical(one.value)
         if one.value is None:
             raise HistoryError(f"{one.place}: {one.f} has no value")
+        if one.ended == OK and one.f not in model.told:
+            _as_given(one)
     if one.f in model.told and one.ended == OK:
         if not one.has_result:
             raise HistoryError(f"{one.place}: {one.f} is ok, and its end has no value")
@@ -118,6 +133,13 @@ def _act(model: OperationModel, one: Operation) -> Act:
         if model.step is _set and one.f == "read":
             result = _elements(one)
     return Act(one.f, argument, result)
+
+
+def _as_given(one: Operation) -> None:
+    """What ends has the value with which it has begun, or none."""
+    if one.result is not None and canonical(one.result) != canonical(one.value):
+        told, given = canonical(one.result)[:40], canonical(one.value)[:40]
+        raise HistoryError(f"{one.end_place}: {one.f} {told} is ok, and {one.f} {given} has begun")
 
 
 def _pair(one: Operation) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import RunError
@@ -60,7 +60,7 @@ class Operation:
     result: Any = None  # of the end, if that is OK
     has_result: bool = False
     end_ns: int | None = None
-    before: Operation | None = field(default=None, repr=False)  # of the same process
+    end_place: str = ""  # file and line of the end
 
     @property
     def words(self) -> str:
@@ -97,7 +97,6 @@ class _Reader:
     def __init__(self, instance: str, path: str) -> None:
         self._instance, self._path = instance, path
         self._open: dict[str, Operation] = {}
-        self._last: dict[str, Operation] = {}
         self._at_ns: dict[str, int] = {}
 
     def read(self, data: bytes, most: int) -> list[Operation]:
@@ -120,25 +119,30 @@ class _Reader:
         if at_ns < self._at_ns.get(process, 0):
             raise HistoryError(f"{place}: time goes backwards for process {process}")
         self._at_ns[process] = at_ns
-        if kind == INVOKE:
-            key = canonical(record["key"]) if "key" in record else ""
-            begun = Operation(
-                self._instance, process, record["f"], key, record.get("value"), at_ns, place
-            )
-            begun.before = self._last.get(process)
-            self._open[process] = self._last[process] = begun
-            return begun
-        opened = self._open.pop(process, None)
+        if kind != INVOKE:
+            self._end(record, process, place)
+            return None
+        key = canonical(record["key"]) if "key" in record else ""
+        begun = Operation(
+            self._instance, process, record["f"], key, record.get("value"), at_ns, place
+        )
+        self._open[process] = begun
+        return begun
+
+    def _end(self, record: Mapping[str, Any], process: str, place: str) -> None:
+        kind, opened = record["type"], self._open.pop(process, None)
         if opened is None:
             raise HistoryError(f"{place}: {kind} of process {process}, which has begun nothing")
         if opened.f != record["f"]:
             raise HistoryError(f"{place}: {kind} of {record['f']}, and {opened.f} has begun")
-        opened.ended = kind
+        if "key" in record and canonical(record["key"]) != opened.key:
+            of, begun = _short(record["key"]), opened.key[:_SHOWN] or "no key"
+            raise HistoryError(f"{place}: {kind} of {of}, and {opened.f} of {begun} has begun")
+        opened.ended, opened.end_place = kind, place
         if kind == OK:
-            opened.end_ns = at_ns
+            opened.end_ns = record["time"]
             opened.has_result = "value" in record
             opened.result = record.get("value")
-        return None
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -152,7 +156,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 def _object(line: bytes, place: str) -> dict[str, Any] | None:
     """A line about an operation; None for one of another kind."""
     try:
-        record = parse(line, "it")
+        record = parse(line, "it", unique=True)
     except RunError as error:
         raise HistoryError(f"{place}: no JSON: {error.message.removeprefix('it is ')}") from None
     if not isinstance(record, dict):

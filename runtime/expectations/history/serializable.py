@@ -8,15 +8,16 @@ so if there is no cycle there is an order. Of registers only the order is known 
 who has read before writing, and from null, which is before all: a cycle is a violation, and where
 there is none some may be hidden.
 
-Strongly connected components by Tarjan's algorithm, and in each the shortest cycle.
+In each strongly connected component the shortest cycle is looked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from runtime.expectations.history.components import components
 from runtime.expectations.history.operations import (
     FAIL,
     HistoryError,
@@ -232,7 +233,7 @@ def _shortest(count: int, edges: Mapping[_Edge, str]) -> list[int]:
     for before, after in sorted(edges):
         out.setdefault(before, []).append(after)
     best: list[int] = []
-    for component in _components(count, out):
+    for component in components(count, out):
         inside = frozenset(component)
         for start in sorted(component)[:MOST_STARTS]:
             cycle = _around(start, out, inside)
@@ -264,37 +265,3 @@ def _way(start: int, at: int, came: Mapping[int, int]) -> list[int]:
         found.append(at)
         at = came[at]
     return [start, *reversed(found[1:]), start]
-
-
-def _components(count: int, out: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
-    """Those of more than one node, by Tarjan's algorithm without recursion."""
-    seen: dict[int, int] = {}
-    low: dict[int, int] = {}
-    closed: set[int] = set()
-    stack: list[int] = []
-    for root in range(count):
-        if root in seen:
-            continue
-        trail: list[tuple[int, Iterable[int]]] = [(root, iter(out.get(root, ())))]
-        while trail:
-            node, ahead = trail[-1]
-            if node not in seen:
-                seen[node] = low[node] = len(seen)
-                stack.append(node)
-            for far in ahead:
-                if far not in seen:
-                    trail.append((far, iter(out.get(far, ()))))
-                    break
-                if far not in closed:
-                    low[node] = min(low[node], seen[far])
-            else:
-                trail.pop()
-                if trail:
-                    low[trail[-1][0]] = min(low[trail[-1][0]], low[node])
-                if low[node] == seen[node]:
-                    component = [stack.pop()]
-                    while component[-1] != node:
-                        component.append(stack.pop())
-                    closed.update(component)
-                    if len(component) > 1:
-                        yield component

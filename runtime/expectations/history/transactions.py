@@ -43,7 +43,7 @@ class Transaction:
 def transactions(operations: Sequence[Operation]) -> tuple[list[Transaction], frozenset[str]]:
     """And the keys that have lists. HistoryError."""
     kinds: dict[str, str] = {}
-    steps = [(one, list(_steps(one))) for one in operations]
+    steps = [(one, _steps(one)) for one in operations]
     for one, those in steps:
         for f, key, _ in those:
             if f != READ and kinds.setdefault(key, f) != f:
@@ -56,20 +56,42 @@ def transactions(operations: Sequence[Operation]) -> tuple[list[Transaction], fr
     return [_transaction(one, those, appended) for one, those in steps], appended
 
 
-def _steps(one: Operation) -> Iterator[tuple[str, str, Any]]:
+_Step = tuple[str, str, Any]  # what, of which key, a value
+
+
+def _steps(one: Operation) -> list[_Step]:
     """As it has ended, if it is ok."""
-    value = one.result if one.ended == OK and one.has_result else one.value
+    begun = list(_checked(one.value, one.place))
+    if one.ended != OK:
+        return begun
+    if not one.has_result:
+        if any(f == READ for f, _, _ in begun):
+            message = "a transaction that reads is ok, and its end has no value"
+            raise HistoryError(f"{one.place}: {message}")
+        return begun
+    ended = list(_checked(one.result, one.end_place))
+    if [*map(_asked, ended)] != [*map(_asked, begun)]:
+        message = "the steps of a transaction that is ok are not those with which it has begun"
+        raise HistoryError(f"{one.end_place}: {message}")
+    return ended
+
+
+def _asked(step: _Step) -> tuple[str, str, str]:
+    """Without what a read has seen."""
+    f, key, value = step
+    return f, key, "" if f == READ else canonical(value)
+
+
+def _checked(value: Any, place: str) -> Iterator[_Step]:
     if not isinstance(value, list):
-        raise HistoryError(f'{one.place}: the value of a transaction is a list: [["r", "x", null]]')
-    if one.ended == OK and not one.has_result and any(step[:1] == [READ] for step in value):
-        raise HistoryError(f"{one.place}: a transaction that reads is ok, and its end has no value")
+        raise HistoryError(f'{place}: the value of a transaction is a list: [["r", "x", null]]')
     for step in value:
         good = isinstance(step, list) and len(step) == 3 and step[0] in (APPEND, WRITE, READ)
         if not good:
             message = f'a step is ["{APPEND}", key, value], ["{WRITE}", key, value] or ["{READ}"'
-            raise HistoryError(f"{one.place}: {message}, key, seen]")
+            raise HistoryError(f"{place}: {message}, key, seen]")
         if step[0] == WRITE and step[2] is None:
-            raise HistoryError(f"{one.place}: null is what is there before the first write")
+            raise HistoryError(f"{place}: null is what is there before the first write")
         yield step[0], canonical(step[1]), step[2]
 
 
