@@ -252,10 +252,12 @@ def compile_text(
     recorded: Plan | None = None,
     params: Mapping[str, str] | None = None,
     told: set[Diagnostic] | None = None,
+    warn: bool = True,
 ) -> Compilation:
     """Compiles and prints what there is to say. Errors (and with `strict`, warnings) end it.
 
-    Warnings in `told` were printed before and are not again; those that are come into it.
+    Warnings in `told` were printed before and are not again; those that are come into it. Not
+    `warn`: none is.
     Files that the text names are beside `file`, or those of the `recorded` plan that it is from;
     its parameters have the values of that plan, unless `params` has others.
     """
@@ -284,7 +286,8 @@ def compile_text(
     told = set() if told is None else told
     news = [one for one in compilation.diagnostics if one not in told]
     told.update(news)
-    show(sources.fit(_judged(news, strict), file), file, raw, form, most, sources.texts)
+    if warn:
+        show(sources.fit(_judged(news, strict), file), file, raw, form, most, sources.texts)
     if strict and compilation.diagnostics:
         from tdl.presentation import summary
 
@@ -440,6 +443,7 @@ def plan_to_run(
     find: Finder | None = None,
     params: Mapping[str, str] | None = None,
     told: set[Diagnostic] | None = None,
+    warn: bool = True,
     again: bool = False,
     tdl: str | None = None,
     more: Sequence[str] = (),
@@ -449,8 +453,8 @@ def plan_to_run(
 
     With a seed or values of parameters, what was recorded is compiled again from its source.
     `budget_bps`, `pace` and `find` (who knows the programs of this machine) are for the warnings of
-    compiling; a plan that is not compiled has none to give. `told`: see compile_text; `tdl` and
-    `more`: see read_experiment. `again`: what a run was told by its `when` is to be found out
+    compiling; a plan that is not compiled has none to give. `told`, `warn`: see compile_text; `tdl`
+    and `more`: see read_experiment. `again`: what a run was told by its `when` is to be found out
     again, so that it begins with the same plan. `reseeds`: moments in ns from which on other seeds
     draw, if any are asked for (compiler.draws.with_reseeds).
     """
@@ -477,7 +481,7 @@ def plan_to_run(
     machines = Machines(budget_bps=budget_bps, pace=pace or 1, find=find)
     told = set() if told is None else told
     compilation = compile_text(
-        raw, file, seed, machines=machines, recorded=plan, params=params, told=told
+        raw, file, seed, machines=machines, recorded=plan, params=params, told=told, warn=warn
     )
     if reseeds:
         from compiler.draws import with_reseeds
@@ -485,7 +489,7 @@ def plan_to_run(
         before = compilation
         raw = with_reseeds(raw, {int(at_ns): one for at_ns, one in reseeds.items()})
         compilation = compile_text(
-            raw, file, seed, machines=machines, recorded=plan, params=params, told=told
+            raw, file, seed, machines=machines, recorded=plan, params=params, told=told, warn=warn
         )
         _check_branch(before.plan, compilation.plan)
     return PlanToRun(compilation.plan, experiment_name(source), file)

@@ -142,6 +142,14 @@ def test_parts_of_machines_are_stations_and_leave_with_them(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize("text", [TEXT, "bridge s\nmobility row.csv range=150m\n"])
+def test_only_what_is_out_of_reach_at_first_has_an_event_then(tmp_path: Path, text: str) -> None:
+    nearer = ROW.replace("0,c,200,0\n4,c,200,0\n5,c,900,0", "0,c,900,0\n4,c,900,0\n5,c,200,0")
+    events = compiled(tmp_path, text, row_csv=nearer).plan.events
+    moved = [(one.at_ns, one.kind) for one in events if one.kind.startswith("link_")]
+    assert moved == [(0, "link_down")] * 2 + [(5 * 10**9, "link_up")] * 2
+
+
 def test_two_airs_are_heard_apart(tmp_path: Path) -> None:
     text = TEXT.replace("service car", "service car router")
     text += "air slow\nlink car--slow rate=1Mb address=10.1.0.1/24+\n"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tstorm.why.decision import Decision
 from tstorm.why.decision_search import SURE, Estimate, Search
 
 MOMENTS = 4000
@@ -52,6 +53,17 @@ def test_no_more_branches_than_allowed_are_looked_at(step: int) -> None:
     assert world.asked == 30 - search.left <= 30
     low, high = search.decided
     assert low < high
+
+
+def test_a_moment_that_was_not_tried_again_says_so() -> None:
+    done = searched(World([5], [0.0]), moments=8)
+    assert done.is_narrow and done.is_tried_again
+    spent = done.most - done.left
+    cut = searched(World([5], [0.0]), most=20, moments=8)
+    assert spent > 20 and cut.is_narrow and not cut.is_tried_again
+    for search, said in ((done, False), (cut, True)):
+        *_, last = Decision("run", [], 8, search, []).text()
+        assert ("fewer than 16 branches of that moment were tried" in last) == said
 
 
 def test_what_the_plan_has_decided_is_decided_at_the_start() -> None:

@@ -60,9 +60,9 @@ def command(
     likely are told, too.
 
     A moment counts as decided if eight branches in a row fail there (sixteen at the one that is
-    printed): with a failure that is likely anyway this may be chance; the intervals say how well
-    each probability is known. A failure that does not depend on any draw is decided by the plan:
-    'tstorm shrink' is the tool for that.
+    found, if N suffices): with a failure that is likely anyway this may be chance; the intervals
+    say how well each probability is known. A failure that does not depend on any draw is decided
+    by the plan: 'tstorm shrink' is the tool for that.
 
     The same RUN gives the same answer each time.
 

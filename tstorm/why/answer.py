@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from compiler.plan.reader import Plan
     from runtime.options import RunOptions
     from runtime.rundir.rundir import RunDirectory
-    from tdl.diagnostics import Diagnostic
     from tstorm.shrink.failures import Failure
     from tstorm.why.decision import Decision
     from tstorm.why.happenings import Happening
@@ -48,8 +47,8 @@ def answered(path: str, most: int, many: int | None, tell: Callable[[Estimate], 
     wanted = _wanted(path, run, options, plan)
     schedule = Schedule(plan, options)
     failed_ns = _failed_ns(run, wanted, schedule)
-    runner = BranchRunner(path, options, str(manifest["plan_digest"]), wanted, many, set())
-    happened = _happened(path, run, options, runner.told)
+    runner = BranchRunner(path, options, str(manifest["plan_digest"]), wanted, many)
+    happened = _happened(path, run, options)
     first_ns = max(options.start_at_ns, 1)
     even = range(first_ns, failed_ns, max((failed_ns - first_ns) // EVEN, 1))
     moments = {first_ns, *even, *(one.at_ns for one in happened)}
@@ -93,14 +92,12 @@ def _failed_ns(run: RunDirectory, wanted: Mapping[Failure, int | None], schedule
     return min(moments, default=schedule.end_ns)
 
 
-def _happened(
-    path: str, run: RunDirectory, options: RunOptions, told: set[Diagnostic]
-) -> list[Happening]:
+def _happened(path: str, run: RunDirectory, options: RunOptions) -> list[Happening]:
     """In the run; one that has not kept its packets is carried out again with them. RunError."""
     if run.has(PACKETS):
         plan = rundir.plan_in(run)
         return happenings.of(run, plan, Schedule(plan, options))
-    found = branches.again(path, told)
+    found = branches.again(path)
     with branches.carried_out(path, found, replace(options, packets=True)) as result:
         again = rundir.recorded(result.directory)
         parts = part(run, again).earliest

@@ -22,7 +22,6 @@ from tstorm.shrink.trials import InterruptedTrialError, doubt
 if TYPE_CHECKING:
     from runtime.launch.run_result import RunResult
     from runtime.options import RunOptions
-    from tdl.diagnostics import Diagnostic
     from tstorm.loading import PlanToRun
 
 SEEDS = 1 << 31
@@ -50,15 +49,13 @@ class BranchEnd(NamedTuple):
 @dataclass
 class BranchRunner:
     """`source` is the run, which has failed as in `wanted`. Seeds of branches are made of its
-    digest, the moment and the number: the same ones each time. `many` run at a time. `told`:
-    warnings of compiling that were shown."""
+    digest, the moment and the number: the same ones each time. `many` run at a time."""
 
     source: str
     options: RunOptions
     digest: str
     wanted: Collection[Failure]
     many: int | None
-    told: set[Diagnostic]
     ends: dict[Branch, BranchEnd] = field(default_factory=dict)
 
     def branches(self, at_ns: int, first: int) -> Iterator[bool]:
@@ -93,7 +90,7 @@ class BranchRunner:
         reseeds = {**kept, str(branch.at_ns): self.seed(branch)}
         options = replace(self.options, reseeds=reseeds, packets=False)
         try:
-            found = again(self.source, self.told, reseeds)
+            found = again(self.source, reseeds)
         except RunError as error:
             return BranchEnd(impossible=error.message)
         except CommandError as error:  # its message is empty where diagnostics have said all
@@ -129,14 +126,13 @@ def _checked(job: jobs.JobEnd[Branch, BranchEnd]) -> BranchEnd:
     return job.said
 
 
-def again(
-    source: str, told: set[Diagnostic], reseeds: Mapping[str, int] | None = None
-) -> PlanToRun:
+def again(source: str, reseeds: Mapping[str, int] | None = None) -> PlanToRun:
     """The run's plan as it began with it: what its `when` saw is seen again, or something else is.
+    Without the warnings of compiling, which have nothing to do with when it was decided.
     RunError, CommandError."""
     from tstorm.loading import plan_to_run
 
-    return plan_to_run(source, None, again=True, reseeds=reseeds, told=told)
+    return plan_to_run(source, None, again=True, reseeds=reseeds, warn=False)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tstorm.shrink.failures import Failure
-from tstorm.why.decision_search import Estimate, Jump, Search
+from tstorm.why.decision_search import SURE, Estimate, Jump, Search
 from tstorm.why.happenings import Happening
 
 SHOWN = 30  # happenings of a jump in the text
@@ -64,6 +64,9 @@ class Decision:
             yield from self._jump_text(jump, last=jump is jumps[-1])
         if not self.search.is_narrow:
             yield "the moment is not known better than that: more branches (--branches) tell"
+        elif not self.search.is_tried_again:
+            few = f"fewer than {2 * SURE} branches of that moment were tried"
+            yield f"{few}: more branches (--branches) tell"
 
     def _jump_text(self, jump: Jump, *, last: bool) -> Iterator[str]:
         what = "decided" if last else "became more likely"

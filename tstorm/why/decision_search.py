@@ -143,6 +143,13 @@ class Search:
         return high - low <= 1
 
     @property
+    def is_tried_again(self) -> bool:
+        """Whether the moment that is found was tried as often again. The failure itself needs no
+        branch."""
+        _, high = self.decided
+        return high not in self.known or self.known[high].runs >= 2 * SURE
+
+    @property
     def course(self) -> list[Estimate]:
         return [self.known[place] for place in sorted(self.known)]
 

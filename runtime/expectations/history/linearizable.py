@@ -77,7 +77,7 @@ def check(name: str, operations: Sequence[Operation]) -> Violation | None:
 
 def _searched(model: OperationModel, those: Sequence[_Acted], budget: _Budget) -> Violation | None:
     """None also if the budget is spent, which then knows by what."""
-    if budget.is_spent:
+    if budget.blocked:
         return None
     keys = tuple(dict.fromkeys(one.key for one, _ in those))
     if len(keys) > 1:
