@@ -252,7 +252,7 @@ def test_a_param_is_recorded_and_may_not_be_unknown() -> None:
         ({"pairs": [[3, 3]]}, "pairs of one node"),
         ({"pairs": [[3, 2], [3, 0]]}, "not ascending"),
         ({"pairs": [[3, 99]]}, "pairs must be an integer"),
-        ({"op": ""}, "a bound or a statistic"),
+        ({"op": ""}, "a bound that it cannot have"),
         ({"op": "=="}, "op must be one of"),
         ({"argv": ["x"]}, "a command"),
         ({"pattern": "x"}, "a pattern"),

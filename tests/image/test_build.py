@@ -18,7 +18,7 @@ from tests.cli.process import ended
 from tests.image.support import ROOT
 from tstorm.image.rootfs import COMPILED, CONFIG, ENVIRONMENT, HOLD
 
-MAX_BYTES = 40_000_000
+MAX_BYTES = 42_000_000
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: chroot")
 
 

@@ -97,15 +97,16 @@ def test_a_variable_of_one_loop_is_not_that_of_another() -> None:
 def test_a_part_of_machines_has_its_name_in_its_machine_only() -> None:
     text = (
         'node sat replicas=2 {\n    bridge lan0\n    service obc exec="sleep 9"\n'
-        "    link obc--lan0\n}\n"
-        'node gnd {\n    bridge lan0\n    service obc exec="sleep 9"\n    link obc--lan0\n}\n'
-        "link sat.lan0--gnd.0.lan0\nat 1s sat.0.obc crash\nat 2s gnd.obc crash\nat 5s quit\n"
+        '    service mast exec="sleep 9"\n    link obc--lan0\n    link mast--lan0\n}\n'
+        'node gnd {\n    bridge lan0\n    service obc exec="sleep 9"\n'
+        '    service mast exec="sleep 9"\n    link obc--lan0\n    link mast--lan0\n}\n'
+        "link sat.mast--gnd.0.mast\nat 1s sat.0.obc crash\nat 2s gnd.obc crash\nat 5s quit\n"
     )
     after = renamed(text, "sat.0.o|bc", "computer")
     assert after.count("obc") == 3
     assert "at 1s sat.0.computer crash\nat 2s gnd.obc crash" in after
     after = renamed(text, "node s|at", "satellite")
-    assert "link satellite.lan0--gnd.0.lan0\nat 1s satellite.0.obc crash" in after
+    assert "link satellite.mast--gnd.0.mast\nat 1s satellite.0.obc crash" in after
 
 
 def test_what_stays_in_texts_for_programs_is_told() -> None:
