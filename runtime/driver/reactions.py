@@ -107,7 +107,9 @@ class Reactions:
         if self._writer is None or self._ending:
             return
         if kind == "exit" and target in self._names["log"]:
-            self._send({"ended": target, "at_ns": max(int(record["applied_ns"]), 0)})
+            forced = bool(record.get("asked") or record.get("signal"))
+            at_ns = max(int(record["applied_ns"]), 0)
+            self._send({"ended": target, "at_ns": at_ns, "forced": forced})
         if kind == "exit" and target in self._names["exit"] and not record.get("asked"):
             status = record.get("status")
             self._tell(record, "exit", how_ended(record), -2 if status is None else int(status))

@@ -8,7 +8,8 @@ stated, if a second pattern is in it, or, where nothing is stated, by having the
   happened and of what did not are for whoever looks at many (tstorm/campaign).
 - `eventually`: of each instance the last one within the interval fits.
 
-When lines were written, and which may be missing, is as in `logged.py`.
+A line that its program has not ended may be one that fits or one that does not. When lines were
+written, and which may be missing, is as in `logged.py`.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class _Judged:
 class _Looked:
     """What came of one log: the first line of each sort, of those that were surely within the
     interval, perhaps, or outside. `last` is the last one surely within; `behind` are perhaps within
-    and come after it: the first that fits, and the first that does not."""
+    and come after it: the first that fits, and the first that does not. `torn`: the first of which
+    nobody knows whether it fits, and `behind_torn` one after `last`."""
 
     missing: str  # why there may be other lines
     lines: int = 0
@@ -95,10 +97,12 @@ class _Looked:
     behind_fit: _Judged | None = None
     behind_wrong: _Judged | None = None
     outside: LogRecord | None = None
+    torn: LogRecord | None = None
+    behind_torn: LogRecord | None = None
 
     def add_sure(self, one: _Judged) -> None:
         self.lines += 1
-        self.last, self.behind_fit, self.behind_wrong = one, None, None
+        self.last, self.behind_fit, self.behind_wrong, self.behind_torn = one, None, None, None
         if one.why:
             self.wrong += 1
             self.first_wrong = self.first_wrong or one
@@ -112,6 +116,9 @@ class _Looked:
         else:
             self.perhaps_fit = self.perhaps_fit or one
             self.behind_fit = self.behind_fit or one
+
+    def add_torn(self, line: LogRecord) -> None:
+        self.torn, self.behind_torn = self.torn or line, self.behind_torn or line
 
 
 def _look(
@@ -128,7 +135,10 @@ def _look(
                 found.missing = found.missing or logged.cut_words(records, line)
 
     for one in matched(wanted.pattern, whole_ones(), wanted.key, wanted.has):
-        if within.surely(one.line):
+        if one.doubt:
+            if within.perhaps(one.line):
+                found.add_torn(one.line)
+        elif within.surely(one.line):
             found.add_sure(_Judged(one.line, why_not(wanted, one)))
         elif within.perhaps(one.line):
             found.add_perhaps(_Judged(one.line, why_not(wanted, one)))
@@ -176,6 +186,8 @@ def judge_always(wanted: PlannedExpectation, records: RunEvidence, seen: Measure
             failed.append((looked.first_wrong.line.place_ns, name, looked.first_wrong))
         elif looked.perhaps_wrong is not None:
             open_.append(logged.unsure(records, looked.perhaps_wrong.line, when))
+        elif looked.torn is not None:
+            open_.append(not_measured(logged.torn_words(records, looked.torn), name))
         elif looked.missing:
             open_.append(not_measured(looked.missing, name))
     if failed:
@@ -209,6 +221,8 @@ def judge_sometimes(
             )
         elif looked.perhaps_fit is not None:
             open_.append(logged.unsure(records, looked.perhaps_fit.line, when))
+        elif looked.torn is not None:
+            open_.append(not_measured(logged.torn_words(records, looked.torn), name))
         elif looked.missing:
             open_.append(not_measured(looked.missing, name))
     if open_:
@@ -237,6 +251,8 @@ def _at_last(
     when, last = span(seen.from_ns, seen.to_ns), looked.last
     if looked.missing:
         return not_measured(looked.missing, name)
+    if looked.behind_torn is not None:
+        return not_measured(logged.torn_words(records, looked.behind_torn), name)
     unsure = looked.behind_wrong
     if last is None or last.why:
         unsure = looked.behind_fit

@@ -4,7 +4,8 @@ The expression comes with a plan and the lines from programs, so both may be any
 are expressions that take years for one line. So a process of its own matches (matcher.py), which is
 killed if a batch takes it longer than BATCH_SECONDS, or all of them WHOLE_SECONDS. A plain text is
 looked for here. In a line that is cut an expression may mean what is not there (`$`): no match
-there counts, but that of a plain text.
+there counts, but that of a plain text. One that its program has not ended is in doubt where an
+expression is in it: nobody knows what the whole line would have been.
 """
 
 from __future__ import annotations
@@ -39,33 +40,32 @@ class TooLongError(Exception):
 class MatchedRecord(NamedTuple):
     """A line with a pattern in it. `taken`: what the first group of the pattern has taken, or what
     stands at a key of the JSON in it (None: nothing); `has`: whether a second pattern is in the
-    line, or in what stands there."""
+    line, or in what stands there. `doubt`: the program has not ended the line, and the rest of it
+    might have changed this."""
 
     line: LogRecord
     taken: str | None
     has: bool
-
-
-def matching(pattern: str, lines: Iterable[LogRecord]) -> Iterator[LogRecord]:
-    """Those that have it in them, in their order. TooLongError; RunError if no process can be
-    started."""
-    return (found.line for found in matched(pattern, lines))
+    doubt: bool = False
 
 
 def matched(
     pattern: str, lines: Iterable[LogRecord], key: str = "", has: str = ""
 ) -> Iterator[MatchedRecord]:
-    """The same, with what is to be known of each."""
+    """Those that have the pattern in them, in their order. TooLongError; RunError if no process can
+    be started."""
     if not key and _SPECIAL.isdisjoint(pattern + has):
         for line in lines:
             if pattern in line.text:
-                yield MatchedRecord(line, None, has in line.text)
+                found = has in line.text
+                yield MatchedRecord(line, None, found, line.torn_ns is not None and not found)
         return
     source = (line for line in lines if not line.cut)
     with _Matcher({"pattern": pattern, "key": key, "has": has}) as matcher:
         while batch := list(islice(source, BATCH_LINES)):
-            found = matcher.find([line.text for line in batch])
-            yield from (MatchedRecord(batch[number], taken, fits) for number, taken, fits in found)
+            for number, taken, fits in matcher.find([line.text for line in batch]):
+                line = batch[number]
+                yield MatchedRecord(line, taken, fits, line.torn_ns is not None)
 
 
 class _Matcher:

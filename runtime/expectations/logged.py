@@ -3,7 +3,8 @@
 When a line was written is known to within some 0.1 s (docs/run.md, Logs). One that may have been
 written within the interval, or before or after it, proves nothing. Lines of the run's own do not
 count. A log of which lines may be missing, or a line was not looked at to its end, proves nothing
-by what it has not.
+by what it has not; and one that its program has not ended nothing by what it has, but for a plain
+text.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from runtime.expectations.finding import (
     span,
     worst,
 )
-from runtime.expectations.line_matching import BATCH_SECONDS, TooLongError, matching
+from runtime.expectations.line_matching import BATCH_SECONDS, TooLongError, matched
 from runtime.expectations.run_evidence import RunEvidence
 from runtime.results.loglines import LINE_BYTES, LogRecord
 
@@ -105,6 +106,7 @@ class _Found:
     perhaps: LogRecord | None = None
     outside: LogRecord | None = None
     missing: str = ""  # why there may be others
+    torn: LogRecord | None = None  # surely or perhaps within
 
 
 def judge(expectation: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> Finding:
@@ -157,6 +159,7 @@ def _look(
 ) -> _Found:
     perhaps: LogRecord | None = None
     outside: LogRecord | None = None
+    torn: LogRecord | None = None
     missing = records.why_log_incomplete(name)
 
     def looked_at() -> Iterator[LogRecord]:
@@ -166,14 +169,22 @@ def _look(
                 missing = missing or cut_words(records, line)
             yield line
 
-    for line in matching(expectation.pattern, looked_at()):
-        if within.surely(line):
+    for line, _, _, doubt in matched(expectation.pattern, looked_at()):
+        if doubt:
+            torn = torn or (line if within.perhaps(line) else None)
+        elif within.surely(line):
             return _Found(line)
-        if within.perhaps(line):
+        elif within.perhaps(line):
             perhaps = perhaps or line
         else:
             outside = outside or line
-    return _Found(None, perhaps, outside, missing)
+    return _Found(None, perhaps, outside, missing, torn)
+
+
+def torn_words(records: RunEvidence, line: LogRecord) -> str:
+    (own,) = shown(records, [line])
+    begun = "the line was cut, nobody knows what the whole one would have been"
+    return f"{line.instance} had not ended{at_words(records, line)}: {own.line} ({begun})"
 
 
 def cut_words(records: RunEvidence, line: LogRecord) -> str:
@@ -196,6 +207,8 @@ def _one_expected(
         return Finding(PASSED, text, at_ns=own.at_ns, subject=name, log=(own,))
     if found.perhaps is not None:
         return unsure(records, found.perhaps, when)
+    if found.torn is not None:
+        return not_measured(torn_words(records, found.torn), name)
     if found.missing:
         return not_measured(found.missing, name)
     text = f"no line of {name} has {expectation.pattern!r} in it {when}"
@@ -215,6 +228,8 @@ def _none_expected(
     when, line = span(seen.from_ns, seen.to_ns), found.surely
     if line is None and found.perhaps is not None:
         return unsure(records, found.perhaps, when)
+    if line is None and found.torn is not None:
+        return not_measured(torn_words(records, found.torn), name)
     if line is None and found.missing:
         return not_measured(found.missing, name)
     if line is None:

@@ -3,7 +3,7 @@
 Input: a plan, and the logs and files of its run, which anybody may have written. Output: for each
 figure and instance the number as it was written, or why there is none. Of a log that is the last
 line with the pattern; nothing is taken from a log of which a later line, or a part of one, was not
-looked at.
+looked at, or from a line that its program has not ended.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from runtime.errors import RunError
 from runtime.expectations import kept_files
 from runtime.expectations.finding import printable
 from runtime.expectations.kept_files import AWAY
-from runtime.expectations.line_matching import TooLongError, matching
+from runtime.expectations.line_matching import TooLongError, matched
 from runtime.expectations.matcher import at_key
 from runtime.json_schema import MAX_DIGITS, is_numeral
 from runtime.results.loglines import LINE_BYTES, LogRecord
@@ -102,9 +103,7 @@ def _of_log(records: RunEvidence, one: PlannedFigure, name: str) -> Number:
         if missing:
             return None, missing
         lines = _Whole(records.log(name))
-        last = None
-        for line in matching(one.pattern, lines):
-            last = line
+        found = deque(matched(one.pattern, lines), maxlen=1)
     except TooLongError:
         return None, f"to look for {one.pattern!r} in the log of {name} took too long"
     except RunError as error:
@@ -112,12 +111,15 @@ def _of_log(records: RunEvidence, one: PlannedFigure, name: str) -> Number:
     if lines.cut:
         whole = f"a line of the log of {name} has more than {LINE_BYTES:,} bytes"
         return None, f"{whole}: those that follow were not looked at"
-    if last is None:
+    if not found:
         return None, f"no line of {name} has {one.pattern!r} in it"
+    (last,) = found
+    if last.doubt:
+        return None, f"{name} had not ended the last such line: it was cut"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what will mean something else in another Python
-        found = re.search(one.pattern, last.text)  # was found in it before, in time
-    return _number(found[1] if found else None, f"in the log of {name}")
+        match = re.search(one.pattern, last.line.text)  # was found in it before, in time
+    return _number(match[1] if match else None, f"in the log of {name}")
 
 
 # -- JSON files -----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
+from compiler.plan.event_kinds import PROGRAM_ENDINGS
 from compiler.plan.parts.expectations import PlannedExpectation
 from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
@@ -30,6 +31,9 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import EVENTS
 from runtime.rundir.sample_reader import PAIRS, CounterGrowth, CounterSample, Key, read_samples
 from runtime.schedule import PlanClock, Schedule
+
+# Records of where a program's life begins or ends.
+_OF_LIVES = frozenset(("join", "start", "exit", "killed", *PROGRAM_ENDINGS))
 
 
 class RunEvidence:
@@ -176,7 +180,21 @@ class RunEvidence:
         if instance in self._logged:
             for line in self.logs.lines(instance):
                 if logmarks.parse(line.text) is None:
-                    yield line
+                    by_ns = line.torn_ns
+                    whole = by_ns is not None and self._ended_by_itself(instance, by_ns)
+                    yield line._replace(torn_ns=None) if whole else line
+
+    def _ended_by_itself(self, instance: str, by_ns: int) -> bool:
+        """Whether the program that was there last before then had ended, and neither was asked to
+        nor by a signal: then it has written all that it wanted to."""
+        last: Mapping[str, Any] = {}
+        for record in self.events:
+            kind, at_ns = record.get("kind"), record.get("applied_ns")
+            if record.get("target") != instance or kind not in _OF_LIVES or at_ns is None:
+                continue
+            if last.get("applied_ns", at_ns) <= at_ns < by_ns:
+                last = record
+        return last.get("kind") == "exit" and last.get("signal") == 0 and not last.get("asked")
 
     # -- counters -------------------------------------------------------------------------------
 

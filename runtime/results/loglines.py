@@ -29,11 +29,13 @@ LINE_BYTES = 1 << 16  # a longer line is cut
 SKIPPED_BYTES = 1 << 20  # of the rest of such a line, at a time
 WAITING_BYTES = 1 << 20  # of the lines of a log that a mark may still bound
 _EVER = 1 << 62
+REST_NS = -1  # of what goes on with a line in which a mark stands: it has no beginning, ever
 
 
 class LogRecord(NamedTuple):  # of a large log there are millions, and this is the fastest
     """Of the log of `instance`; an event if `record` says so, then `until_ns` is its moment. `cut`:
-    bytes of it that are not in `text`."""
+    bytes of it that are not in `text`. `torn_ns`: since when the program has not ended the line,
+    unless it had ended by itself before; None for one that it has ended."""
 
     from_ns: int | None
     until_ns: int | None
@@ -41,6 +43,7 @@ class LogRecord(NamedTuple):  # of a large log there are millions, and this is t
     text: str = ""
     record: Mapping[str, Any] | None = None
     cut: int = 0
+    torn_ns: int | None = None
 
     @property
     def place_ns(self) -> int:
@@ -148,6 +151,7 @@ def lines_of(
     """
     waiting: deque[LogRecord] = deque()
     waiting_bytes = 0
+    rest = False  # what follows goes on with a line
     marked_ns: int | None = None
     file.seek(begin)
     at = begin + (_to_its_end(file, end - begin)[0] if begin else 0)
@@ -155,26 +159,40 @@ def lines_of(
         at += len(data)
         cut = 0
         if len(data) == LINE_BYTES and not data.endswith(b"\n"):
-            rest, cut = _to_its_end(file, end - at)
-            at += rest
+            skipped, cut = _to_its_end(file, end - at)
+            at += skipped
         text = data.rstrip(b"\n").decode("utf-8", "backslashreplace")
         mark = logmarks.parse(text) if text.startswith(logmarks.PREFIX) else None
         if mark is not None and mark.at_ns is not None:
+            if mark.tears and waiting:
+                from_ns, until_ns = _bounds(growth, at - len(data) - 1, marked_ns)
+                waiting[-1] = waiting[-1]._replace(
+                    from_ns=from_ns, until_ns=until_ns, torn_ns=mark.at_ns
+                )
+            rest = mark.goes_on and (mark.cut or rest)
             yield from (_until(line, mark.at_ns) for line in waiting)
             waiting.clear()
             waiting_bytes, marked_ns = 0, mark.at_ns
             if mark.text not in PROCESS_KINDS:
                 yield LogRecord(marked_ns, marked_ns, name, text)
             continue
-        from_ns, until_ns = growth.bounds(at)
-        if marked_ns is not None and (until_ns is None or marked_ns <= until_ns):
-            from_ns = marked_ns if from_ns is None else max(from_ns, marked_ns)
-        waiting.append(LogRecord(from_ns, until_ns, name, text, cut=cut))
+        torn_ns = REST_NS if rest else None if data.endswith(b"\n") or cut else _EVER
+        rest = False
+        from_ns, until_ns = _bounds(growth, at, marked_ns)
+        waiting.append(LogRecord(from_ns, until_ns, name, text, cut=cut, torn_ns=torn_ns))
         waiting_bytes += len(text)
         while waiting_bytes > WAITING_BYTES:
             waiting_bytes -= len(waiting[0].text)
             yield waiting.popleft()
     yield from waiting
+
+
+def _bounds(growth: Growth, end: int, marked_ns: int | None) -> tuple[int | None, int | None]:
+    """Of a line; `end`: of what the program has written of it; `marked_ns`: of the mark before."""
+    from_ns, until_ns = growth.bounds(end)
+    if marked_ns is not None and (until_ns is None or marked_ns <= until_ns):
+        from_ns = marked_ns if from_ns is None else max(from_ns, marked_ns)
+    return from_ns, until_ns
 
 
 def _to_its_end(file: BinaryIO, most: int) -> tuple[int, int]:

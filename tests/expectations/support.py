@@ -57,17 +57,24 @@ def happened(scene: Scene, *records: Mapping[str, Any]) -> None:
         file.writelines(json.dumps(record) + "\n" for record in records)
 
 
-def logged(scene: Scene, name: str, lines: Iterable[tuple[float, str]]) -> None:
-    """The log of an instance, each line written within 0.1 s before its time (in s)."""
+def logged(
+    scene: Scene, name: str, lines: Iterable[tuple[float, str]], *, ended: bool = True
+) -> None:
+    """The log of an instance, each line written within 0.1 s before its time (in s). `ended`: so is
+    the last one."""
     logs = scene.place / "logs"
     logs.mkdir(exist_ok=True)
-    size, text, rows = 0, "", []
+    size, text = 0, ""
+    rows: list[dict[str, Any]] = []
     for at_s, line in lines:
         text += f"{line}\n"
         size += len(f"{line}\n".encode())
         until_ns = int(at_s * SECOND)
         times = {"from_ns": until_ns - SECOND // 10, "elapsed_ns": until_ns}
-        rows.append(json.dumps({**times, "bytes": {name: size}}) + "\n")
+        rows.append({**times, "bytes": {name: size}})
+    if not ended:
+        rows[-1]["bytes"] = {name: size - 1}
+    text = text if ended else text[:-1]
     (logs / f"{name}.log").write_text(text, encoding="utf-8")
     with (scene.place / "logs.jsonl").open("a", encoding="utf-8") as file:
-        file.writelines(rows)
+        file.writelines(json.dumps(row) + "\n" for row in rows)

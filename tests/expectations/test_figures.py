@@ -143,3 +143,15 @@ def test_what_is_a_numeral() -> None:
     bad = ("", " 1", "1\n", "0x1", "1_0", "inf", "1e999", "٣", "1" * 41, 1, None)
     assert all(map(is_numeral, good))
     assert not any(map(is_numeral, bad))
+
+
+def test_the_last_such_line_was_cut(scene: Scene) -> None:
+    logged(scene, "a.0", [(1, "lost 7"), (2, "lost 0")], ended=False)
+    record = found(scene, pattern=LOST)
+    assert (record["value"], record["message"]) == (
+        None,
+        "a.0 had not ended the last such line: it was cut",
+    )
+    (scene.place / "logs.jsonl").unlink()
+    logged(scene, "a.0", [(1, "lost 7"), (2, "lost")], ended=False)
+    assert found(scene, pattern=LOST)["value"] == "7"

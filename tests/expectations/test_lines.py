@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.parts.expectations import ALWAYS, EVENTUALLY, SOMETIMES
+from compiler.plan.parts.expectations import ALWAYS, EVENTUALLY, LOG, NO_LOG, SOMETIMES
 from runtime.expectations import line_matching
 from runtime.expectations.matcher import in_json
 from runtime.results.loglines import LINE_BYTES
@@ -38,6 +38,91 @@ def _judged(
 
 def _less(number: str) -> dict[str, Any]:
     return {"op": "<", "number": number}
+
+
+# -- lines that were cut --------------------------------------------------------------------------
+
+CRASH = "[tstorm] 30.000000000 s: crash"
+LAG = "lag ([0-9]+)"
+
+
+def _cut_scene(tmp_path: Path, *events: dict[str, Any]) -> Scene:
+    """`lag 0` is the beginning of `lag 0512`, in the middle of a log and at the end of another."""
+    scene = Scene(tmp_path, TWO)
+    cut = f"{CRASH} (the line before had no end)"
+    logged(scene, "b.0", [(1, "lag 7"), (29, "lag 0"), (30, cut)])
+    logged(scene, "b.1", [(1, "lag 7"), (59, "lag 0")], ended=False)
+    happened(scene, *({"kind": "exit", "asked": False, "status": 0} | one for one in events))
+    return scene
+
+
+def test_a_line_that_was_cut_decides_nothing(tmp_path: Path) -> None:
+    scene = _cut_scene(tmp_path)
+    for kind, how in (
+        (EVENTUALLY, {"op": "=", "number": "0"}),
+        (EVENTUALLY, {"op": "=", "number": "7"}),
+        (SOMETIMES, {"op": "=", "number": "0"}),
+        (ALWAYS, {"op": ">", "number": "5"}),
+        (ALWAYS, {"op": ">=", "number": "0"}),
+    ):
+        found = _judged(scene, kind, LAG, **how)
+        assert found["state"] == "not_measured" and "the line was cut" in found["message"], kind
+        assert found["message"].startswith("b.0 had not ended at 28.9 s: lag 0 (")
+    for kind in (LOG, NO_LOG):
+        found = _judged(scene, kind, "lag 0$")
+        assert found["state"] == "not_measured" and "the line was cut" in found["message"], kind
+
+
+def test_whole_lines_decide_beside_one_that_was_cut(tmp_path: Path) -> None:
+    scene = _cut_scene(tmp_path)
+    assert _judged(scene, SOMETIMES, LAG, op="=", number="7")["state"] == "passed"
+    found = _judged(scene, ALWAYS, LAG, op="<", number="5")
+    assert found["state"] == "failed" and "lag 7 (7 is not < 5)" in found["message"]
+    assert _judged(scene, LOG, "lag [7]$")["state"] == "passed"
+    assert _judged(scene, NO_LOG, "lag [7]$")["state"] == "failed"
+    assert _judged(scene, EVENTUALLY, LAG, 0, 20, op="=", number="7")["state"] == "passed"
+
+
+def test_a_plain_text_in_a_line_that_was_cut_counts(tmp_path: Path) -> None:
+    scene = _cut_scene(tmp_path)
+    assert _judged(scene, LOG, "lag 0")["state"] == "passed"
+    assert _judged(scene, NO_LOG, "lag 0")["state"] == "failed"
+    assert _judged(scene, ALWAYS, "lag 0", has="ag")["state"] == "passed"
+    assert _judged(scene, ALWAYS, "lag 0", has="512")["state"] == "not_measured"
+    assert _judged(scene, NO_LOG, "lag 05")["state"] == "passed", "it was not written"
+
+
+def test_the_last_line_of_a_program_that_ended_by_itself_is_whole(tmp_path: Path) -> None:
+    ends = [(name, at_s * SECOND) for name, at_s in (("b.0", 29), ("b.1", 59))]
+
+    def state(name: str, **how: Any) -> str:
+        events = [{"target": of, "applied_ns": at_ns, **how} for of, at_ns in ends]
+        scene = _cut_scene(tmp_path / name, *events)
+        return str(_judged(scene, EVENTUALLY, LAG, op="=", number="0")["state"])
+
+    assert state("itself", signal=0) == "passed"
+    assert state("failed", signal=0, status=3) == "passed"
+    assert state("signal", signal=9, status=-1) == "not_measured"
+    assert state("asked", signal=0, asked=True) == "not_measured"
+
+
+def test_what_goes_on_behind_a_mark_in_a_line_is_no_line(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, TWO)
+    pause, crash = (
+        f"[tstorm] {at}.000000000 s: {what} (the line before had no end)"
+        for at, what in ((2, "pause"), (9, "crash"))
+    )
+    resume = "[tstorm] 3.000000000 s: resume"
+    lines = [(1, "lag 0"), (2, pause), (3, resume), (4, "lag 5"), (5, "lag 6"), (8, "lag 9")]
+    logged(scene, "b.0", [*lines, (9, crash), (11, "lag 8")])
+    logged(scene, "b.1", [(1, "lag 6")])
+    numbers = {
+        number: _judged(scene, SOMETIMES, LAG, op="=", number=number)["state"]
+        for number in ("6", "8")
+    }
+    assert numbers == {"6": "passed", "8": "passed"}
+    for number in ("0", "5", "9"):
+        assert _judged(scene, LOG, f"lag {number}$")["state"] == "not_measured"
 
 
 # -- always ---------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_a_pattern_that_takes_years_is_given_up(
     found = finding(scene, _log(scene, LOG, "(a+)+$", 0, 60))
     assert (found["state"], "took longer" in found["message"]) == ("not_measured", True)
     with pytest.raises(TooLongError):
-        list(line_matching.matching("(a|aa)+$", [LogRecord(0, 1, "b.0", "a" * 64 + "!")]))
+        list(line_matching.matched("(a|aa)+$", [LogRecord(0, 1, "b.0", "a" * 64 + "!")]))
 
 
 def test_long_logs_are_searched_in_pieces() -> None:
@@ -130,8 +130,8 @@ def test_long_logs_are_searched_in_pieces() -> None:
         LogRecord(0, number, "b.0", f"line {number}")
         for number in range(2 * line_matching.BATCH_LINES)
     ]
-    found = list(line_matching.matching("^line [0-9]*99$", lines))
-    assert [line.until_ns for line in found] == list(range(99, len(lines), 100))
+    found = list(line_matching.matched("^line [0-9]*99$", lines))
+    assert [one.line.until_ns for one in found] == list(range(99, len(lines), 100))
 
 
 @pytest.mark.parametrize("pattern", ["PANIC", "PANI[C]"])

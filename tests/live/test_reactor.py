@@ -192,18 +192,32 @@ def test_a_line_without_an_end_counts_when_its_program_has_ended(tmp_path: Path)
     text = PLAIN + 'when log db "last|^$" every { db.0--s1 set loss=1% }\nat 100s db leave\n'
     with played(tmp_path, text) as driver:
         driver.write("db.0", "the last one")
-        driver.say(ended="db.0", at_ns=S)
+        driver.say(ended="db.0", at_ns=S, forced=False)
         first, plan = driver.offered()
         assert (first["target"], first["text"]) == ("db.0", "the last one")
         driver.say(taken=True, digest=plan.digest)
         driver.write("db.0", "\n[tstorm] 1.0 s: crash\n")  # no empty line
         driver.write("db.1", "the very last")
-        driver.say(ended="db.1", at_ns=5)
+        driver.say(ended="db.1", at_ns=5, forced=False)
         second, _ = driver.offered()
         assert (second["target"], second["seen_ns"]) == ("db.1", 5)  # and not after its end
         driver.say(refused="no")
         driver.hear()
         assert driver.totals() == [2]
+
+
+def test_a_line_that_was_cut_counts_for_a_plain_text_only(tmp_path: Path) -> None:
+    said = (("lag 0$", "1%"), ("lag 0", "2%"), ("^12", "3%"))
+    whens = (f'when log db "{what}" {{ db.0--s1 set loss={loss} }}\n' for what, loss in said)
+    with played(tmp_path, PLAIN + "".join(whens) + "at 100s db leave\n") as driver:
+        cut = "(the line before had no end)"
+        driver.write("db.0", f"lag 0\n[tstorm] 1.000000000 s: pause {cut}\n12\n")
+        first, plan = driver.offered()
+        assert (first["target"], first["text"]) == ("db.0", "lag 0")
+        driver.say(taken=True, digest=plan.digest)
+        driver.write("db.1", "of lag 0")
+        driver.say(ended="db.1", at_ns=5, forced=True)
+        assert driver.totals() == [0, 1, 0]
 
 
 def test_what_is_behind_the_64_kib_of_a_line_is_counted(tmp_path: Path) -> None:

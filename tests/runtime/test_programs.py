@@ -147,7 +147,9 @@ def test_marks_are_read_as_they_are_written() -> None:
         text = logmarks.words(at_ns, "crash")
         assert logmarks.parse(text) == logmarks.Mark(at_ns, "crash")
     assert logmarks.parse(logmarks.words(None, "setup sh")) == logmarks.Mark(None, "setup sh")
-    assert logmarks.line("a\nb", cut=True) == b"\na b\n"
+    cut = logmarks.line(logmarks.words(7, "a\nb"), cut=True).decode()
+    assert cut == "\n[tstorm] 0.000000007 s: a b (the line before had no end)\n"
+    assert logmarks.parse(cut.strip()) == logmarks.Mark(7, "a b", cut=True)
     assert logmarks.parse("[tstorm] of a program") is None
 
 
@@ -342,7 +344,7 @@ at 2s quit
     ]
     found = records(user.home / "out/events.jsonl")
     crash = next(one for one in found if one["kind"] == "crash")
-    assert marks[1] == logmarks.Mark(crash["applied_ns"], "crash")
+    assert marks[1] == logmarks.Mark(crash["applied_ns"], "crash", cut=True)
     assert (user.home / "out/logs/plain.0.log").read_text() == "begun\n", "nothing was done to it"
 
 

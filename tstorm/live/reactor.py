@@ -7,17 +7,18 @@ message over the socket FD is a line of JSON.
 
 from the driver  {"run": DIRECTORY, "options": …}, once; then {"t0_ns": …}, {"seen": …} for what
                  the driver knows (a program that has ended, or is ready), {"ended": INSTANCE,
-                 "at_ns": …} where a log may have a last line without an end, {"taken": true,
-                 "digest": …}, {"again": WHY} or {"refused": WHY} for what was offered, {"base":
-                 DIGEST} after an action of somebody else's, and {"end": true}
+                 "at_ns": …, "forced": …} where a log may have a last line without an end (`forced`:
+                 its program did not end by itself), {"taken": true, "digest": …}, {"again": WHY} or
+                 {"refused": WHY} for what was offered, {"base": DIGEST} after an action of somebody
+                 else's, and {"end": true}
 to the driver    {"ready": true}; {"offer": …, "sizes": {FILE: BYTES}} and the bytes of the longer
                  plan; {"refused": …} for what cannot be done; {"beyond": …} once where `at most` is
                  reached; {"totals": […], "cut": […]} at the end
 
-A line counts when it has its end, or its program has; a file when it is closed, or gets its name
-(runtime/system/inotify.py), from time 0 on. In virtual time it happens at the instant of
-the line. In real time it happens as soon as it can be compiled, which is measured; where a planned
-step has been given to the network already, it comes after that.
+A line counts when it has its end, or its program has ended by itself; a file when it is closed, or
+gets its name (runtime/system/inotify.py), from time 0 on. In virtual time it happens at the instant
+of the line. In real time it happens as soon as it can be compiled, which is measured; where a
+planned step has been given to the network already, it comes after that.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from compiler import firing
 from compiler.declare.model import Model
@@ -70,6 +71,7 @@ FIRST_LEAD_NS = 8_000_000
 AGENTS_LEAD_NS = 500_000_000  # where agents have to hear of it, read the plan and go over
 LEAST_LEAD_NS = 2_000_000
 MOST_LEAD_NS = 4_000_000_000
+_PREFIX = logmarks.PREFIX.encode()
 _SPECIAL = frozenset(r"\.^$*+?{}[]|()")  # a pattern without them is a plain text
 
 
@@ -84,13 +86,14 @@ class _Waiting:
     seen: int = 0
     cut: int = 0  # lines that were not looked at to their end, and may have it
 
-    def has(self, line: str, *, cut: bool) -> bool:
-        """In a line that is cut an expression may mean what is not there (`$`): no match there
-        counts, as for expectations (runtime/expectations/line_matching.py)."""
+    def has(self, line: str, *, cut: bool, torn: bool) -> bool:
+        """In a line that is cut an expression may mean what is not there (`$`), and so it may in
+        one that its program has not ended (`torn`): no match there counts, as for expectations
+        (runtime/expectations/line_matching.py)."""
         if self.pattern is None:
             found = self.planned.pattern in line
         else:
-            found = not cut and self.pattern.search(line) is not None
+            found = not cut and not torn and self.pattern.search(line) is not None
         self.cut += cut and not found
         return found
 
@@ -148,6 +151,14 @@ class _Line:
         return bool(self._waiting) or bool(select.select([self.socket], [], [], 0)[0])
 
 
+class _Read(NamedTuple):
+    """`cut`: more of it was not read; `torn`: its program has not ended it, as far as is known."""
+
+    text: str
+    cut: bool
+    torn: bool
+
+
 class _Log:
     """Reads on in the log of an instance."""
 
@@ -156,10 +167,13 @@ class _Log:
         self._at = 0
         self._rest = b""
         self._left = False  # the last one was taken without its end
+        self._goes_on = False  # what follows goes on with a line in which a mark stands
 
-    def lines(self, *, ended: bool = False) -> Iterator[tuple[str, bool]]:
-        """Those that have come to their end since the last time, but for the run's own, and
-        whether they were cut. `ended`: so has the last one, whatever it looks like."""
+    def lines(self, *, ended: bool = False, forced: bool = False) -> Iterator[_Read]:
+        """Those that have come to their end since the last time, but for the run's own. `ended`: so
+        has the last one, whatever it looks like; `forced`: but its program did not end by itself.
+        """
+        before: bytes | None = None  # what comes next says whether it is whole
         try:
             with self._path.open("rb") as file:
                 file.seek(self._at)
@@ -170,19 +184,37 @@ class _Log:
                     if self._left and whole:
                         self._left = False
                         whole = whole if whole[0] else whole[1:]  # it was its end that came
-                    yield from _texts(whole)
+                    for line in whole:
+                        if before is not None:
+                            yield from self._read(before, _mark(line))
+                        before = line
         except FileNotFoundError:
             return
+        if before is not None:
+            yield from self._read(before, None)
         if ended and self._rest:
             last, self._rest, self._left = self._rest, b"", True
-            yield from _texts([last])
+            yield from self._read(last, None, torn=forced)
 
-
-def _texts(lines: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
-    for line in lines:
+    def _read(
+        self, line: bytes, after: logmarks.Mark | None, *, torn: bool = False
+    ) -> Iterator[_Read]:
+        """`after`: the mark that follows it, if one does."""
+        mark = _mark(line)
+        if mark is not None:
+            self._goes_on = mark.goes_on and (mark.cut or self._goes_on)
+        if line.startswith(_PREFIX):
+            return
+        torn = torn or self._goes_on or (after is not None and after.tears)
+        self._goes_on = False
         text = line[:LINE_BYTES].decode("utf-8", "replace")
-        if not text.startswith(logmarks.PREFIX):
-            yield text, len(line) > LINE_BYTES
+        yield _Read(text, len(line) > LINE_BYTES, torn)
+
+
+def _mark(line: bytes) -> logmarks.Mark | None:
+    if not line.startswith(_PREFIX):
+        return None
+    return logmarks.parse(line[:LINE_BYTES].decode("utf-8", "replace"))
 
 
 class Reactor:
@@ -205,7 +237,7 @@ class Reactor:
             for number, one in enumerate(self._plan.topology.reactions, 1)
         ]
         self._logs: dict[str, _Log] = {}
-        self._ended: list[tuple[str, int]] = []  # before logs were read for the first time
+        self._ended: list[tuple[str, int, bool]] = []  # before logs were read for the first time
         self._due: list[_Firing] = []
         self._order = 0
         self._t0_ns = 0
@@ -255,22 +287,25 @@ class Reactor:
         names = None if grown is None else {one.removesuffix(SUFFIX) for one in grown}
         self._read([one for one in self._logs if names is None or one in names])
 
-    def _read(self, names: Iterable[str], ended_ns: int | None = None) -> None:
-        """`ended_ns`: when their programs have ended, so that nothing was written later."""
+    def _read(
+        self, names: Iterable[str], ended_ns: int | None = None, *, forced: bool = False
+    ) -> None:
+        """`ended_ns`: when their programs have ended, so that nothing was written later; `forced`:
+        not by themselves."""
         if self._real:
             signal.alarm(MATCH_SECONDS)  # it ends this process, which ends the run
         for name in names:
-            for text, cut in self._logs[name].lines(ended=ended_ns is not None):
+            for line in self._logs[name].lines(ended=ended_ns is not None, forced=forced):
                 seen_ns = self._elapsed()
                 seen_ns = seen_ns if ended_ns is None else min(seen_ns, ended_ns)
-                self._take_line(name, text, seen_ns, cut=cut)
+                self._take_line(name, line, seen_ns)
         if self._real:
             signal.alarm(0)
 
-    def _take_line(self, name: str, text: str, seen_ns: int, *, cut: bool) -> None:
+    def _take_line(self, name: str, line: _Read, seen_ns: int) -> None:
         for one in self._waiting("log", name):
-            if one.has(text, cut=cut):
-                self._count(one, name, text, seen_ns)
+            if one.has(line.text, cut=line.cut, torn=line.torn):
+                self._count(one, name, line.text, seen_ns)
 
     def _take(self, name: str, kind: str, text: str, seen_ns: int, status: int) -> None:
         for one in self._waiting(kind, name):
@@ -310,8 +345,8 @@ class Reactor:
         self._sleep_until(0)
         self.watch_logs()
         self._read(self._logs)  # what was written before
-        for name, ended_ns in self._ended:
-            self._hear_of_end(name, ended_ns)
+        for ended in self._ended:
+            self._hear_of_end(*ended)
         while True:
             self._fire_what_is_due()
             own = [one for one in (self._watch, self._files) if one is not None]
@@ -343,7 +378,7 @@ class Reactor:
             one = said["seen"]
             self._take(one["target"], one["kind"], one["text"], one["seen_ns"], one["status"])
         elif "ended" in said:
-            self._hear_of_end(said["ended"], said["at_ns"])
+            self._hear_of_end(said["ended"], said["at_ns"], said["forced"])
         elif "base" in said:
             self._base = str(said["base"])
         elif "end" in said:
@@ -354,11 +389,11 @@ class Reactor:
             return False
         return True
 
-    def _hear_of_end(self, name: str, ended_ns: int) -> None:
+    def _hear_of_end(self, name: str, ended_ns: int, forced: bool) -> None:
         if name in self._logs:
-            self._read([name], ended_ns)
+            self._read([name], ended_ns, forced=forced)
         elif not self._logs:
-            self._ended.append((name, ended_ns))
+            self._ended.append((name, ended_ns, forced))
 
     def _fire_what_is_due(self) -> None:
         while self._due and self._left_ns() <= 0:
