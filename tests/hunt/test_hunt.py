@@ -79,7 +79,7 @@ def test_a_find_is_an_experiment_of_its_own_that_fails(
     assert (folder / "run" / "report.html").exists()
     own = environment(place)
     path = f"{Path(sys.executable).parent}:{own['PATH']}"
-    again = ended(["sh", folder / "command"], cwd="/", env={**own, "PATH": path})
+    again = ended([folder / "command"], cwd="/", env={**own, "PATH": path})
     assert again.returncode == 5, again.stderr
 
 

@@ -151,7 +151,10 @@ def test_a_failure_that_does_not_come_again_is_told_and_no_find(tmp_path: Path) 
     summary = hunt_summary.gathered(hunt.path, RECORD, hunt.storms, hunt.finds)
     assert summary["finds"] == []
     assert summary["not_again"] == [0, 1, 2]
-    assert "no find" in list(hunt_summary.text(summary))
+    words = list(hunt_summary.text({**summary, "reached": {"near": 0}, "rare": []}))
+    assert "no find" in words
+    assert "reached: nothing that is looked for" in words
+    assert not any(one.startswith("rare") for one in words)
 
 
 def test_a_find_that_cannot_be_written_ends_it_and_is_made_anew(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from compiler.expect.storm_space import StormSpace
 from compiler.pipeline import compile_source
 from tdl.diagnostics import TdlError
+from tdl.tokens.words import HUNT_DISKS
 from tstorm.hunt import storms
 from tstorm.hunt.storms import Drawing, Fault, Storm, generator
 
@@ -67,6 +68,12 @@ def test_storms_are_within_their_bounds_and_are_experiments_mostly() -> None:
         one.word for one in space().kinds
     }
     assert {len(one.faults) for one in found} == {1, 2, 3, 4, 5}
+
+
+def test_a_disk_is_told_with_what_it_does() -> None:
+    found = [Fault(1, 2, "disk", ("a.0",), number) for number in (1, 2)]
+    assert [one.kind for one in found] == [f"disk={what}" for what in HUNT_DISKS[:2]]
+    assert Fault(1, 2, "kill", ("a.0",)).kind == "kill"
 
 
 def test_the_same_key_draws_the_same() -> None:

@@ -67,6 +67,27 @@ def test_the_end_can_be_earlier() -> None:
 
 
 @pytest.mark.parametrize(
+    ("statement", "left"),
+    [
+        ("from 2s to 6035ms a--s set loss=1%", "from 2s to 5.9s a--s set loss=1%"),
+        ("from 2s to 6035ms a pause", "from 2s to 5.9s a pause"),
+        ("from 2s to 5s a pause", "from 2s to 5s a pause"),
+        ("at 5s a restart after 1s", "at 5s a crash"),
+        ("at 5s a restart after 500ms", "at 5s a restart after 500ms"),
+        ("at 6s a join", ""),
+    ],
+)
+def test_what_an_earlier_end_leaves_of_a_statement(statement: str, left: str) -> None:
+    text = "service a img=x\nservice b img=x\nbridge s\nlink a--s latency=1\nlink b--s latency=1\n"
+    found = read(f"{text}{statement}\nat 9s quit\n".encode())
+    kept = found.keeping(found.events, 5_900_000_000)
+    assert kept == f"{text}{left}{left and chr(10)}at 5.9s quit\n"
+    if left:
+        compiled = compile_source(kept)
+        assert not [one for one in compiled.diagnostics if one.code == "TS0904"]
+
+
+@pytest.mark.parametrize(
     ("text", "events"),
     [
         (TEXT.replace("at 9s quit", "at 9s a leave and quit"), 3),

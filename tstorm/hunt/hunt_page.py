@@ -31,7 +31,9 @@ def render(summary: Mapping[str, Any], storms: Mapping[int, StormResult]) -> str
     ]
     if "beside" in summary:
         parts += _beside(summary["beside"])
-    parts += _words(f"Rare: reached by one storm each ({len(summary['rare'])})", summary["rare"])
+    if summary["rare"]:
+        rare = f"Rare: reached by one storm each ({len(summary['rare'])})"
+        parts += _words(rare, summary["rare"])
     return html_page.page(f"Hunt of {summary['experiment']}", parts)
 
 

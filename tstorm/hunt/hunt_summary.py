@@ -59,7 +59,7 @@ def gathered(
 
 
 def _faults(storms: Mapping[int, StormResult]) -> Counter[str]:
-    return Counter(fault.word for one in storms.values() for fault in one.storm.faults)
+    return Counter(fault.kind for one in storms.values() for fault in one.storm.faults)
 
 
 def _by_class(words: Collection[str]) -> dict[str, int]:
@@ -121,7 +121,10 @@ def counts(found: Mapping[str, Any]) -> Iterator[str]:
     for name, count in found["reached"].items():
         if count:
             yield f"reached: {count} {_CLASSES[name]}"
-    yield f"rare: {len(found['rare'])} of these by one storm each"
+    if any(found["reached"].values()):
+        yield f"rare: {len(found['rare'])} of these by one storm each"
+    else:
+        yield "reached: nothing that is looked for"
 
 
 def text(found: Mapping[str, Any]) -> Iterator[str]:

@@ -111,7 +111,7 @@ def made(asked: HuntRequest, found: StormResult, draft: Path) -> FindResult | No
         find=0,
         is_first=True,
         failures=tuple(one.words for one in sorted(wanted)),
-        kinds=tuple(sorted({one.word for one in left.faults})),
+        kinds=tuple(sorted({one.kind for one in left.faults})),
         seed=left.seed,
         faults_before=before,
         faults=len(left.faults),
@@ -209,11 +209,12 @@ def _written(
         about = {
             "failures": [one.words for one in sorted(wanted)],
             "seed": left.seed,
-            "faults": [one.word for one in left.faults],
+            "faults": [one.kind for one in left.faults],
             "params": dict(asked.params),
         }
         held.write(ABOUT, rundir.encode_json(about))
         held.write(COMMAND, again(asked, left.seed).encode())
+        (draft / COMMAND).chmod(0o755)  # it is a script
     except OSError as error:
         raise unwritten(error) from error
     return True

@@ -44,6 +44,11 @@ class Fault:
     targets: tuple[str, ...]
     value: int = 0
 
+    @property
+    def kind(self) -> str:
+        """In words: of a disk also what it does."""
+        return f"disk={HUNT_DISKS[self.value - 1]}" if self.word == "disk" else self.word
+
     def statements(self, instances: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Each with its moment. `instances`: all that there are."""
         begin, end = quantities.time(self.begin_ns), quantities.time(self.end_ns)
@@ -69,7 +74,7 @@ class Fault:
         if self.word == "drift":
             return f"set drift={quantities.drift(self.value)}"
         if self.word == "disk":
-            return f"set disk={HUNT_DISKS[self.value - 1]}"
+            return f"set {self.kind}"
         if self.word in HUNT_FAULTS:
             return self.word
         return f"set {self.word}={quantities.share(self.value)}"
@@ -87,8 +92,8 @@ class Storm:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The words of its faults, each once."""
-        return tuple(sorted({one.word for one in self.faults}))
+        """Those of its faults, each once."""
+        return tuple(sorted({one.kind for one in self.faults}))
 
 
 def text(base: str, faults: Sequence[Fault], instances: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ its statement; all others stay as they are.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tdl import ast
@@ -43,6 +43,13 @@ class Written:
         return tuple(one for one in self.nodes if one.span.note == self.nodes[0].span.note)
 
 
+# What lasts for an interval and is the same all the time, whenever that ends.
+_UNTIL_THEIR_END = (
+    *(ast.Set, ast.SetClock, ast.SetDisk, ast.Background),
+    *(ast.Disconnect, ast.Pause, ast.Partition),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """`quit` is the statement that ends the experiment, at `end_ns`, if there is one to change;
@@ -57,13 +64,36 @@ class Script:
     others: tuple[Place, ...] = ()
 
     def keeping(self, kept: Collection[Range], end_ns: int | None = None) -> str:
-        """The text with these statements only; `end_ns`: it quits then."""
+        """The text with these statements only; `end_ns`: it quits then, and what would come later
+        goes, so that the compiler has nothing to warn of that nobody wrote."""
         changes = [(one, "") for one in self.events if one not in kept]
-        gone = bool(changes)
         if end_ns is not None and self.quit is not None:
+            for one in self.events:
+                changes += _ended(self.written[one], end_ns) if one in kept else ()
             changes.append((self.quit, f"at {units.duration(end_ns)} quit"))
+        gone = not all(words for _, words in changes)
         text = SourceText(self.text).changed(changes)
         return loops.without_empty(text) if gone else text
+
+
+def _ended(one: Written, end_ns: int) -> Iterator[tuple[Range, str]]:
+    """What changes in a statement if the experiment quits then: it goes if it begins later, and an
+    interval ends with the experiment."""
+    if all(node.start_ns > end_ns for node in one.nodes):
+        yield one.place, ""
+    elif len(one.nodes) == 1:
+        (node,) = one.nodes
+        action, words = node.action, one.words
+        lasts = node.end_ns is not None and node.end_ns > end_ns and node.drawn is None
+        if lasts and isinstance(action, _UNTIL_THEIR_END):
+            yield Range.of([words[3]]), units.duration(end_ns)
+        elif (
+            isinstance(action, ast.Restart)
+            and node.end_ns is None
+            and node.start_ns + action.after_ns > end_ns
+            and words[-3].text == "restart"
+        ):
+            yield Range.of(words[-3:]), "crash"
 
 
 def read(raw: bytes, texts: Texts = NO_TEXTS, params: Mapping[str, str] = NO_PARAMS) -> Script:
