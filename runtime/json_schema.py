@@ -24,6 +24,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 from itertools import chain
 from reprlib import repr as shortly
@@ -32,6 +33,7 @@ from typing import (
     Annotated,
     Any,
     NoReturn,
+    TypeGuard,
     TypeVar,
     Union,
     cast,
@@ -82,11 +84,19 @@ _NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)
 MAX_DIGITS = 40
 
 
-def is_numeral(value: object) -> bool:
-    """Whether it is a text that is a decimal number, and a finite one as a float."""
+def is_decimal(value: object) -> TypeGuard[str]:
+    """Whether it is a text that is a decimal number, which may be beyond all floats."""
     if type(value) is not str or len(value) > MAX_DIGITS or not _NUMERAL.fullmatch(value):
         return False
-    return math.isfinite(float(value))
+    try:
+        return Decimal(value).is_finite()
+    except InvalidOperation:  # its exponent has some 19 digits
+        return False
+
+
+def is_numeral(value: object) -> bool:
+    """Whether it is a text that is a decimal number, and a finite one as a float."""
+    return is_decimal(value) and math.isfinite(float(value))
 
 
 NUMERAL = ValueKind("a decimal number as a text", is_numeral)

@@ -36,7 +36,7 @@ from runtime.expectations.finding import (
 from runtime.expectations.line_matching import MatchedRecord, TooLongError, matched
 from runtime.expectations.logged import LogInterval
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.json_schema import is_numeral
+from runtime.json_schema import MAX_DIGITS, is_decimal
 from runtime.results.loglines import LogRecord
 
 _COMPARES: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
@@ -52,11 +52,13 @@ _COMPARES: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
 def why_not(wanted: PlannedExpectation, found: MatchedRecord) -> str:
     """Why a line with the pattern does not fit; '' if it does."""
     if wanted.key and found.taken is None:
-        return f"there is no {wanted.key} in it"
+        return f"there is no {wanted.key} in it, or it is null"
     if wanted.op:
-        if not is_numeral(found.taken):
-            return f"{found.taken!r} is no number"
-        if not _COMPARES[wanted.op](Decimal(found.taken or ""), Decimal(wanted.number)):
+        if not is_decimal(found.taken):
+            long = len(found.taken or "") > MAX_DIGITS
+            why = f"has more than {MAX_DIGITS} characters" if long else "is no number"
+            return f"{found.taken!r} {why}"
+        if not _COMPARES[wanted.op](Decimal(found.taken), Decimal(wanted.number)):
             return f"{found.taken} is not {wanted.op} {wanted.number}"
     if wanted.has and not found.has:
         return f"{wanted.has!r} is not in {f'its {wanted.key}' if wanted.key else 'it'}"

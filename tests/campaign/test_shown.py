@@ -156,7 +156,7 @@ def test_what_never_happened_in_any_run_is_told_first() -> None:
     assert [first, second] == [
         "never happened in any of 2 runs: x", "never happened in any of 2 runs: y"
     ]  # fmt: skip
-    assert last == "2 seeds ran; none with failures"
+    assert last == "2 seeds ran; none with failures; 2 things never happened"
     assert next(shown.never(rows, 5)) == "never happened in any of 2 runs of 5: x"
     assert list(shown.never([_came(1, never=("x",))], 1)) == ["never happened in the one run: x"]
 

@@ -58,19 +58,31 @@ def _cut_scene(tmp_path: Path, *events: dict[str, Any]) -> Scene:
 
 def test_a_line_that_was_cut_decides_nothing(tmp_path: Path) -> None:
     scene = _cut_scene(tmp_path)
-    for kind, how in (
-        (EVENTUALLY, {"op": "=", "number": "0"}),
-        (EVENTUALLY, {"op": "=", "number": "7"}),
-        (SOMETIMES, {"op": "=", "number": "0"}),
-        (ALWAYS, {"op": ">", "number": "5"}),
-        (ALWAYS, {"op": ">=", "number": "0"}),
+    for kind, op, number in (
+        (EVENTUALLY, "=", "0"),
+        (EVENTUALLY, "=", "7"),
+        (SOMETIMES, "=", "0"),
+        (ALWAYS, ">", "5"),
+        (ALWAYS, ">=", "0"),
     ):
-        found = _judged(scene, kind, LAG, **how)
+        found = _judged(scene, kind, LAG, op=op, number=number)
         assert found["state"] == "not_measured" and "the line was cut" in found["message"], kind
         assert found["message"].startswith("b.0 had not ended at 28.9 s: lag 0 (")
     for kind in (LOG, NO_LOG):
         found = _judged(scene, kind, "lag 0$")
         assert found["state"] == "not_measured" and "the line was cut" in found["message"], kind
+
+
+def test_the_moment_of_a_line_that_was_cut_is_that_of_its_program(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, TWO)
+    logged(scene, "b.0", [(2, "lag 0")], ended=False)
+    log, times = scene.place / "logs/b.0.log", scene.place / "logs.jsonl"
+    log.write_text(f"lag 0\n{CRASH} (the line before had no end)\n")
+    row = {"from_ns": 30 * SECOND, "elapsed_ns": 31 * SECOND, "bytes": {"b.0": log.stat().st_size}}
+    times.write_text(times.read_text() + json.dumps(row) + "\n")
+    logged(scene, "b.1", [(1, "x")])
+    assert _judged(scene, NO_LOG, "lag 0", 0, 3)["state"] == "failed"
+    assert _judged(scene, NO_LOG, "lag 0", 3, 60)["state"] == "passed"
 
 
 def test_whole_lines_decide_beside_one_that_was_cut(tmp_path: Path) -> None:
@@ -150,6 +162,17 @@ def test_numbers_are_compared_exactly(tmp_path: Path) -> None:
 def test_what_is_no_number_does_not_fit(tmp_path: Path) -> None:
     found = _judged(_scene(tmp_path), ALWAYS, "(start)", **_less("5"))
     assert found["state"] == "failed" and "'start' is no number" in found["message"]
+
+
+def test_numbers_beyond_floats_are_numbers(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, TWO)
+    logged(scene, "b.0", [(1, "took 1e400 ms"), (2, 'ms {"p": 2e-400}')])
+    logged(scene, "b.1", [(1, f"size {'9' * 41}")])
+    assert _judged(scene, ALWAYS, "took (.*) ms", op=">", number="5")["state"] == "passed"
+    assert _judged(scene, ALWAYS, "ms", key="p", op=">", number="0")["state"] == "failed"
+    assert _judged(scene, ALWAYS, "ms .", key="p", op=">", number="0")["state"] == "passed"
+    found = _judged(scene, ALWAYS, "size (.*)", op=">", number="5")
+    assert found["state"] == "failed" and "has more than 40 characters" in found["message"]
 
 
 def test_a_second_pattern_has_to_be_in_each(tmp_path: Path) -> None:
@@ -280,7 +303,7 @@ def test_what_stands_in_the_json_of_a_line_is_compared(tmp_path: Path) -> None:
     found = _judged(scene, ALWAYS, "p99", key="ms.p99", **_less("10"))
     assert found["message"].endswith("(12 is not < 10)")
     found = _judged(scene, ALWAYS, "put", key="ms.p99")
-    assert found["message"].endswith("no JSON (there is no ms.p99 in it)")
+    assert found["message"].endswith("no JSON (there is no ms.p99 in it, or it is null)")
     assert _judged(scene, SOMETIMES, "put", key="role", has="^lead")["state"] == "passed"
     assert _judged(scene, SOMETIMES, "put", key="role", has="^$")["never"]
 

@@ -59,6 +59,9 @@ def summary(found: Sequence[PointResult], count: int) -> str:
     ran = f"{len(ended)} {what} ran"
     parts = [ran if len(ended) == count else f"{len(ended)} of {count} {what} ran"]
     parts.append(f"{len(bad)} with failures: {_listed(bad)}" if bad else "none with failures")
+    missed = len(never_happened(found))
+    if missed:
+        parts.append(f"{'something' if missed == 1 else f'{missed} things'} never happened")
     return "; ".join(parts)
 
 
