@@ -62,11 +62,11 @@ static const struct form FORMS[] = {
     {SYS_ftruncate, WRITES, 0, AT_START, 1, false, false},
     {SYS_truncate, WRITES, NAMED, AT_START, 1, false, false},
     {SYS_fallocate, WRITES, 0, 2, 3, false, false},
-    {SYS_read, READS, 0, 0, 0, false, false},
-    {SYS_pread64, READS, 0, 0, 0, false, false},
-    {SYS_readv, READS, 0, 0, 0, false, false},
-    {SYS_preadv, READS, 0, 0, 0, false, false},
-    {SYS_preadv2, READS, 0, 0, 0, false, false},
+    {SYS_read, READS, 0, AT_POSITION, 2, false, false},
+    {SYS_pread64, READS, 0, 3, 2, false, false},
+    {SYS_readv, READS, 0, AT_POSITION, 2, false, true},
+    {SYS_preadv, READS, 0, 3, 2, false, true},
+    {SYS_preadv2, READS, 0, 3, 2, false, true},
 };
 enum { FORM_COUNT = sizeof FORMS / sizeof *FORMS, EVENTS = 16, PARTS = 1024 };
 
@@ -295,24 +295,7 @@ static bool concerns_us(const struct faults *self, const struct form *form,
     }
 }
 
-/* --- whether it needs room --- */
-
-static uint64_t sum_of_parts(const struct seccomp_notif *call, uint64_t where, uint64_t count) {
-    static struct iovec parts[PARTS];
-    uint64_t size = 0;
-    if (count > PARTS) {
-        return 0; /* the call is refused anyway */
-    }
-    struct iovec here = {.iov_base = parts, .iov_len = count * sizeof *parts};
-    struct iovec there = {.iov_base = (void *)(size_t)where, .iov_len = here.iov_len};
-    if (process_vm_readv((pid_t)call->pid, &here, 1, &there, 1, 0) != (ssize_t)here.iov_len) {
-        return 0;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        size += parts[i].iov_len;
-    }
-    return size;
-}
+/* --- whether the kernel refuses it anyway --- */
 
 /* An open file's position and flags. False: it is none, or the caller is gone. */
 static bool status_of(const struct seccomp_notif *call, int file, uint64_t *reached,
@@ -326,6 +309,89 @@ static bool status_of(const struct seccomp_notif *call, int file, uint64_t *reac
     return length > 0 && sscanf(text, "pos: %" SCNu64 " flags: %o", reached, flags) == 2;
 }
 
+static bool opened_for(const struct seccomp_notif *call, int file, int how) {
+    uint64_t reached;
+    unsigned flags = 0;
+    return status_of(call, file, &reached, &flags) && !(flags & O_PATH) &&
+           ((flags & O_ACCMODE) == O_RDWR || (flags & O_ACCMODE) == (unsigned)how);
+}
+
+static bool copies(const struct form *form) {
+    return form->call == SYS_sendfile || form->call == SYS_copy_file_range ||
+           form->call == SYS_splice;
+}
+
+/* False: what a program wants to write does not begin in its memory. */
+static bool is_there(const struct seccomp_notif *call, uint64_t where) {
+    char byte;
+    struct iovec here = {.iov_base = &byte, .iov_len = 1};
+    struct iovec there = {.iov_base = (void *)(size_t)where, .iov_len = 1};
+    return process_vm_readv((pid_t)call->pid, &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+}
+
+/* How many bytes parts of memory have; 0: none, or the kernel refuses them. */
+static uint64_t sum_of_parts(const struct seccomp_notif *call, bool writes, uint64_t where,
+                             uint64_t count) {
+    static struct iovec parts[PARTS];
+    uint64_t size = 0;
+    if (count > PARTS) {
+        return 0;
+    }
+    struct iovec here = {.iov_base = parts, .iov_len = count * sizeof *parts};
+    struct iovec there = {.iov_base = (void *)(size_t)where, .iov_len = here.iov_len};
+    if (process_vm_readv((pid_t)call->pid, &here, 1, &there, 1, 0) != (ssize_t)here.iov_len) {
+        return errno == EFAULT || count == 0 ? 0 : 1; /* nobody may look: it has some */
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t length = parts[i].iov_len;
+        if (length > INT64_MAX || (writes && size == 0 && length > 0 &&
+                                   !is_there(call, (uint64_t)(size_t)parts[i].iov_base))) {
+            return 0;
+        }
+        size += length;
+    }
+    return size;
+}
+
+/* How many bytes a call reads or writes; 0: none, or the kernel refuses it. */
+static uint64_t size_of(const struct form *form, const struct seccomp_notif *call) {
+    const uint64_t *arguments = (const uint64_t *)call->data.args;
+    const uint64_t size = arguments[form->size];
+    const bool has_memory = form->call == SYS_write || form->call == SYS_pwrite64;
+    if (form->vector) {
+        return sum_of_parts(call, form->what == WRITES, arguments[form->size - 1], size);
+    }
+    if (size > INT64_MAX ||
+        (has_memory && size > 0 && !is_there(call, arguments[form->size - 1]))) {
+        return 0;
+    }
+    return size;
+}
+
+/* False: a descriptor is not open for it, or it is wrong in another way, or there is nothing to do:
+ * the kernel says so at once, whatever the disk has. */
+static bool asks_the_disk(const struct form *form, const struct seccomp_notif *call) {
+    const uint64_t *arguments = (const uint64_t *)call->data.args;
+    const bool by_version_2 = form->call == SYS_pwritev2 || form->call == SYS_preadv2;
+    if (form->what == SYNCS || form->file < 0) {
+        return true;
+    }
+    if (!opened_for(call, (int)arguments[form->file], form->what == READS ? O_RDONLY : O_WRONLY)) {
+        return false;
+    }
+    if (copies(form)) {
+        const int from = form->call == SYS_sendfile ? 1 : 0;
+        return size_of(form, call) > 0 && opened_for(call, (int)arguments[from], O_RDONLY);
+    }
+    if (form->at >= 0 && arguments[form->at] > INT64_MAX &&
+        !(by_version_2 && arguments[form->at] == UINT64_MAX)) {
+        return false;
+    }
+    return form->at == AT_START ? arguments[form->size] <= INT64_MAX : size_of(form, call) > 0;
+}
+
+/* --- whether it needs room --- */
+
 /* Of the file's position, and of whether it is only appended to. */
 static uint64_t position(const struct seccomp_notif *call, int file, const struct stat *found,
                          uint64_t at) {
@@ -337,20 +403,19 @@ static uint64_t position(const struct seccomp_notif *call, int file, const struc
     return flags & O_APPEND ? (uint64_t)found->st_size : at == UINT64_MAX ? reached : at;
 }
 
+enum { APPENDS = 0x10 }; /* RWF_APPEND of pwritev2(2) */
+
 static bool needs_room(const struct form *form, const struct seccomp_notif *call,
                        const struct stat *found) {
     const uint64_t *arguments = (const uint64_t *)call->data.args;
-    uint64_t size = arguments[form->size];
+    const uint64_t size = size_of(form, call);
     uint64_t at = form->at < 0 ? UINT64_MAX : arguments[form->at];
     if (form->at == AT_START) {
-        return size <= INT64_MAX && size > (uint64_t)found->st_size;
+        return size > (uint64_t)found->st_size;
     }
     if (form->call == SYS_fallocate) {
         const unsigned freeing = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE;
         return !(arguments[1] & freeing) && at + size > (uint64_t)found->st_size;
-    }
-    if (form->vector) {
-        size = sum_of_parts(call, arguments[form->size - 1], size);
     }
     if (form->by_pointer) {
         uint64_t place = UINT64_MAX;
@@ -361,7 +426,9 @@ static bool needs_room(const struct form *form, const struct seccomp_notif *call
         }
         at = place;
     }
-    at = position(call, (int)arguments[form->file], found, at);
+    at = form->call == SYS_pwritev2 && arguments[5] & APPENDS
+             ? (uint64_t)found->st_size
+             : position(call, (int)arguments[form->file], found, at);
     return size > 0 && at + size > (uint64_t)found->st_size;
 }
 
@@ -465,14 +532,15 @@ static void end_wait(struct faults *self, struct waiting *one) {
 static void judge(struct faults *self, const struct seccomp_notif *call) {
     const struct form *form = self->fault == FAULT_NONE ? NULL : form_of(call);
     struct stat found = {.st_size = 0};
-    if (!form || !concerns_us(self, form, call, &found)) {
+    if (!form || !concerns_us(self, form, call, &found) ||
+        (form->what != SYNCS && !S_ISREG(found.st_mode)) || !asks_the_disk(form, call)) {
         carry_out(self, call);
     } else if (self->fault == FAULT_SLOW) {
         if (form->what == READS || !wait_for(self, call)) {
             carry_out(self, call);
         }
     } else if (self->fault == FAULT_FULL) {
-        if (form->what == WRITES && S_ISREG(found.st_mode) && needs_room(form, call, &found)) {
+        if (form->what == WRITES && needs_room(form, call, &found)) {
             answer(self, call->id, ENOSPC);
         } else {
             carry_out(self, call);

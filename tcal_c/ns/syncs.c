@@ -5,7 +5,9 @@
  * as well, with all that it starts. Heard are calls that sync (fsync, fdatasync, sync, syncfs,
  * msync with MS_SYNC), that truncate, and that open a file to truncate it; and what is asked for
  * beside these. Whoever reads the descriptor lets each go on, or fail. io_uring
- * is refused as on kernels without it, since it writes without system calls.
+ * is refused as on kernels without it, since it writes without system calls. A 32-bit call (`int
+ * $0x80`, a 32-bit program) has other numbers and arguments: its program is killed (SIGSYS), which
+ * nobody takes for a disk that works; x32 answers ENOSYS, as on kernels without it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,11 +35,14 @@
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (unsigned)(bits), 0, 1),                              \
         ANSWER(SECCOMP_RET_USER_NOTIF), ANSWER(SECCOMP_RET_ALLOW)
 
+enum { X32 = 0x40000000 }; /* the bit of its numbers (__X32_SYSCALL_BIT) */
 static const struct sock_filter CALL_OF_THIS_PROCESSOR[] = {
     LOAD(offsetof(struct seccomp_data, arch)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-    ANSWER(SECCOMP_RET_ALLOW),
+    ANSWER(SECCOMP_RET_KILL_PROCESS),
     LOAD(offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1),
+    ANSWER(SECCOMP_RET_ERRNO | ENOSYS),
 };
 static const struct sock_filter USUAL[] = {
     HEAR(SYS_fsync),

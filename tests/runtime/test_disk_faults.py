@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import signal
+
 import pytest
 
 from compiler.pipeline import compile_source
@@ -13,6 +16,32 @@ from tests.doubles.backend import FakeInstance
 from tests.runtime.support import Compile, User
 
 NET = "service a replicas=2 exec=x\nbridge s\nlink a--s\n"
+
+
+# Calls getpid by the 32-bit way.
+NARROW = """\
+import ctypes, mmap
+memory = mmap.mmap(-1, 4096, prot=7)
+memory.write(bytes.fromhex("b814000000cd80c3"))
+ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))()
+print("went on")
+"""
+
+
+@pytest.mark.e2e
+def test_a_32_bit_call_is_not_let_through_unheard(plan_of: Compile, user: User) -> None:
+    program = user.home / "narrow.py"
+    program.write_text(NARROW)
+    plan = plan_of(
+        f'service a exec="/usr/bin/python3 {program}"\nbridge s\nlink a--s\n'
+        "at 500ms a set disk=full\nat 1s quit\n"
+    )
+    user.run(plan)
+    assert "went on" not in (user.home / "out/logs/a.0.log").read_text()
+    events = map(json.loads, (user.home / "out/events.jsonl").read_text().splitlines())
+    ended = next(one for one in events if one.get("kind") == "exit")
+    if ended["signal"] != signal.SIGSEGV:  # of a kernel without 32-bit calls
+        assert ended["signal"] == signal.SIGSYS and "32-bit" in ended["reason"]
 
 
 @pytest.mark.e2e

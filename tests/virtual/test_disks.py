@@ -3,6 +3,7 @@ and what a database says of it."""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -31,21 +32,26 @@ service slow exec="./disk {BEGIN_NS} times times times" files=disk
 service full exec="./disk {BEGIN_NS + 300 * MS} room" files=disk
 service bad exec="./disk {BEGIN_NS + 400 * MS} {CALLS}" files=disk
 service both exec="./disk {BEGIN_NS + 500 * MS} times" files=disk
+service wrong exec="./disk {BEGIN_NS + 600 * MS} wrong wrong wrong wrong" files=disk
 service db exec="/usr/bin/python3 database.py" files=database.py
 bridge s
 link slow--s latency=1ms
 link full--s latency=1ms
 link bad--s latency=1ms
 link both--s latency=1ms
+link wrong--s latency=1ms
 link db--s latency=1ms
 from 2s to 4s slow set disk=slow:20ms
 at 500ms full set disk=full
 at 500ms bad set disk=error:10%
 at 500ms both set disk=slow:20ms
 at 5s both crash power
+from 2s to 4s wrong set disk=slow:20ms
+from 4s to 6s wrong set disk=full
+at 6s wrong set disk=error:100%
 from 2s to 3s db set disk=full
 from 4s to 6s db set disk=error:5%
-at 7s quit
+at 8s quit
 """
 DATABASE = """\
 import sqlite3, time
@@ -115,6 +121,16 @@ def test_a_full_disk_has_no_room_for_what_is_new(run: Path) -> None:
     }
     assert {call for call, word in said.items() if word == "ENOSPC"} == refused
     assert {word for call, word in said.items() if call not in refused} == {"ok"}
+
+
+def test_what_is_wrong_anyway_is_told_at_once(run: Path) -> None:
+    right, *found = (tried(run, "wrong.0")[at] for at in (1, 3, 5, 7))
+    said = {call: word for call, (word, _) in right.items()}
+    assert len(said) == 16
+    assert {"EBADF", "ok", str(errno.EFAULT), str(errno.EINVAL)} == {*said.values()}
+    for fault in found:
+        assert {call: word for call, (word, _) in fault.items()} == said
+        assert max(length_ns for _, length_ns in fault.values()) < AT_ONCE_NS
 
 
 def test_the_seed_says_which_calls_fail(run: Path) -> None:

@@ -1,13 +1,16 @@
 /* Tests of the parts of tstorm-ns that need no namespace: messages, start requests, helpers. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,6 +323,36 @@ static void test_words_of_faults(void) {
     free(faults);
 }
 
+#ifdef __x86_64__
+/* Calls with other numbers than those that are heard are not carried out. */
+static void test_other_numbers_are_not_carried_out(void) {
+    enum { X32 = 0x40000000, MKDIR_OF_32_BIT = 39, WORKS = 7, UNHEARD = 77 };
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        const char *nowhere = NULL;
+        long result = MKDIR_OF_32_BIT;
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syncs_watch(NULL, 0) < 0) {
+            _exit(UNHEARD); /* in a sandbox that hears calls itself */
+        }
+        if (syscall(SYS_getpid | X32) != -1 || errno != ENOSYS || getpid() <= 0) {
+            _exit(WORKS);
+        }
+        __asm__ volatile("int $0x80" : "+a"(result) : "b"(nowhere), "c"(0) : "memory");
+        _exit(WORKS);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == UNHEARD) {
+        puts("ns: skipped: nobody can be heard here");
+        return;
+    }
+    /* SIGSEGV: of a kernel without 32-bit calls */
+    CHECK(WIFSIGNALED(status) && (WTERMSIG(status) == SIGSYS || WTERMSIG(status) == SIGSEGV));
+}
+#endif
+
 int main(void) {
     test_parse_good();
     test_parse_bad();
@@ -334,6 +367,9 @@ int main(void) {
     test_furnish_many();
     test_which_calls_fail();
     test_words_of_faults();
+#ifdef __x86_64__
+    test_other_numbers_are_not_carried_out();
+#endif
     puts("ns: ok");
     return 0;
 }

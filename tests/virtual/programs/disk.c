@@ -1,5 +1,5 @@
 /* What each call on a file does, and how long it takes: at 1, 3, … s of CLOCK_MONOTONIC after BEGIN
- * (in ns), once for each word: `times` or `room`, or the number of calls that may fail. */
+ * (in ns), once for each word: `times`, `room` or `wrong`, or the number of calls that may fail. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +27,9 @@ static int64_t now(void) {
 
 static const char *said(long result) {
     static char number[16];
+    if (result < 0 && errno == EBADF) {
+        return "EBADF";
+    }
     if (result < 0 && errno != ENOSPC && errno != EIO) {
         snprintf(number, sizeof number, "%d", errno);
         return number;
@@ -97,6 +100,31 @@ static void fill(void) {
     TRY("elsewhere", write(open("/dev/null", O_WRONLY), data, 10));
 }
 
+/* Calls that a kernel refuses, or has nothing to do for, whatever the disk has. */
+static void do_wrong(void) {
+    static const struct iovec nowhere[] = {{NULL, 0}, {(void *)8, 10}};
+    const char *const bad = (const char *)8;
+    int file = open("filled", O_RDWR);
+    int reads = open("filled", O_RDONLY);
+    int writes = open("filled", O_WRONLY);
+    TRY("read-only", write(reads, data, SIZE));
+    TRY("read-only at", pwrite(reads, data, 10, SIZE * 2));
+    TRY("read-only parts", writev(reads, parts, 2));
+    TRY("read-only reserved", fallocate(reads, 0, 0, SIZE * 9));
+    TRY("read-only longer", ftruncate(reads, SIZE * 9));
+    TRY("read-only copied", sendfile(reads, file, NULL, 10));
+    TRY("from write-only", sendfile(file, writes, NULL, 10));
+    TRY("write-only", pread(writes, data, 10, 0));
+    TRY("by path only", write(open("filled", O_PATH), data, 10));
+    TRY("closed", write(999, data, 10));
+    TRY("nowhere", pwrite(file, bad, 10, SIZE * 9));
+    TRY("parts nowhere", pwritev(file, nowhere, 2, SIZE * 9));
+    TRY("before the file", pwrite(file, data, 10, -1));
+    TRY("nothing", pwrite(file, data, 0, SIZE * 9));
+    TRY("no parts", pwritev(file, parts, 0, SIZE * 9));
+    TRY("nothing read", pread(file, data, 0, 0));
+}
+
 static void fail(int count) {
     int file = open("failing", O_RDWR | O_CREAT, 0644);
     for (int i = 0; i < count; i++) {
@@ -125,6 +153,8 @@ int main(int argc, char **argv) {
             write_some(argv[i]);
         } else if (strcmp(argv[i], "room") == 0) {
             fill();
+        } else if (strcmp(argv[i], "wrong") == 0) {
+            do_wrong();
         } else {
             fail(atoi(argv[i]));
         }
