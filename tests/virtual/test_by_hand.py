@@ -80,7 +80,8 @@ def test_what_is_done_by_hand_comes_again_to_the_last_byte(place: Path, kernel: 
     events = _all(place / "first")
     done = [one for one in events if one["kind"] == "do"]
     assert [one["action"] for one in done if one["entered_ns"] < held_ns] == [1, 2]
-    assert [one["action"] for one in done[2:]] == [3, 4]
+    # The `when` is an action, too; on a busy machine time has come to it before time is held again.
+    assert [one["action"] for one in done[2:]] in ([3, 4], [4, 5])
     assert 0 <= done[2]["entered_ns"] - held_ns <= done[3]["entered_ns"] - held_ns < 2 * MS
     assert done[0]["planned_ns"] == first.told["planned_ns"]
     for one in done:
