@@ -16,6 +16,7 @@ from compiler.plan.rules import capabilities
 from compiler.plan.rules.datapath_fit import Misfit
 from compiler.plan.types import Event
 from runtime.backend.instance import Incarnation, Instance
+from runtime.backend.instance_settings import InstanceSettings
 from runtime.errors import MachineError, UnfitError
 from runtime.options import VIRTUAL, RunOptions
 from runtime.schedule import Schedule, Step
@@ -56,11 +57,11 @@ def _check_date(event: Event, options: RunOptions) -> None:
 
 
 class InstanceClocks:
-    """Those that are not the run's, by name of the instance: the event that has set it."""
+    """Those that are not the run's."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
-        self._set = dict(schedule.clocks)
+        self._settings = InstanceSettings("clock", schedule.clocks)
 
     def take_effect(
         self,
@@ -70,14 +71,8 @@ class InstanceClocks:
         t0_ns: int,
     ) -> None:
         """What a step says of clocks, and the clocks of lives that begin with it. MachineError."""
-        changed = {event.target: event for event in step.events if event.kind == "clock"}
-        self._set |= changed
-        for name in sorted({*changed, *(begun.keys() & self._set.keys())}):
-            incarnation = begun.get(name)
-            if incarnation is None and name in instances:  # others are never there
-                incarnation = instances[name].present
-            if incarnation is not None and incarnation.pid:
-                event = self._set[name]
+        for _, incarnation, event in self._settings.of_step(step, begun, instances):
+            if incarnation.pid:
                 _tell(incarnation.pid, t0_ns + self._schedule.clock.due(event.at_ns), event)
 
 

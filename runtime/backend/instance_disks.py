@@ -23,6 +23,7 @@ from runtime.backend.instance import (
     Incarnation,
     Instance,
 )
+from runtime.backend.instance_settings import InstanceSettings
 from runtime.errors import UnfitError
 from runtime.options import VIRTUAL, RunOptions
 from runtime.schedule import Schedule, Step
@@ -146,20 +147,14 @@ def unwatched(events: Iterable[Event], instances: Mapping[str, Instance]) -> tup
 
 
 class InstanceDisks:
-    """Those with a fault, by name of the instance: the event that has set it."""
+    """Those with a fault."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self._set = dict(schedule.disks)
+        self._settings = InstanceSettings("disk", schedule.disks)
 
     def take_effect(
         self, step: Step, begun: Mapping[str, Incarnation], instances: Mapping[str, Instance]
     ) -> None:
         """What a step says of disks, and the disks of lives that begin with it."""
-        changed = {event.target: event for event in step.events if event.kind == "disk"}
-        self._set |= changed
-        for name in sorted({*changed, *(begun.keys() & self._set.keys())}):
-            if name not in instances:
-                continue  # never there
-            incarnation = begun.get(name) or instances[name].present
-            if incarnation is not None:
-                instances[name].set_disk(incarnation, self._set[name].args)
+        for name, incarnation, event in self._settings.of_step(step, begun, instances):
+            instances[name].set_disk(incarnation, event.args)
