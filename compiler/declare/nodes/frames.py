@@ -19,6 +19,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
+from compiler.declare.nodes import stated_addresses
 from compiler.phrases import declared_as
 from compiler.plan.types import Link, Node, Topology
 from tdl import ast
@@ -170,31 +171,17 @@ class _Assignment:
         span: ast.Span,
         at_lan: bool,
     ) -> None:
-        own = ip_interface(f"{said.text}/{said.prefix}")
-        step = 1 if at_lan else own.network.num_addresses
-        address = own.ip
-        if said.counts and position:
-            try:
-                address = own.ip + position * step
-            except ValueError:
-                address = None  # type: ignore[assignment]
-        usable = own.network.num_addresses - (own.version == 4 and said.prefix < 31)
-        last = own.network.network_address + (usable - 1)
-        if address is None or (at_lan and not int(own.ip) <= int(address) <= int(last)):
-            name = self._nodes[node].name
-            which = f"number {position + 1} from {said.text} on"
-            message = f"{own.network} has no room for {name}, {which}"
-            self._problem("TS0606", span, message, "take a shorter prefix, or a lower first one")
+        name = self._nodes[node].name
+        address = stated_addresses.of_instance(said, position, at_lan=at_lan)
+        if address is None:
+            self._problem("TS0606", span, *stated_addresses.no_room(said, position, name))
             return
         text = str(address)
         key = self._domain[node], text
-        before = self._taken.setdefault(key, self._nodes[node].name)
-        if before != self._nodes[node].name:
-            message = f"{text} would be both {before}'s and {self._nodes[node].name}'s"
-            hint = "they hear each other: give each its own"
-            if not said.counts and position:
-                hint = f"address={said.text}/{said.prefix}+ counts up from the first instance"
-            self._problem("TS0602", span, message, hint)
+        before = self._taken.setdefault(key, name)
+        if before != name:
+            words = stated_addresses.taken(said, position, text, (before, name))
+            self._problem("TS0602", span, *words)
             return
         self._own[node, address.version] = text, said.prefix
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import ip_interface
+from ipaddress import ip_address
 from itertools import product
 from typing import NamedTuple
 
+from compiler.declare.nodes import stated_addresses
 from compiler.phrases import end_name
 from compiler.plan.types import PlannedLan, PlannedLanEnd
 from tdl import ast
@@ -163,24 +164,18 @@ def _address(
     """With its prefix; '' for none of this family."""
     assert link.said is not None
     for said in link.said.found:
-        own = ip_interface(f"{said.text}/{said.prefix}")
-        if own.version != family:
+        if ip_address(said.text).version != family:
             continue
         owner, span = f"{link.part.text}.{index}", link.said.span
-        step = position if said.counts else 0
-        last = int(own.network.broadcast_address) - (family == 4 and said.prefix < 31)
-        if int(own.ip) + step > last:
-            message = f"{own.network} has no room for {owner}, "
-            message += f"number {position + 1} from {said.text} on"
-            sink.error("TS0606", span, message, "take a shorter prefix, or a lower first one")
+        address = stated_addresses.of_instance(said, position, at_lan=True)
+        if address is None:
+            sink.error("TS0606", span, *stated_addresses.no_room(said, position, owner))
             return ""
-        text = str(own.ip + step)
+        text = str(address)
         before = taken.setdefault((link.lan, text), owner)
         if before != owner:
-            hint = "they hear each other: give each its own"
-            if not said.counts and position:
-                hint = f"address={said.text}/{said.prefix}+ counts up from the first instance"
-            sink.error("TS0602", span, f"{text} would be both {before}'s and {owner}'s", hint)
+            words = stated_addresses.taken(said, position, text, (before, owner))
+            sink.error("TS0602", span, *words)
             return ""
         return f"{text}/{said.prefix}"
     return ""
