@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from manifests.kubernetes_labels import component_selector
-from runtime.backend.k8s.exec_status import STDERR, STDIN, STDOUT
+from runtime.backend.k8s.exec_status import STDIN, STDOUT
 from runtime.errors import RunError
 from tstorm.k8s import enter_pod, find, podexec
 from tstorm.k8s.connection import ApiConnection
@@ -23,7 +23,7 @@ from tstorm.k8s.coordinator_follower import PART_BYTES
 from tstorm.k8s.documents import path_of
 from tstorm.k8s.podexec import ContainerPlace
 
-PROGRAM, CONTAINER = "/usr/bin/tstorm-agent", "agent"
+ARGV, CONTAINER = ("/usr/bin/tstorm-agent", "capture"), "agent"
 _KEEPALIVE = ((sockets.TCP_KEEPIDLE, 10), (sockets.TCP_KEEPINTVL, 5), (sockets.TCP_KEEPCNT, 3))
 
 
@@ -67,16 +67,8 @@ class _Printed(io.RawIOBase):
 
     def _check(self) -> None:
         how = podexec.ended(self._socket)
-        if how is None or not how.status:
-            return
-        words = self._socket.read_channel(STDERR).decode("utf-8", "replace").strip().splitlines()
-        why = how.refusal or (words[-1] if words else f"it ended with {how.status}")
-        raise RunError(
-            f"{PROGRAM} capture in pod {self._place.pod}: {why}",
-            "an image of another release cannot do it: use this release's (--agent-image)"
-            if "usage:" in why
-            else "",
-        )
+        if how is not None and how.status:
+            raise podexec.failure(self._socket, how, ARGV, self._place)
 
 
 @contextmanager
@@ -90,7 +82,7 @@ def opened(
     place = _agent_at(connection, found.namespace, str(pod.get("spec", {}).get("nodeName", "")))
     asked = {"pod": pod["metadata"]["uid"], "instance": instance, "filter": program.hex()}
     line = json.dumps(asked).encode() + b"\n"
-    with podexec.opened(connection, place, [PROGRAM, "capture"], stdin=True) as socket:
+    with podexec.opened(connection, place, ARGV, stdin=True) as socket:
         for start in range(0, len(line), PART_BYTES):
             socket.write_channel(STDIN, line[start : start + PART_BYTES])
         yield io.BufferedReader(_Printed(socket, place))

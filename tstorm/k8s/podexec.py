@@ -111,6 +111,18 @@ def ended(socket: Any) -> How | None:
     return how_ended(data) if data else None
 
 
+def failure(socket: Any, how: How, argv: Sequence[str], place: ContainerPlace) -> RunError:
+    """Of a command that has ended with something else than 0: its last words."""
+    words = socket.read_channel(STDERR).decode("utf-8", "replace").strip().splitlines()
+    why = how.refusal or (words[-1] if words else f"it ended with {how.status}")
+    return RunError(
+        f"{' '.join(argv)} in pod {place.pod}: {why}",
+        "an image of another release cannot do it: use this release's (--agent-image)"
+        if "usage:" in why
+        else "",
+    )
+
+
 def answer(
     connection: ApiConnection, place: ContainerPlace, argv: Sequence[str], seconds: float = 30.0
 ) -> bytes:

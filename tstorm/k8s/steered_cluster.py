@@ -17,7 +17,7 @@ from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.storage import plan_shards
 from compiler.plan.storage.delivery import ArrivingPlan
-from runtime.backend.k8s.exec_status import STDERR, STDIN, STDOUT
+from runtime.backend.k8s.exec_status import STDIN, STDOUT
 from runtime.driver.control import ANSWER_BYTES
 from runtime.errors import RunError
 from runtime.json_schema import COUNT, TEXT, Shape, check, parse
@@ -28,6 +28,7 @@ from tstorm.k8s.connection import ApiConnection
 from tstorm.k8s.coordinator_follower import PROGRAM
 from tstorm.k8s.podexec import BrokenStreamError, ContainerPlace
 
+ARGV = (PROGRAM, "steer")
 ANSWER_SECONDS = 30.0  # of the driver, and for a plan on its way
 _PLAN = Shape({"digest": TEXT, "sizes": [COUNT]})
 
@@ -119,17 +120,10 @@ class SteeredCluster:
             raise RunError(f"the answer of pod {self._place.pod} has no end")
 
     def _ended(self) -> RunError:
-        lines = self._socket.read_channel(STDERR).decode("utf-8", "replace").strip().splitlines()
         how = podexec.ended(self._socket)
         if how is None:
             return _unanswered(f"the connection into pod {self._place.pod} broke")
-        why = how.refusal or (lines[-1] if lines else f"it ended with {how.status}")
-        return RunError(
-            f"{PROGRAM} steer in pod {self._place.pod}: {why}",
-            "an image of another release cannot do it: use this release's (--agent-image)"
-            if "usage:" in why
-            else "",
-        )
+        return podexec.failure(self._socket, how, ARGV, self._place)
 
 
 def _unanswered(what: str) -> BrokenStreamError:
@@ -148,5 +142,5 @@ def opened(
     pod = enter_pod.coordinator_of(connection, found)
     place = coordinator_follower.place_of(pod)
     directory = Path(run) if run is not None and (Path(run) / PLAN).is_dir() else None
-    with podexec.opened(connection, place, [PROGRAM, "steer"], stdin=True) as socket:
+    with podexec.opened(connection, place, ARGV, stdin=True) as socket:
         yield SteeredCluster(socket, place, directory)
