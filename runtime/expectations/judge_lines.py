@@ -174,6 +174,17 @@ def _told(records: RunEvidence, one: _Judged) -> tuple[str, int | None]:
     return f"{own.instance} wrote{logged.at_words(records, one.line)}: {own.line}{why}", own.at_ns
 
 
+def _undecided(
+    records: RunEvidence, name: str, looked: _Looked, perhaps: _Judged | None, when: str
+) -> Finding | None:
+    """Why a log without a line that decides does not decide either; None if nothing is open."""
+    if perhaps is not None:
+        return logged.unsure(records, perhaps.line, when)
+    if looked.torn is not None:
+        return not_measured(logged.torn_words(records, looked.torn), name)
+    return not_measured(looked.missing, name) if looked.missing else None
+
+
 def judge_always(wanted: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow) -> Finding:
     failed: list[tuple[int, str, _Judged]] = []
     open_: list[Finding] = []
@@ -186,12 +197,8 @@ def judge_always(wanted: PlannedExpectation, records: RunEvidence, seen: Measure
         lines, wrong = lines + looked.lines, wrong + looked.wrong
         if looked.first_wrong is not None:
             failed.append((looked.first_wrong.line.place_ns, name, looked.first_wrong))
-        elif looked.perhaps_wrong is not None:
-            open_.append(logged.unsure(records, looked.perhaps_wrong.line, when))
-        elif looked.torn is not None:
-            open_.append(not_measured(logged.torn_words(records, looked.torn), name))
-        elif looked.missing:
-            open_.append(not_measured(looked.missing, name))
+        elif undecided := _undecided(records, name, looked, looked.perhaps_wrong, when):
+            open_.append(undecided)
     if failed:
         _, name, first = min(failed, key=lambda one: one[:2])
         text, at_ns = _told(records, first)
@@ -221,12 +228,8 @@ def judge_sometimes(
             return Finding(
                 PASSED, text, at_ns=at_ns, subject=name, log=log, happened=(wanted.text,)
             )
-        elif looked.perhaps_fit is not None:
-            open_.append(logged.unsure(records, looked.perhaps_fit.line, when))
-        elif looked.torn is not None:
-            open_.append(not_measured(logged.torn_words(records, looked.torn), name))
-        elif looked.missing:
-            open_.append(not_measured(looked.missing, name))
+        elif undecided := _undecided(records, name, looked, looked.perhaps_fit, when):
+            open_.append(undecided)
     if open_:
         return open_[0]
     text = f"it did not happen in this run {when}, which does not decide it: a campaign does"

@@ -30,7 +30,12 @@ BATCH_SECONDS, WHOLE_SECONDS = 10.0, 120.0
 _PROGRAM = Path(__file__).with_name("matcher.py")
 _ANSWER_BYTES = 1 << 16
 _Row = tuple[int, str | None, bool]  # a position, the first group, and whether it has the second
-_SPECIAL = frozenset(r"\.^$*+?{}[]|()")  # a pattern without them is a plain text
+_SPECIAL = frozenset(r"\.^$*+?{}[]|()")
+
+
+def is_plain(pattern: str) -> bool:
+    """Whether the expression is a text that stands for itself."""
+    return _SPECIAL.isdisjoint(pattern)
 
 
 class TooLongError(Exception):
@@ -54,7 +59,7 @@ def matched(
 ) -> Iterator[MatchedRecord]:
     """Those that have the pattern in them, in their order. TooLongError; RunError if no process can
     be started."""
-    if not key and _SPECIAL.isdisjoint(pattern + has):
+    if not key and is_plain(pattern + has):
         for line in lines:
             if pattern in line.text:
                 found = has in line.text

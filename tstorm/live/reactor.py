@@ -52,6 +52,7 @@ from compiler.plan.reader import Plan, read_plan
 from compiler.plan.types import PlannedReaction
 from compiler.sources import RecordedFiles
 from runtime.driver.timelinerunner import reacting_ahead_ns
+from runtime.expectations.line_matching import is_plain
 from runtime.options import REAL, has_agents
 from runtime.options import decode as options_of
 from runtime.results.loglines import LINE_BYTES
@@ -72,7 +73,6 @@ AGENTS_LEAD_NS = 500_000_000  # where agents have to hear of it, read the plan a
 LEAST_LEAD_NS = 2_000_000
 MOST_LEAD_NS = 4_000_000_000
 _PREFIX = logmarks.PREFIX.encode()
-_SPECIAL = frozenset(r"\.^$*+?{}[]|()")  # a pattern without them is a plain text
 
 
 @dataclass(slots=True)
@@ -555,7 +555,7 @@ class _NotNowError(Exception):
 
 
 def _compiled(one: PlannedReaction) -> re.Pattern[str] | None:
-    if one.kind != "log" or _SPECIAL.isdisjoint(one.pattern):
+    if one.kind != "log" or is_plain(one.pattern):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what will mean something else in another Python
