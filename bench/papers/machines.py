@@ -247,11 +247,12 @@ class _Live:
 
     def run_bytes(self) -> int:
         """PSS of the run's own processes: command, driver, engine, keepers."""
-        return sum(map(_pss_bytes, self._own()))
+        return sum(map(_pss_bytes, self._others(self._of_machines())))
 
     def computed_s(self) -> tuple[float, float]:
         """What the machines have computed so far, and what the run's own processes have."""
-        return _computed_s(self._of_machines()), _computed_s(self._own())
+        of_machines = self._of_machines()
+        return _computed_s(of_machines), _computed_s(self._others(of_machines))
 
     def _of_machines(self) -> set[str]:
         return {
@@ -262,8 +263,7 @@ class _Live:
             for pid in one.read_text().split()
         }
 
-    def _own(self) -> list[str]:
-        of_machines = self._of_machines()
+    def _others(self, of_machines: set[str]) -> list[str]:
         return [pid for pid in _descendants(self._process.pid) if pid not in of_machines]
 
 

@@ -156,7 +156,7 @@ class LinkRequests:
             self._say(at, {"say": "down", **self._end_of(one, at), "why": why})
 
     def _other(self, one: RadioLink, at: int) -> str:
-        return self._names[one.b if at == one.a else one.a]
+        return self._names[one.other(at)]
 
     async def _switch(self, one: RadioLink, by: str, why: str, *, up: bool) -> None:
         """In the order in which this is called: the lock is fair."""
@@ -328,14 +328,14 @@ class LinkRequests:
 
     def _end_of(self, one: RadioLink, at: int) -> dict[str, object]:
         """What a node is told of a link: with whom, by which radio and which device."""
-        link, nodes = self._link(at, one.b if at == one.a else one.a), self._topology.nodes
+        link, nodes = self._link(at, one.other(at)), self._topology.nodes
         radio = one.radio_a if at == one.a else one.radio_b
         device = nodes[self._topology.links[link].src].interface
         return {"node": self._other(one, at), "radio": radio, "interface": device}
 
     def _granted(self, one: RadioLink, at: int) -> dict[str, object]:
         """The same of one that is up, and what it carries from here now: null for no limit."""
-        rate_bps = self._state(at, one.b if at == one.a else one.a).rate_bps
+        rate_bps = self._state(at, one.other(at)).rate_bps
         return {**self._end_of(one, at), "rate_bps": rate_bps or None}
 
     def _say(self, at: int, words: Answer, but: asyncio.StreamWriter | None = None) -> None:

@@ -22,6 +22,9 @@ class RadioLink(NamedTuple):
     radio_a: int
     radio_b: int
 
+    def other(self, node: int) -> int:
+        return self.b if node == self.a else self.a
+
 
 class Radios:
     def __init__(self, nodes: int, each: int) -> None:
