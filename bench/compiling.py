@@ -25,6 +25,10 @@ link s1--s2 latency=10ms
 when log db.* "became leader" every at most 500 { it disconnect for 500ms }
 at 3000s quit
 """
+_TO_COME = "".join(
+    f"at {2000 + 10 * number}s s1--s2 set latency={number % 2 + 11}ms\n" for number in range(20)
+)
+_WHOLE = ", with more to come, compiled as a whole"
 _TOGETHER = 15  # firings of which the mean is told
 
 _Result = TypeVar("_Result")
@@ -68,7 +72,7 @@ def _timeline(statements: int) -> list[Record]:
 
 def _firings(parts: int) -> list[Record]:
     """The reactions' process compiles one, and the driver reads what comes of it: where nothing
-    else is still to come, and where something is."""
+    else is still to come, where something is, and by the whole compiler."""
     from compiler import firing
     from compiler.kept_firings import KeptFirings
     from compiler.pipeline import compile_source
@@ -77,17 +81,22 @@ def _firings(parts: int) -> list[Record]:
     from runtime.options import RunOptions
     from runtime.schedule import Schedule
 
-    compiled, rows = compile_source(_REACTING), []
-    when = firing.statements(compiled.plan)[0]
-    for how in ("", ", with more to come"):
-        kept = KeptFirings(compiled.plan, compiled.model)
+    rows = []
+    for how, text in (
+        ("", _REACTING),
+        (", with more to come", _REACTING + _TO_COME),
+        (_WHOLE, _REACTING + _TO_COME),
+    ):
+        compiled = compile_source(text)
+        when = firing.statements(compiled.plan)[0]
+        kept = KeptFirings(compiled.plan, compiled.model, 1)
         plan = there = compiled.plan
         for part in range(parts):
             spent = 0
             for time_of in range(part * _TOGETHER + 1, (part + 1) * _TOGETHER + 1):
                 began = time.process_time_ns()
                 asked = (when, "db.0", Firing(1, time_of), time_of, time_of * 10**9)
-                if how:
+                if how == _WHOLE:
                     found, _ = firing.fire(plan, *asked)
                     files, plan = found.files, found.plan
                 else:

@@ -1,11 +1,12 @@
-"""What the firings of a run's `when`s make of its plan, where nothing but them is still to come.
+"""What the firings of a run's `when`s make of its plan, one after the other.
 
-Input: a compiled plan, whose text has done all that it planned but to quit. Output: for each firing
+Input: a compiled plan, and a moment from which on none of it has happened. Output: for each firing
 the longer plan and its files, as compiling the whole text gives them (compiler/firing.py), to the
-byte, at the cost of what the firing does: the walk through time stands at the end of all that there
-is, which is the state in which the firing finds the network, and all that was encoded before is
-kept (compiler/plan/growing.py). Of whatever is otherwise, and of what is wrong with a firing,
-NotKeptError says that it takes the whole compiler, which also says what is wrong.
+byte, at the cost of what the firing does and of what is still planned: a walk through time stands
+where the last firing was. It goes on to this one, and a copy of it, which has what the firing does
+on its agenda, too, walks to the end; all that was encoded before is kept
+(compiler/plan/growing.py). Where something is under way that cannot be copied, and of what is wrong
+with a firing, NotKeptError says that it takes the whole compiler, which also says what is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from compiler.declare.common import shares
 from compiler.declare.model import Model
 from compiler.declare.selectors import Resolver
 from compiler.declare.steps import StatementStep, build_steps
-from compiler.expand.timeline import Timeline, walked, walked_on
+from compiler.expand.timeline import Timeline, plan_more, walked
+from compiler.expand.walk import BoundError, Walk
 from compiler.expand.world import NeedReplicas
 from compiler.expect.compile_expectations import expect
 from compiler.kept_walk import NotKeptError
@@ -33,13 +35,9 @@ from compiler.plan.types import Event
 from tdl import ast
 from tdl.diagnostics import Sink
 
+_MISSED = "TS0904"  # the experiment quits before this statement
+
 Fired = tuple[Mapping[str, bytes], Plan, str]  # the longer plan: its files, and itself; the text
-
-
-def is_over(model: Model, now_ns: int) -> bool:
-    """Whether all is over that the text itself plans, but for the quit."""
-    steps = (one for one in model.steps if not action_texts.number_of(one.statement.span.file))
-    return all(one.last_ns < now_ns or _quits(one.statement) for one in steps)
 
 
 def _quits(statement: ast.Dynamic) -> bool:
@@ -47,9 +45,9 @@ def _quits(statement: ast.Dynamic) -> bool:
 
 
 class KeptFirings:
-    """Of a plan and its model. NotKeptError where none can be kept."""
+    """Of a plan and its model, from `now_ns` on. NotKeptError where none can be kept."""
 
-    def __init__(self, plan: Plan, model: Model) -> None:
+    def __init__(self, plan: Plan, model: Model, now_ns: int) -> None:
         declared = model.declared
         services = declared.services.values()
         if not run_clock.read(plan.attached.includes).is_plain or model.oversized:
@@ -58,41 +56,39 @@ class KeptFirings:
             raise NotKeptError  # what the words of an action mean is not what they say
         try:
             self._growing = GrowingPlan(plan)
-            self._walk = walked(model, Sink())
+            self._walk = walked(model, Sink(), until_ns=now_ns)
         except (CannotGrowError, PlanError) as error:
             raise NotKeptError from error
         self._model = model
         self._quits = [one for one in declared.dynamics if _quits(one)]
         self._order = len(declared.dynamics)
-        planned = (one.last_ns for one in model.steps if not _quits(one.statement))
-        self._last_ns = max(planned, default=0)  # of all that there is
+        self._replicas = [one.replicas for one in model.topology.services]
+        self._now_ns = now_ns
 
     def fire(self, when: ast.When, instance: str, which: Firing, number: int, now_ns: int) -> Fired:
-        """The plan with this firing, too, as action `number`. NotKeptError; this object goes on
-        with that plan, and is of no use after an error unless `takes` has said so before."""
+        """The plan with this firing, too, as action `number`. NotKeptError, after which this object
+        is of no use; else it goes on with that plan."""
         if not self.takes(now_ns):
             raise NotKeptError
         text = firing.text_of(when, instance, now_ns)
         name = action_texts.name_of(number, which)
         steps = self._steps(name, text.encode("utf-8"))
         try:
-            own = self._events(steps)
-            plan = self._growing.add_last(name, text.encode("utf-8"), own)
+            later = self._later(steps, name, now_ns)
+            plan = self._growing.add_from(now_ns, name, text.encode("utf-8"), later)
             self._check_expectations(plan)
             files = self._growing.files()()
-        except (CannotGrowError, NeedReplicas, PlanError) as error:
+        except (BoundError, CannotGrowError, NeedReplicas, PlanError) as error:
             raise NotKeptError from error
-        self._last_ns = max(one.last_ns for one in steps)
+        plan_more(self._walk, steps)
         plan.digest = hashlib.sha256(files[HEADER]).hexdigest()
         return files, plan, text
 
     def takes(self, now_ns: int) -> bool:
-        """Whether all that there is is over at this moment. If not, nothing is changed."""
+        """Whether something can be done at this moment. If not, nothing is changed."""
         plan = self._growing.plan
-        events = plan.events[-2:]  # a quit may be the last
-        over = all(one.at_ns < now_ns or one.kind == "quit" for one in events)
         few = len(plan.attached.includes) < extension.MOST_KEPT
-        return over and few and self._last_ns < now_ns < plan.end_ns
+        return few and self._now_ns <= now_ns < plan.end_ns
 
     def _steps(self, name: str, text: bytes) -> list[StatementStep]:
         partial = extension.parsed_alone(self._growing.plan, name, text)
@@ -109,13 +105,24 @@ class KeptFirings:
         self._order += len(own)
         return [replace(one, order=first + one.order) for one in found if not _quits(one.statement)]
 
-    def _events(self, steps: Sequence[StatementStep]) -> list[Event]:
-        sink = self._walk.sink
-        before = len(sink.found)
-        found = walked_on(self._walk, steps)
-        if len(sink.found) > before:
+    def _later(self, steps: Sequence[StatementStep], name: str, now_ns: int) -> list[Event]:
+        """All events from `now_ns` on, where these steps are planned, too. NotKeptError, and what
+        walks raise."""
+        self._now_ns = now_ns
+        self._walk.run(now_ns)
+        done = len(self._walk.world.events)
+        walk = self._walk.copied(Sink())
+        plan_more(walk, steps)
+        walk.run()
+        if self._is_wrong(walk, name):
             raise NotKeptError
-        return found
+        return walk.world.events[done:]
+
+    def _is_wrong(self, walk: Walk, name: str) -> bool:
+        """What the whole compiler refuses: errors, what comes after the quit, and other instances
+        than the plan has."""
+        missed = (one.code == _MISSED and one.span.file == name for one in walk.sink.found)
+        return walk.sink.failed or any(missed) or walk.world.declared != self._replicas
 
     def _check_expectations(self, plan: Plan) -> None:
         """That they are what they were: they may be about when instances are there."""

@@ -33,7 +33,7 @@ def begin(walk: Walk, step: StatementStep, act: Act) -> None:
     assert end_ns is not None
     [at_ns] = drawn_moments(walk, step, end_ns, 1)
 
-    def then() -> None:
+    def then(walk: Walk) -> None:
         seen = len(walk.world.events)
         _happen(walk, step, act)
         if len(walk.world.events) > seen:

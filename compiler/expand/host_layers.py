@@ -41,7 +41,9 @@ class HostLayers(Generic[L]):
     def end_with(self, step: StatementStep, nodes: Sequence[int]) -> None:
         """What the step has put there goes at the end of its interval, if it has one."""
         if nodes and step.end_ns is not None:
-            self.walk.later(step.end_ns, step, lambda: self._take(step, nodes), closing=True)
+            self.walk.later(
+                step.end_ns, step, lambda _: self._take(step, nodes), closing=True, bound=True
+            )
 
     def _take(self, step: StatementStep, nodes: Sequence[int]) -> None:
         world = self.walk.world

@@ -7,6 +7,7 @@ makes any.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -61,10 +62,10 @@ def _toggle(
         walk.later(
             following,
             step,
-            lambda: _toggle(walk, step, directions, period_ns, end_ns, down=not down),
+            lambda walk: _toggle(walk, step, directions, period_ns, end_ns, down=not down),
         )
     elif not down:
-        walk.later(end_ns, step, lambda: _end_flap(walk, step, directions), closing=True)
+        walk.later(end_ns, step, lambda walk: _end_flap(walk, step, directions), closing=True)
 
 
 def _end_flap(walk: Walk, step: StatementStep, directions: list[int]) -> None:
@@ -88,8 +89,12 @@ def set_properties(walk: Walk, step: StatementStep) -> None:
     after = new_values(walk, step, action, f"at {moment(walk.world.now)}")
     changed = hold(walk, step, action, after, lasts=step.end_ns is not None)
     if step.end_ns is not None:
-        back = partial(set_back, walk, step, action, sorted(after), step.order)
-        walk.later(step.end_ns, step, back, closing=True)
+        walk.later(
+            step.end_ns,
+            step,
+            lambda walk: set_back(walk, step, action, sorted(after), step.order),
+            closing=True,
+        )
     unread = any(one.delays and not one.delays.distribution for one in action.assignments)
     if after and not changed and step.order not in walk.traced and not unread:
         nothing_changes(walk, step)
@@ -257,7 +262,7 @@ def background(walk: Walk, step: StatementStep) -> None:
         message = f"nothing changes: this is the background at {moment(world.now)} already"
         walk.warning(step, "TS0911", message)
     if step.end_ns is not None:
-        walk.later(step.end_ns, step, lambda: _free(walk, step, directions), closing=True)
+        walk.later(step.end_ns, step, lambda walk: _free(walk, step, directions), closing=True)
 
 
 def _refuse(
@@ -293,11 +298,13 @@ def _refuse(
 def _load(walk: Walk, direction: int, rate_bps: int, step: StatementStep, flows: int = 0) -> bool:
     world = walk.world
     link = world.links[direction]
-    link.background_owner = step.order if step.end_ns is not None and rate_bps else -1
+    owner = step.order if step.end_ns is not None and rate_bps else -1
     flows = flows if rate_bps else 0
+    world.links[direction] = replace(
+        link, background_bps=rate_bps, background_flows=flows, background_owner=owner
+    )
     if (link.background_bps, link.background_flows) == (rate_bps, flows):
         return False
-    link.background_bps, link.background_flows = rate_bps, flows
     args = {"rate_bps": rate_bps, "flows": flows} if flows else {"rate_bps": rate_bps}
     world.emit("background", world.link_names[direction], args)
     return True
@@ -330,7 +337,7 @@ def move(walk: Walk, step: StatementStep) -> None:
     for at_ns, up, down in action.changes:
         if at_ns and (walk.quit_ns is None or at_ns < walk.quit_ns):
             chosen = [ways[link] for link in up], [ways[link] for link in down]
-            walk.later(at_ns, step, partial(_change, walk, step, *chosen))
+            walk.later(at_ns, step, partial(_change, step=step, up=chosen[0], down=chosen[1]))
 
 
 def _change(

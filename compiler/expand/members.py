@@ -128,7 +128,7 @@ def _for_a_while(walk: Walk, step: StatementStep, verb: Verb, back: Verb) -> Non
         if step.end_ns is not None:
             world.held_by[verb.name][node] = step.order
     if hit and step.end_ns is not None:
-        walk.later(step.end_ns, step, lambda: _back(walk, step, hit, verb, back), closing=True)
+        walk.later(step.end_ns, step, lambda walk: _back(walk, step, hit, verb, back), closing=True)
 
 
 def _back(walk: Walk, step: StatementStep, nodes: list[int], verb: Verb, back: Verb) -> None:
@@ -163,7 +163,7 @@ def restart(walk: Walk, step: StatementStep) -> None:
         else:
             world.bring(node)
     if hit and action.after_ns:
-        walk.later(world.now + action.after_ns, step, lambda: _bring_back(walk, step, hit))
+        walk.later(world.now + action.after_ns, step, lambda walk: _bring_back(walk, step, hit))
 
 
 def _bring_back(walk: Walk, step: StatementStep, nodes: list[int]) -> None:
@@ -272,7 +272,7 @@ def _in_interval(
     failed = False
     grows = verb is JOIN and _single_service(step)
 
-    def one() -> None:
+    def one(_: Walk) -> None:
         nonlocal failed, targets
         if failed:
             return
@@ -289,7 +289,7 @@ def _in_interval(
             illegal.too_few(walk, step, targets, 0, 1)
 
     for at_ns in moments:
-        walk.later(at_ns, step, one)
+        walk.later(at_ns, step, one, bound=True)
 
 
 def drawn_moments(walk: Walk, step: StatementStep, end_ns: int, count: int) -> list[int]:

@@ -26,7 +26,7 @@ def leave(walk: Walk, step: StatementStep) -> None:
         world.held_by["leave"][bridge] = step.order
     assert step.end_ns is not None
     if bridges or any(links):
-        walk.later(step.end_ns, step, lambda: _end(walk, step, bridges, links), closing=True)
+        walk.later(step.end_ns, step, lambda walk: _end(walk, step, bridges, links), closing=True)
 
 
 def _end(walk: Walk, step: StatementStep, bridges: list[int], links: list[list[int]]) -> None:

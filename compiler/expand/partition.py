@@ -52,7 +52,7 @@ def partition(walk: Walk, step: StatementStep) -> None:
             world.block(direction)
         walk.partitions.append((step.order, directions))
     if step.end_ns is not None:
-        walk.later(step.end_ns, step, lambda: _end(walk, step), closing=True)
+        walk.later(step.end_ns, step, lambda walk: _end(walk, step), closing=True)
 
 
 def _end(walk: Walk, step: StatementStep) -> None:

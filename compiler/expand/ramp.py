@@ -91,7 +91,7 @@ def _climb(
     begin, end, every = when
     at_ns = min(begin + number * every, end)
 
-    def go_on() -> None:
+    def go_on(_: Walk) -> None:
         _let_go(walk, step, [d for d, slope in slopes.items() if slope.claim.ended], slopes)
         if not _move(walk, step, slopes, (at_ns - begin, end - begin)):
             return
@@ -100,7 +100,7 @@ def _climb(
         else:
             _let_go(walk, step, list(slopes), slopes)
 
-    walk.later(at_ns, step, go_on, closing=at_ns == end)
+    walk.later(at_ns, step, go_on, closing=at_ns == end, bound=True)
 
 
 def _let_go(

@@ -66,32 +66,27 @@ def expand(model: Model, sink: Sink, recorder: Recorder | None = None) -> Timeli
     return timeline_of(walked(model, sink, recorder))
 
 
-def walked(model: Model, sink: Sink, recorder: Recorder | None = None) -> Walk:
-    """The walk at its end. NeedReplicas, as expand()."""
+def walked(
+    model: Model, sink: Sink, recorder: Recorder | None = None, until_ns: int | None = None
+) -> Walk:
+    """The walk at its end, or where nothing before `until_ns` is left. NeedReplicas."""
     walk = Walk(model, sink, recorder)
     _begin(walk)
     _plan(walk, model.steps)
-    walk.run()
+    walk.run(until_ns)
     return walk
 
 
-def walked_on(walk: Walk, steps: Sequence[StatementStep]) -> list[Event]:
-    """The events of further steps, out of a walk that is at its end: as if nothing that it has
-    walked through were later. They are not left in it. NeedReplicas, as expand()."""
-    events = walk.world.events
-    before = len(events)
+def plan_more(walk: Walk, steps: Sequence[StatementStep]) -> None:
+    """Further steps, of which none begins before the moment at which the walk is."""
     walk.take(steps)
     _plan(walk, steps)
-    walk.run()
-    found = events[before:]
-    del events[before:]
-    return found
 
 
 def _plan(walk: Walk, steps: Iterable[StatementStep]) -> None:
     for step in steps:
         if step.chosen is not EMPTY or not rule(step.statement.action).targets:
-            walk.later(step.statement.start_ns, step, _act(walk, step))
+            walk.later(step.statement.start_ns, step, _act(step))
 
 
 def timeline_of(walk: Walk) -> Timeline:
@@ -106,10 +101,10 @@ def timeline_of(walk: Walk) -> Timeline:
     )
 
 
-def _act(walk: Walk, step: StatementStep) -> Callable[[], None]:
+def _act(step: StatementStep) -> Callable[[Walk], None]:
     act = ACTS[type(step.statement.action)]
 
-    def begin() -> None:
+    def begin(walk: Walk) -> None:
         walk.begun.add(step.order)
         if step.draws_itself:
             drawing.begin(walk, step, act)

@@ -7,6 +7,7 @@ does not depend on anything else. `quit` stops the walk; what is left is reporte
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from heapq import heappop, heappush
 
@@ -27,10 +28,13 @@ from tdl.diagnostics import Sink
 _TRACE_STEPS = 4  # fewer are written by hand, where one that changes nothing is a slip
 _FEWER_EVENTS = "shorten the interval, lengthen the period or lower the number"
 
-Act = Callable[[], None]
 Groups = tuple[tuple[int, ...], ...]  # of a partition: nodes
 # Pairs of links, the directions of these from the first group, who else is cut off, exact.
 Cut = tuple[list[int], list[int], tuple[CutOff, ...], bool]
+
+
+class BoundError(Exception):
+    """Something is under way whose state is its own, and not that of the walk."""
 
 
 class Walk:
@@ -47,6 +51,7 @@ class Walk:
         self.seeds = identity.Seeds(model.seed, model.reseeds)
         self._identities = identity.identities(model.steps, model.declared.whens)
         self._agenda: list[tuple[int, int, int, StatementStep, bool, Act]] = []
+        self._bound: set[int] = set()  # entries of the agenda, by order of scheduling
         self._scheduled = 0
         self._quit = False
         self.begun: set[int] = set()  # by order
@@ -65,28 +70,58 @@ class Walk:
 
     # --- agenda --------------------------------------------------------------------------------
 
-    def later(self, at_ns: int, step: StatementStep, act: Act, *, closing: bool = False) -> None:
-        """`closing`: ends an interval; not missed when the experiment quits at that instant."""
+    def later(
+        self,
+        at_ns: int,
+        step: StatementStep,
+        act: Act,
+        *,
+        closing: bool = False,
+        bound: bool = False,
+    ) -> None:
+        """`closing`: ends an interval; not missed when the experiment quits at that instant.
+        `bound`: what `act` does depends on more than on the walk that it is given."""
         self._scheduled += 1
+        if bound:
+            self._bound.add(self._scheduled)
         entry = (at_ns, step.order, self._scheduled, step, closing, act)
         heappush(self._agenda, entry)
 
     def take(self, steps: Sequence[StatementStep]) -> None:
-        """Further steps, after those of the model, of a walk that is at its end."""
+        """Further steps, after those of the model."""
         self._identities.update(identity.identities(steps, self.model.declared.whens))
-        self._quit = False
 
-    def run(self) -> None:
+    def copied(self, sink: Sink) -> Walk:
+        """One that goes on from here by itself, and reports to this sink. BoundError."""
+        if self._bound:
+            raise BoundError
+        found = copy(self)
+        found.world, found.sink = self.world.copied(), sink
+        found.partitions, found.class_cuts = self.partitions[:], self.class_cuts[:]
+        found.cut_off, found.begun = dict(self.cut_off), set(self.begun)
+        found.drawn = {order: events[:] for order, events in self.drawn.items()}
+        found._identities, found._agenda = dict(self._identities), self._agenda[:]
+        found._bound, found._targets = set(), {}
+        found._doubts = self._doubts[:]
+        found._doubtful_kinds = set(self._doubtful_kinds)
+        found._doubtful_marks = set(self._doubtful_marks)
+        return found
+
+    def run(self, until_ns: int | None = None) -> None:
+        """`until_ns`: only what is before it."""
         agenda, world = self._agenda, self.world
         while agenda and not self._quit:
-            at_ns, order, _, step, _, act = heappop(agenda)
+            if until_ns is not None and agenda[0][0] >= until_ns:
+                return
+            at_ns, order, number, step, _, act = heappop(agenda)
+            self._bound.discard(number)
             self._begin_doubts(at_ns, order)
             world.now = at_ns
             world.place, world.by = step.statement.span.place, step.order
             if self._recorder is not None:
                 self._recorder.act(step, at_ns)
             try:
-                act()
+                act(self)
             except TooManyEvents:
                 self.too_many_events(step)
                 agenda.clear()
@@ -219,6 +254,9 @@ class Walk:
         marks.update(("bridge", node) for node in selection.bridges)
         marks.update(("link", direction) for link in selection.links for direction in link)
         return marks
+
+
+Act = Callable[[Walk], None]
 
 
 def half_up(count: int, ppb: int) -> int:

@@ -8,6 +8,7 @@ Properties: what `set` and `background` have made of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,7 @@ class TooManyEvents(Exception):  # noqa: N818
     """More events than MAX_EVENTS; the step that made one too many reports it."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LinkNow:
     """One link direction at this moment."""
 
@@ -167,6 +168,20 @@ class World:
         # By node: what is to stay, and above it what intervals have made of it; the last holds.
         self.clocks: dict[int, list[HostClock]] = {}
         self.disks: dict[int, list[HostDisk]] = {}
+
+    def copied(self) -> World:
+        """One that goes on from here by itself."""
+        found = copy(self)
+        found.events, found.declared = self.events[:], self.declared[:]
+        found.nodes, found.left = self.nodes[:], self.left[:]
+        found.links, found.left_by = self.links[:], dict(self.left_by)
+        found.held_by = {verb: dict(by) for verb, by in self.held_by.items()}
+        found.holders = {direction: by[:] for direction, by in self.holders.items()}
+        found.claims = {key: [copy(one) for one in own] for key, own in self.claims.items()}
+        found.ramps = {key: copy(one) for key, one in self.ramps.items()}
+        found.clocks = {node: layers[:] for node, layers in self.clocks.items()}
+        found.disks = {node: layers[:] for node, layers in self.disks.items()}
+        return found
 
     # --- events --------------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
 """A plan that grows while a run carries it out, a little at a time: by changes of links at one
-moment, or by events after all that is planned but the quit.
+moment, or by other events from a moment on.
 
 Input: the plan of the run, and the events of an action, which the compiler has made
 (compiler/kept_walk.py, compiler/kept_firings.py). Output: the longer plan, whose parts are those
 before and what is new; and, when somebody asks, its files, to the byte what compiling its source
-gives. State and routes at the last moment are kept, so that an action costs what it changes. Only
-what leaves all that is planned for later as it is can be added so (CannotGrowError); all else is
-compiled as a whole.
+gives. State and routes at the last moment are kept, so that an action costs what it changes, and
+what is planned for later than that. What cannot be added so (CannotGrowError) is compiled as a
+whole.
 """
 
 from __future__ import annotations
@@ -155,46 +155,45 @@ class GrowingPlan:
             self._at += 1
         return self._grown(name, text, (*parts.events[:first], *own, *later), epochs, deltas)
 
-    def add_last(self, name: str, text: bytes, own: Sequence[Event]) -> GrownPlan:
-        """The plan with these events, in order, after all that it has but a quit, before which they
-        come; their numbers tell nothing. CannotGrowError; PlanError for what is no event of this
-        plan, after which this object is of no use."""
+    def add_from(self, at_ns: int, name: str, text: bytes, later: Sequence[Event]) -> GrownPlan:
+        """The plan with these events, in order, instead of those that it has from this moment on,
+        which is no earlier than that of the time before; their numbers tell nothing. `text` is that
+        of the action. CannotGrowError; PlanError for what is no event of this plan, after which
+        this object is of no use."""
         parts = self._parts
-        quits = 1 if parts.events and parts.events[-1].kind == _QUIT else 0
-        first, index = len(parts.events) - quits, len(parts.epochs) - quits
-        last_ns = parts.events[first - 1].at_ns if first else 0
-        quit_ns = parts.events[-1].at_ns if quits else MAX_INT
-        if not own or not last_ns < own[0].at_ns or not own[-1].at_ns < quit_ns or self._at > index:
-            raise CannotGrowError("something else happens then")
+        index = bisect_left(parts.epochs, at_ns, key=lambda one: one.at_ns)
+        if index < self._at or at_ns <= 0 or any(one.at_ns < at_ns for one in later[:1]):
+            raise CannotGrowError("that moment is over")
         if self._grace_ns is not None and self.plan.expectations:
             raise CannotGrowError("expectations hold until the end, which is another")
         self._advance(index)
-        added = tuple(replace(one, seq=first + number) for number, one in enumerate(own))
-        new, deltas = self._folded_last(added, parts.events[first - 1] if first else None)
-        events = (
-            *parts.events[:first],
-            *added,
-            *(_later(e, len(own)) for e in parts.events[first:]),
+        first = parts.epochs[index - 1].last_seq
+        kept = parts.events[:first]
+        added = tuple(replace(one, seq=first + number) for number, one in enumerate(later))
+        epochs, deltas = self._folded_from(added, kept[-1] if kept else None, index)
+        return self._grown(
+            name,
+            text,
+            (*kept, *added),
+            (*parts.epochs[:index], *epochs),
+            (*parts.deltas[:index], *deltas),
         )
-        later = (_shifted(one, len(new), len(own)) for one in parts.epochs[index:])
-        epochs = (*parts.epochs[:index], *new, *later)
-        routes = (*parts.deltas[:index], *deltas, *parts.deltas[index:])
-        return self._grown(name, text, events, epochs, routes)
 
-    def _folded_last(
-        self, own: Sequence[Event], last: Event | None
-    ) -> tuple[list[Epoch], list[RouteDelta]]:
-        epochs: list[Epoch] = []
-        for at_ns, moment in groupby(own, key=lambda one: one.at_ns):
+    def _folded_from(
+        self, later: Sequence[Event], last: Event | None, index: int
+    ) -> tuple[list[Epoch], tuple[RouteDelta, ...]]:
+        """The epochs that these events make, from this index on. What is kept stays where it is."""
+        fold, epochs = self._fold.copied(), list[Epoch]()
+        for at_ns, moment in groupby(later, key=lambda one: one.at_ns):
             events = list(moment)
             for event in events:
-                consistency.event(event, last, MAX_INT, Place(form.TIMELINE, event.seq + 1))
-                self._fold.apply(event)
+                end_ns = event.at_ns if event.kind == _QUIT else MAX_INT
+                consistency.event(event, last, end_ns, Place(form.TIMELINE, event.seq + 1))
+                fold.apply(event)
                 last = event
             numbers = events[0].seq, events[-1].seq + 1
-            epochs.append(self._fold.delta(self._at, at_ns, *numbers))
-            self._at += 1
-        return epochs, [self._routes.apply(one.links) for one in epochs]
+            epochs.append(fold.delta(index + len(epochs), at_ns, *numbers))
+        return epochs, self._routes_of(epochs)
 
     def _grown(
         self,
@@ -254,6 +253,10 @@ class GrowingPlan:
         """Those of the epochs after the new one."""
         if not any(epoch.links for epoch in later):
             return self._parts.deltas[index:]
+        return self._routes_of(later)
+
+    def _routes_of(self, later: Sequence[Epoch]) -> tuple[RouteDelta, ...]:
+        """Of epochs that follow, after which the routes are again those of what is folded."""
         found = tuple(self._routes.apply(epoch.links) for epoch in later)
         touched = {link for epoch in later for link, _ in epoch.links}
         self._routes.apply([(link, self._fold.shown_links[link]) for link in sorted(touched)])

@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 
 from compiler import firing
 from compiler.declare.model import Model
-from compiler.kept_firings import KeptFirings, is_over
+from compiler.kept_firings import KeptFirings
 from compiler.kept_walk import NotKeptError
 from compiler.pipeline import compile_source
 from compiler.plan.format import PlanError
@@ -452,7 +452,7 @@ class Reactor:
         if model is not None and self._kept is None:
             now_ns = self._schedule.clock.plan_time(max(self._elapsed(), 0))
             with suppress(NotKeptError):
-                self._kept = KeptFirings(self._plan, model) if is_over(model, now_ns) else None
+                self._kept = KeptFirings(self._plan, model, now_ns)
 
     def _read_again(self) -> None:
         """Somebody else has done something."""
@@ -545,7 +545,7 @@ class Reactor:
         assert self._model is not None
         for number, one in enumerate(self._reactions[:4]):
             with suppress(NotKeptError):
-                kept = KeptFirings(self._plan, self._model)
+                kept = KeptFirings(self._plan, self._model, 1)
                 which, at_ns = Firing(number + 1, 1), self._plan.end_ns // 2
                 kept.fire(self._whens[number], min(one.names), which, 1, at_ns)
 
