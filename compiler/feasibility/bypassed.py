@@ -54,6 +54,7 @@ class Bypassed:
                 self._into[self._ahead[link]].append((row, link))
         self._hops = {hop: self._places.link_number(d) for d in core_links for hop in (d, d + 1)}
         self._work, self._states, self._looked = WORK, 0, 0
+        self._tells: dict[tuple[int, int], bool] = {}
 
     def through(
         self, snapshots: Iterable[tuple[Epoch, RouteDelta]]
@@ -98,10 +99,22 @@ class Bypassed:
         """What has become the way of somebody leads over a next hop that has changed."""
         for cell in cells:
             row, column = divmod(cell, self._width)
+            if not self._is_telling(row, self._table[cell]):
+                continue
             found = self._ahead_of(row, column)
             if found and self._passed(row, column):
                 for link in found:
                     self._meet(link)
+
+    def _is_telling(self, row: int, value: int) -> bool:
+        """Whether a way that goes on like this may lead over a link that nobody has taken yet."""
+        is_telling = self._tells.get((row, value))
+        if is_telling is None:
+            is_telling = self._tells[row, value] = any(
+                link in self._hops or self._ahead[link] not in self._sources
+                for link in self._core.leads(row, value)
+            )
+        return is_telling
 
     def _ahead_of(self, row: int, column: int) -> list[int]:
         """Links that nobody has taken yet, on the ways from a row to a destination, until they come
@@ -126,6 +139,7 @@ class Bypassed:
         declared = self._hops.get(link, -1)
         if declared in self.unused:
             first = self.unused.pop(declared)
+            self._tells.clear()
             for one in (first, first + 1):
                 self._hops.pop(one, None)
 

@@ -28,6 +28,7 @@ from runtime.driver.progress import Progress
 from runtime.errors import RunError
 from runtime.json_schema import decoded
 from runtime.judge.run_end import RunEnd
+from runtime.system.realtime import rt_throttle
 from runtime.virtual.execution import Execution
 from runtime.virtual.line import AHEAD_BYTES, DEVICE, READ_BYTES, Lines, Writer
 
@@ -168,7 +169,7 @@ async def main_async(record: Mapping[str, Any]) -> int:
 
 
 def main() -> int:
-    return asyncio.run(main_async(json.loads(sys.argv[1])))
+    return rt_throttle.run(main_async(json.loads(sys.argv[1])))
 
 
 if __name__ == "__main__":

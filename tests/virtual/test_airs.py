@@ -41,14 +41,16 @@ for at_ms, who, to in (
     (500, 0, "10.0.0.255"), (1000, 1, "10.0.0.255"), (1500, 1, "10.0.0.3"),
     (2500, 1, "10.0.0.255"), (2700, 1, "10.0.0.3"), (2900, 9, ""),
 ):
-    while (left := begin + at_ms * 1_000_000 - time.time_ns()) > 0:
-        ear.settimeout(left / 1e9)
+    # A timeout is as many whole ms, rounded up: the last of them is slept.
+    while (left := begin + at_ms * 1_000_000 - time.time_ns()) > 2_000_000:
+        ear.settimeout(left / 1e9 - 0.001)
         try:
             text = ear.recv(2000).strip(b".").decode()
         except TimeoutError:
             break
         if not text.startswith(f"{me}:"):
             print("heard", text, (time.time_ns() - begin) // 1000, flush=True)
+    time.sleep(max(begin + at_ms * 1_000_000 - time.time_ns(), 0) / 1e9)
     if who == me:
         for number in (1, 2):
             ear.sendto(f"{me}:{at_ms}:{number}".encode().ljust(972, b"."), (to, 7))

@@ -4,6 +4,7 @@ and what a database says of it."""
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -111,6 +112,12 @@ def test_a_slow_disk_takes_exactly_so_much_longer(run: Path) -> None:
         assert before[call][1] < AT_ONCE_NS and after[call][1] < AT_ONCE_NS, call
     for call in ELSEWHERE:
         assert slow[call][1] < AT_ONCE_NS, call
+
+
+def test_a_fault_is_in_force_at_its_moment(run: Path) -> None:
+    events = (json.loads(line) for line in (run / "events.jsonl").read_text().splitlines())
+    lags_ns = [one["lag_ns"] for one in events if one.get("seq") is not None]
+    assert len(lags_ns) > 10 and 0 <= min(lags_ns) <= max(lags_ns) < AT_ONCE_NS
 
 
 def test_a_full_disk_has_no_room_for_what_is_new(run: Path) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from runtime.system.realtime.rt_lock import PATIENCE_NS, PIECE_NS, Turns
+from runtime.system.realtime.timers import ExactSelector
 
 LEAST_SECONDS = 20e-6  # of a timer
 
@@ -124,7 +125,7 @@ def is_preferred() -> bool:
 RESTS = Rests()  # of this process
 
 
-class _RestingSelector(selectors.EpollSelector):
+class _RestingSelector(ExactSelector):
     """Where an event loop sleeps: pieces end there by themselves."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -137,7 +138,7 @@ class _RestingSelector(selectors.EpollSelector):
 
 
 def run(main: Coroutine[Any, Any, Value]) -> Value:
-    """As asyncio.run. The loop's thread rests once RESTS has begun."""
+    """As asyncio.run. The loop wakes to the ns, and its thread rests once RESTS has begun."""
     with asyncio.Runner(
         loop_factory=lambda: asyncio.SelectorEventLoop(_RestingSelector())
     ) as runner:
