@@ -748,7 +748,8 @@ class Expect:
     op: str = ""
     value: int = 0  # rtt: ns, throughput: b/s, loss: ppb, exit: the status; ppb with `of_plan`
     of_plan: bool = False
-    text: str = ""  # of lines: the pattern; run: the command line; of histories: the file
+    # Of lines: the pattern; run: the command line; of histories: the file; drivers: the folder
+    text: str = ""
     model: str = ""  # linearizable: one of MODELS
     # always, sometimes, eventually: what of a line has to be `op` `number`, or has to have the
     # pattern `has` in it: the value at this key of the JSON in it; without, its group or all of it

@@ -13,7 +13,15 @@ from tdl import aqm, ast, quantities, some_packets
 from tdl.building.mobility_actions import reads_as_file
 from tdl.building.path_actions import DEFAULT_CAPACITY_BPS
 from tdl.building.static import IMAGE, NO_TRACE
-from tdl.tokens.words import CHANGEABLE, FAULTS, HUNT_LINKS, LINE_MODES, LINK_WORDS, STATISTICS
+from tdl.tokens.words import (
+    CHANGEABLE,
+    FAULTS,
+    HUNT_LINKS,
+    LINE_MODES,
+    LINK_WORDS,
+    STATISTICS,
+    TEST_TEMPLATES,
+)
 
 WIDTH = 100
 _QUANTITIES = {  # by kind of a link's property
@@ -618,7 +626,9 @@ def _expect(node: ast.Expect | ast.Figure) -> list[str]:
     words += [";".join(map(_subject, group)) for group in node.subjects]
     if node.kind in LINE_MODES:
         return words + _of_lines(node)
-    if node.kind.endswith(("log", "izable")):
+    if node.kind.endswith(("log", "izable")) or (
+        node.kind == "drivers" and node.text != TEST_TEMPLATES
+    ):
         words.append(quoted(node.text))
     words += [f"model={node.model}"] if node.model else []
     if node.kind == "exit":

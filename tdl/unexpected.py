@@ -33,6 +33,7 @@ _FORMS = {
     "sometimes": 'expect sometimes log server.* "leader changed"',
     "eventually": 'expect eventually log db.* "lag ([0-9]+)" < 10 within 10s after faults',
     "assertions": "expect assertions server.*",
+    "drivers": 'expect drivers client "test/main"',
 }
 
 

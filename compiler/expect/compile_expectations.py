@@ -106,6 +106,11 @@ def _one(statement: ast.Expect, known: _Known, left: int) -> PlannedExpectation 
         return _of_pairs(statement, base, nodes, known, left)
     if statement.kind == plan.VALID:
         return base
+    if statement.kind == plan.DRIVERS:
+        timed = _of_drivers(statement, base, known)
+        if timed is None:
+            return None
+        base = timed
     present = _there(nodes[0] if nodes else _everyone(known), base, known)
     if not present:
         _nobody(statement, "none of them is joined then", known)
@@ -120,7 +125,7 @@ def _plain(statement: ast.Expect) -> PlannedExpectation:
     once = kind in (plan.LOG, plan.SOMETIMES, plan.EVENTUALLY)
     once = once or (kind == plan.RUN and not moment_said)
     exact = kind in (plan.NO_LOG, plan.EXIT, plan.VALID, *plan.OF_HISTORIES)
-    exact = exact or kind in (plan.ALWAYS, plan.ASSERTIONS)
+    exact = exact or kind in (plan.ALWAYS, plan.ASSERTIONS, plan.DRIVERS)
     said = window is not None and window.eventually
     return PlannedExpectation(
         text=format_statement(statement),
@@ -132,7 +137,7 @@ def _plain(statement: ast.Expect) -> PlannedExpectation:
         of_plan=statement.of_plan,
         statistic=statement.statistic,
         pattern=statement.text if kind in plan.OF_LOGS else "",
-        argv=tuple(shlex.split(statement.text)) if kind == plan.RUN else (),
+        argv=_argv(statement),
         path=statement.text if kind in plan.OF_HISTORIES else "",
         model=statement.model,
         key=statement.key,
@@ -140,6 +145,35 @@ def _plain(statement: ast.Expect) -> PlannedExpectation:
         has=statement.has,
         eventually=once or (said and not exact),
     )
+
+
+def _argv(statement: ast.Expect) -> tuple[str, ...]:
+    if statement.kind == plan.DRIVERS:
+        return (statement.text,)
+    return tuple(shlex.split(statement.text)) if statement.kind == plan.RUN else ()
+
+
+def _of_drivers(
+    statement: ast.Expect, base: PlannedExpectation, known: _Known
+) -> PlannedExpectation | None:
+    """Drivers are started until `to_ns`, from where on their checks run: not before the last event
+    of the timeline, and halfway to the end where nothing is said. Reports TS0404, TS0415."""
+    assert known.presence is not None
+    last_ns, end_ns, window = known.presence.last_ns, known.end_ns, statement.window
+    if window is None or window.to_ns is None:
+        last_ns = max(last_ns, base.from_ns)
+        return replace(base, to_ns=last_ns + (end_ns - last_ns) // 2)
+    if window.to_ns >= end_ns:
+        hint = f"name a time before {moment(end_ns)}, or let it end later: `at T quit`"
+        message = f"the experiment ends at {moment(end_ns)}: no time is left for checks"
+        known.sink.error("TS0404", window.span, message, hint)
+        return None
+    if window.to_ns < last_ns:
+        message = f"checks would begin at {moment(window.to_ns)}, and faults go on"
+        hint = f"the last event is at {moment(last_ns)}: write to {moment(last_ns)} or later"
+        known.sink.error("TS0415", window.span, message, hint)
+        return None
+    return base
 
 
 def _window(statement: ast.Expect, known: _Known) -> tuple[int, int] | None:

@@ -87,6 +87,15 @@ class Ran:
         return self.lines[-1] if self.lines else ""
 
 
+@dataclass(frozen=True, slots=True)
+class FolderEntry:
+    """What has a name in a folder; `runs`: somebody may execute it."""
+
+    name: str
+    is_folder: bool
+    runs: bool
+
+
 class UnreachableError(RunError):
     """Nobody can say how a command ended, or whether it began: what carries it there is away."""
 
@@ -108,6 +117,10 @@ class CommandRunner(Protocol):
         """Runs a command in this life, as its program would run, to its end, or for so many seconds
         at most; then, and when it is cancelled, it is killed. Its output goes to the instance's log
         if that is asked for. RunError if it cannot be started."""
+
+    def listed(self, incarnation: Incarnation, folder: str, /) -> tuple[FolderEntry, ...]:
+        """What is in a folder of this life, by name. RunError; UnreachableError where nobody looks
+        into files of instances."""
 
 
 class ServiceCommands(CommandRunner, Protocol):

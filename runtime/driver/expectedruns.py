@@ -4,6 +4,7 @@ A command is begun at the beginning of its interval, once; with `within` again a
 after the last one, until it ends with 0 or the interval is over. One record in events.jsonl
 (`expect_run`) says how the last one ended; runtime.expectations.expect_exit judges it. One of which
 nobody can say that (the API server of a cluster is away) proves nothing, and is recorded as such.
+Commands of test templates (`expect drivers`) are scheduled by runtime.driver.templateruns.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from compiler.plan.parts.expectations import RUN, PlannedExpectation
 from compiler.plan.reader import Plan
 from runtime.backend.instance import Instance, UnreachableError
 from runtime.driver.eventbook import EventBook, sleep_until
+from runtime.driver.templateruns import templates_of
 from runtime.errors import RunError
 from runtime.rundir.runfiles import EXPECT_RUN
 from runtime.schedule import Schedule
@@ -58,11 +60,13 @@ class ExpectedRuns:
             for number, one in enumerate(plan.expectations)
             if one.kind == RUN and schedule.clock.start_at_ns <= one.from_ns <= schedule.end_ns
         ]
+        self._templates = templates_of(plan, schedule, instances, book)
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._carry_out(*one)) for one in self._wanted]
+        self._tasks += [loop.create_task(one.carry_out()) for one in self._templates]
 
     async def end(self) -> None:
         for task in self._tasks:

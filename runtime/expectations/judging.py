@@ -14,6 +14,7 @@ from typing import Any
 from compiler.plan.parts.expectations import (
     ALWAYS,
     ASSERTIONS,
+    DRIVERS,
     EVENTUALLY,
     EXIT,
     LINEARIZABLE,
@@ -33,7 +34,16 @@ from compiler.plan.parts.expectations import (
 from compiler.plan.reader import Plan
 from runtime.certify.certificate import Evidence
 from runtime.errors import RunError
-from runtime.expectations import expect_exit, judge_lines, logged, loss, rtt, throughput, validity
+from runtime.expectations import (
+    expect_exit,
+    judge_lines,
+    judge_templates,
+    logged,
+    loss,
+    rtt,
+    throughput,
+    validity,
+)
 from runtime.expectations.assertions import judge_assertions
 from runtime.expectations.finding import (
     FAILED,
@@ -67,6 +77,7 @@ _JUDGES: Mapping[str, Judge] = {
     SOMETIMES: judge_lines.judge_sometimes,
     EVENTUALLY: judge_lines.judge_eventually,
     ASSERTIONS: judge_assertions.judge,
+    DRIVERS: judge_templates.judge,
 }
 _OF_NO_INTERVAL = (EXIT, VALID)
 
@@ -109,7 +120,7 @@ def _decides(expectation: PlannedExpectation, state: str) -> bool:
         return state == PASSED or not expectation.eventually
     if kind in (LOG, SOMETIMES) or (kind == THROUGHPUT and expectation.eventually):
         return state == PASSED
-    if kind in (NO_LOG, LINEARIZABLE, SERIALIZABLE, ALWAYS, ASSERTIONS) or (
+    if kind in (NO_LOG, LINEARIZABLE, SERIALIZABLE, ALWAYS, ASSERTIONS, DRIVERS) or (
         kind == UNREACHABLE and not expectation.eventually
     ):
         return state == FAILED

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from compiler.plan.parts.expectations import RUN
 from compiler.plan.reader import Plan
 from runtime.backend import datapath_choice
 from runtime.backend.local import environment, outside
@@ -177,7 +178,7 @@ def _keep_programs(
     words = [argv[0] for one in own for argv in (one.exec, one.setup, one.ready) if argv]
     for one in plan.expectations:
         services = {topology.services[topology.nodes[node].service].name for node in one.nodes}
-        words += one.argv[:1] if services.isdisjoint(images) else ()
+        words += one.argv[:1] if one.kind == RUN and services.isdisjoint(images) else ()
     try:
         return scripts.keep(directory, words, places.source_directory, places.kept_directory)
     except RunError as error:

@@ -38,6 +38,8 @@ def details(record: Mapping[str, Any]) -> str:
             return str(record["error"])
         why = f": {record['reason']}" if "reason" in record else ""
         return how_ended(record) + (" (by the run)" if record.get("asked") else "") + why
+    if record.get("kind") in ("template", "command", "command_end"):
+        return _command(record)
     if record.get("kind") in ("setup", "ready", "not_ready", "quit", "unprobed"):
         return _beside_the_plan(record)
     args = [f"{key}={value}" for key, value in sorted(record.get("args", {}).items())]
@@ -72,6 +74,15 @@ def _beside_the_plan(record: Mapping[str, Any]) -> str:
     took = f"after {seconds(record['took_ns'])} s" if "took_ns" in record else ""
     status = f"status {record['status']}" if "status" in record else ""
     words = (took, status, record.get("error", ""), record.get("reason", ""))
+    return ": ".join(filter(None, words))
+
+
+def _command(record: Mapping[str, Any]) -> str:
+    """Of a test template, and of its commands."""
+    if record["kind"] == "template":
+        return str(record.get("error") or f"{record['template']}: {' '.join(record['commands'])}")
+    status = f"status {record['status']}" if "status" in record else ""
+    words = (record["command"], status, record.get("error", ""), record.get("lost", ""))
     return ": ".join(filter(None, words))
 
 

@@ -54,6 +54,8 @@ AT_PLACE, SHRINK_PLACE, WHY_PLACE = "tstorm-at-", "tstorm-shrink-", "tstorm-why-
 HUNT_PLACE = "tstorm-hunt-"
 HEADER = "header"  # kind of a first line
 EXPECT_RUN, EXPECTATION = "expect_run", "expectation"  # kinds of events
+# Of `expect drivers`: what is in its template; a command of it begins; it has ended
+TEMPLATE, COMMAND, COMMAND_END = "template", "command", "command_end"
 LOGS_INCOMPLETE = "logs_incomplete"  # of the facts and the manifest: instances, and why
 CERTIFICATE = "certificate.json"
 
@@ -226,6 +228,30 @@ _KINDS = {  # of those that are not the plan's
             "status?": INTEGER,
             "error?": TEXT,
             "unavailable?": FLAG,
+            "output": [TEXT],
+        }
+    ),
+    TEMPLATE: Shape(
+        {
+            **_TARGETED,
+            "expectation": COUNT,
+            "template": TEXT,
+            "commands": [TEXT],
+            "ignored": [TEXT],
+            "error?": TEXT,
+            "unavailable?": FLAG,
+        }
+    ),
+    COMMAND: Shape({**_TARGETED, "expectation": COUNT, "command": TEXT}),
+    COMMAND_END: Shape(
+        {
+            **_TARGETED,
+            "expectation": COUNT,
+            "command": TEXT,
+            "began_ns": INTEGER,
+            "status?": INTEGER,
+            "error?": TEXT,
+            "lost?": TEXT,
             "output": [TEXT],
         }
     ),

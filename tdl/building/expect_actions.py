@@ -19,7 +19,14 @@ from tdl.building.builder import cover, join_spans
 from tdl.building.static import StaticActions
 from tdl.suggest import did_you_mean
 from tdl.tokens.lexer import Token
-from tdl.tokens.words import FAULTS, LINE_OPERATORS, MODELS, OPERATORS, STATISTICS
+from tdl.tokens.words import (
+    FAULTS,
+    LINE_OPERATORS,
+    MODELS,
+    OPERATORS,
+    STATISTICS,
+    TEST_TEMPLATES,
+)
 
 MAX_STATUS = 255  # of a program's end
 MAX_PATTERN = 1000  # characters
@@ -182,6 +189,23 @@ class ExpectActions(StaticActions):
 
     def expect_assertions(self, _word: Token, what: Token, group: _Group) -> _Statements:
         return self._expect(what.text, (tuple(group),), None)
+
+    def expect_drivers(
+        self,
+        _word: Token,
+        what: Token,
+        group: _Group,
+        folder: Token | None,
+        window: ast.Window | None,
+    ) -> _Statements:
+        text = TEST_TEMPLATES if folder is None else self.text(folder)
+        if folder is not None and (not text or "\0" in text or len(text) > MAX_PATH):
+            hint = f"name the folder of a test template, or leave it out: {TEST_TEMPLATES}"
+            self.error("TS0415", folder.span, f"{folder.text} is no folder", hint)
+        if window is not None and (window.eventually or window.from_ns == window.to_ns):
+            hint = "write from T1 to T2: when drivers are started; checks run behind T2"
+            self.error("TS0404", window.span, "drivers run for a time", hint)
+        return self._expect(what.text, (tuple(group),), window, text=text)
 
     def no_token(self) -> None:
         return None

@@ -12,8 +12,8 @@ EXPECTATIONS = (
         "unknown expectation",
         "What can be expected: `rtt`, `throughput`, `loss`, `unreachable`, `log`, `no log`, "
         "`exit`, `run`, `valid`, `linearizable`, `serializable`, `always`, `sometimes`, "
-        "`eventually` and `assertions`. A round trip may have a statistic before its ends: "
-        "`median` (the default), `mean`, `p90`, `p99`, `max`, `min`.",
+        "`eventually`, `assertions` and `drivers`. A round trip may have a statistic before its "
+        "ends: `median` (the default), `mean`, `p90`, `p99`, `max`, `min`.",
         "expect delay a b < 5ms",
     ),
     Code(
@@ -89,6 +89,15 @@ EXPECTATIONS = (
         'group of the pattern, or stands at a place of the JSON in the line: `"commit" json '
         '"latency.p99" < 50`. `always` needs one of these.',
         'expect always log a "took [0-9]+ ms" < 500',
+    ),
+    Code(
+        "TS0415",
+        "test template whose commands cannot be run",
+        "`expect drivers WHO` runs the commands of a test template in these instances, `expect "
+        'drivers WHO "FOLDER"` of one elsewhere than in /opt/antithesis/test/v1. Drivers are '
+        "started `to` a moment from which on checks run: not before the last event of the "
+        "timeline, since checks are about what holds when faults are over.",
+        _NET + 'at 5s a--s1 set loss=1%\nexpect drivers a "test" to 4s',
     ),
     Code(
         "TS0350",

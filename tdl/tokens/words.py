@@ -62,6 +62,7 @@ EXPECTED = {
     "sometimes": "MODE",
     "eventually": "MODE",
     "assertions": "ASSERTIONS",
+    "drivers": "DRIVERS",
 }
 MODELS = ("register", "set", "queue", "map")  # of what is linearizable
 STATISTICS = ("median", "mean", "p90", "p99", "max", "min")  # of round trips
@@ -73,6 +74,7 @@ FIGURES = {"log": "LOG", "json": "JSON"}  # where a figure comes from
 OPERATORS = ("<", "<=", ">", ">=")
 LINE_MODES = ("always", "sometimes", "eventually")  # of lines that programs print
 LINE_OPERATORS = (*OPERATORS, "=", "!=")  # of a number in a line
+TEST_TEMPLATES = "/opt/antithesis/test/v1"  # where `expect drivers` looks if it names no folder
 FAULTS = "faults"  # in `within D after faults`: their end
 # What a `hunt` draws, by the first word of a bound: something that happens to instances, a property
 # of links, a clock; and what limits it (the first word of `at most N`, `lasting A..B`, `quiet T`).
@@ -253,6 +255,10 @@ OTHER_EXPECTATIONS = {
     "finally": "eventually",
     "assertion": "assertions",
     "asserts": "assertions",
+    "driver": "drivers",
+    "template": "drivers",
+    "templates": "drivers",
+    "tests": "drivers",
 }
 
 SERVICE_PROPERTIES = (

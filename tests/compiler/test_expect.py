@@ -19,6 +19,7 @@ from compiler.plan.parts.figures import to_json as figure_records
 from compiler.plan.reader import decode
 from compiler.plan.storage.delivery import complete
 from tdl.diagnostics import TdlError
+from tdl.tokens.words import TEST_TEMPLATES
 from tests.compiler.files import files
 from tests.plan.test_bundle import digest
 
@@ -191,6 +192,9 @@ def test_instances_and_times(
         ('expect run "x" ok on late at 1s', "TS0407", "none of them"),
         ("expect loss client server < 1% from 9s", "TS0404", "ends at 9s"),
         ("expect loss client server < 1% within 5s after 5s", "TS0404", "at 10s quit"),
+        ("expect drivers client from 1s to 9s", "TS0404", "no time is left for checks"),
+        ("expect drivers client to 4s", "TS0415", "the last event is at 5s: write to 5s or later"),
+        ("expect drivers nobody", "TS0406", "no service"),
     ],
 )
 def test_what_can_never_hold_is_an_error(line: str, code: str, said: str) -> None:
@@ -200,6 +204,19 @@ def test_what_can_never_hold_is_an_error(line: str, code: str, said: str) -> Non
     assert (found.code, found.span.line) == (code, 11)
     assert said in f"{found.message} {found.hint}"
     assert found.span.col > 1
+
+
+def test_drivers_have_a_folder_and_the_time_until_faults_are_over() -> None:
+    found = expectations(
+        "expect drivers client",
+        'expect drivers server.1;client "test" from 1s to 6s',
+        "expect drivers late from 6s",
+    )
+    assert [one.argv for one in found] == [(TEST_TEMPLATES,), ("test",), (TEST_TEMPLATES,)]
+    assert [one.nodes for one in found] == [(3,), (1, 3), (4,)]
+    times = [(one.from_ns / 1e9, one.to_ns / 1e9) for one in found]
+    assert times == [(0, 7), (1, 6), (6, 7.5)], "else until halfway from the last event to the end"
+    assert not any(one.eventually for one in found)
 
 
 def test_too_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +275,8 @@ def test_a_param_is_recorded_and_may_not_be_unknown() -> None:
         ({"pattern": "x"}, "a pattern"),
         ({"kind": "log", "pairs": [], "nodes": [0], "op": "", "statistic": "", "value": 0,
           "pattern": "("}, "a pattern"),
+        ({"kind": "drivers", "pairs": [], "nodes": [0], "op": "", "statistic": "", "value": 0,
+          "argv": ["a", "b"]}, "a command"),
         ({"to_ns": 10**11}, "not within the plan"),
         ({"more": 1}, "unknown field"),
     ],

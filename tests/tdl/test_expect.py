@@ -17,6 +17,7 @@ from tests.tdl.helpers import codes, meaning, one
         ("expect rtt median client.* server.0 <= 60ms within 2s after 0s", "within 2s"),
         ("expect unreachable a;b.1 * to 1m", "a;b.1 * to 1m"),
         ("expect log expect.* 'x' # why", 'expect log expect "x"'),
+        ("expect drivers a '/opt/antithesis/test/v1' from 1s to 60s", "drivers a from 1s to 1m"),
     ],
 )
 def test_one_spelling(written: str, canonical: str) -> None:

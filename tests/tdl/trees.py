@@ -683,6 +683,12 @@ expects = (
     | _expect("serializable", subjects=_alone, text=_paths)
     | _expect("linearizable", subjects=_alone, text=_paths, model=st.sampled_from(MODELS))
     | _expect("assertions", subjects=_alone)
+    | _expect(
+        "drivers",
+        subjects=_alone,
+        window=windows().filter(lambda one: one is None or not one.eventually),
+        text=_paths,
+    )
     | st.sampled_from(LINE_MODES).flatmap(
         lambda mode: (
             _expect(

@@ -20,6 +20,7 @@ from compiler.phrases import number
 from compiler.plan.parts.expectations import (
     ALWAYS,
     ASSERTIONS,
+    DRIVERS,
     EVENTUALLY,
     EXIT,
     LINEARIZABLE,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 SHOWN_NAMES = 3
 _UNITS = {RTT: "ns", THROUGHPUT: "bps", LOSS: "ppb"}
 _OF_PROGRAMS = {LOG: "any of ", NO_LOG: "each of ", EXIT: "each of "}
-_OF_PROGRAMS |= dict.fromkeys((LINEARIZABLE, SERIALIZABLE, ASSERTIONS), "all of ")
+_OF_PROGRAMS |= dict.fromkeys((LINEARIZABLE, SERIALIZABLE, ASSERTIONS, DRIVERS), "all of ")
 _OF_PROGRAMS |= {ALWAYS: "each of ", EVENTUALLY: "each of ", SOMETIMES: "any of "}
 
 
@@ -118,6 +119,8 @@ def _when(plan: Plan, expectation: PlannedExpectation) -> str:
     begin, end = units.duration(from_ns), units.duration(to_ns)
     if expectation.kind == RUN and from_ns == to_ns:
         return f"at {begin}"
+    if expectation.kind == DRIVERS:
+        return f"drivers from {begin} to {end}, then checks"
     if expectation.eventually and expectation.kind in (RTT, LOSS, UNREACHABLE):
         return f"from some moment between {begin} and {end} on"
     if expectation.eventually:

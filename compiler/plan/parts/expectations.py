@@ -20,10 +20,10 @@ RTT, THROUGHPUT, LOSS, UNREACHABLE = "rtt", "throughput", "loss", "unreachable"
 LOG, NO_LOG, EXIT, RUN, VALID = "log", "no_log", "exit", "run", "valid"
 LINEARIZABLE, SERIALIZABLE = "linearizable", "serializable"
 ALWAYS, SOMETIMES, EVENTUALLY = "always", "sometimes", "eventually"
-ASSERTIONS = "assertions"
+ASSERTIONS, DRIVERS = "assertions", "drivers"
 OF_HISTORIES = (LINEARIZABLE, SERIALIZABLE)
 OF_LINES = (ALWAYS, SOMETIMES, EVENTUALLY)
-_OF_FILES_AND_LINES = (*OF_HISTORIES, *OF_LINES, ASSERTIONS)
+_OF_FILES_AND_LINES = (*OF_HISTORIES, *OF_LINES, ASSERTIONS, DRIVERS)
 KINDS = (RTT, THROUGHPUT, LOSS, UNREACHABLE, LOG, NO_LOG, EXIT, RUN, VALID, *_OF_FILES_AND_LINES)
 MODELS = ("register", "set", "queue", "map")  # of what is linearizable
 OF_PAIRS = (RTT, THROUGHPUT, LOSS, UNREACHABLE)
@@ -52,7 +52,7 @@ class PlannedExpectation:
     of_plan: bool = False  # `value` is ppb of what the plan has for the pair at the time
     statistic: str = ""  # RTT: one of STATISTICS
     pattern: str = ""  # OF_LOGS: a regular expression (Python's `re`) that a line has in it
-    argv: tuple[str, ...] = ()  # RUN
+    argv: tuple[str, ...] = ()  # RUN; DRIVERS: the folder, the only word
     path: str = ""  # OF_HISTORIES: a file in the directory of each instance
     model: str = ""  # LINEARIZABLE: one of MODELS
     # OF_LINES: what a line is to be. The value at `key` of the JSON in it, or else the pattern's
@@ -88,7 +88,8 @@ _FIELDS = tuple(
 _TEXTS = ("file", "pattern", "text")
 _INTEGERS = ("from_ns", "line", "to_ns", "value")
 _FLAGS = ("eventually", "of_plan")
-_WITH_NODES = (*OF_LOGS, EXIT, RUN, *OF_HISTORIES, ASSERTIONS)
+_WITH_NODES = (*OF_LOGS, EXIT, RUN, *OF_HISTORIES, ASSERTIONS, DRIVERS)
+_AT_ONCE = (NO_LOG, EXIT, VALID, *OF_HISTORIES, ALWAYS, ASSERTIONS, DRIVERS)  # never "within"
 _WITH_BOUND = (RTT, THROUGHPUT, LOSS)
 _NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?", re.ASCII)
 
@@ -172,7 +173,7 @@ def _wrong(one: PlannedExpectation, end_ns: int) -> str:
         return "a statistic that it cannot have"
     if (one.of_plan and one.kind not in OF_PAIRS[:2]) or _value_out_of_range(one):
         return "a value that it cannot have"
-    if bool(one.argv) != (one.kind == RUN) or "\0" in "".join(one.argv):
+    if not _has_its_words(one):
         return "a command that it cannot have"
     if bool(one.pattern) != pattern or (pattern and not _is_pattern(one.pattern)):
         return "a pattern that cannot be read"
@@ -182,9 +183,14 @@ def _wrong(one: PlannedExpectation, end_ns: int) -> str:
         return "a file that is not in the directory of an instance"
     if one.model not in (MODELS if one.kind == LINEARIZABLE else ("",)):
         return "a model that it cannot have"
-    if one.eventually and one.kind in (NO_LOG, EXIT, VALID, *OF_HISTORIES, ALWAYS, ASSERTIONS):
+    if one.eventually and one.kind in _AT_ONCE:
         return "a time within which it comes true"
     return "" if one.from_ns <= one.to_ns <= end_ns else "a time that is not within the plan"
+
+
+def _has_its_words(one: PlannedExpectation) -> bool:
+    fits = len(one.argv) == 1 if one.kind == DRIVERS else bool(one.argv) == (one.kind == RUN)
+    return fits and "\0" not in "".join(one.argv)
 
 
 def _wrong_condition(one: PlannedExpectation) -> str:

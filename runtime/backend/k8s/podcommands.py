@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 from compiler.plan.types import Node
-from runtime.backend.instance import Incarnation, Ran, UnreachableError
+from runtime.backend.instance import FolderEntry, Incarnation, Ran, UnreachableError
 from runtime.backend.k8s.api import Api, ApiError
 from runtime.backend.k8s.exec_status import (
     ENDED,
@@ -40,6 +40,9 @@ class PodCommands:
 
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return replaced(argv, self._env)
+
+    def listed(self, _incarnation: Incarnation, folder: str, /) -> tuple[FolderEntry, ...]:
+        raise UnreachableError(f"in a cluster nobody looks into {folder} of an instance")
 
     async def run(
         self,

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
+import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runtime.backend.instance import Incarnation, Ran
+from runtime.backend.instance import FolderEntry, Incarnation, Ran
 from runtime.backend.local import enter_instance
 from runtime.backend.local.instances import LocalIncarnation, LocalInstance
 from runtime.backend.local.nursery import Holder
@@ -77,6 +79,15 @@ class InstanceCommands:
             return Ran(status, () if logged else _last_lines(output))
         finally:
             os.close(output)
+
+    def listed(self, incarnation: Incarnation, folder: str, /) -> tuple[FolderEntry, ...]:
+        holder = _holder(incarnation)
+        if not holder.alive():
+            raise RunError("the instance is dead")
+        try:
+            return namespaces.in_thread(partial(_entries, holder.pidfd, folder))
+        except OSError as error:
+            raise RunError(f"{folder} cannot be read: {error.strerror}") from error
 
     def _start(self, holder: Holder, argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
         if not holder.alive():
@@ -147,12 +158,31 @@ def _socket(pidfd: int, family: socket.AddressFamily) -> socket.socket:
     return socket.socket(family, socket.SOCK_STREAM)
 
 
+def _entries(pidfd: int, folder: str) -> tuple[FolderEntry, ...]:
+    """Links are followed; one that leads nowhere cannot be executed."""
+    namespaces.enter_files(pidfd)
+    found = []
+    with os.scandir(folder) as entries:
+        for one in sorted(entries, key=lambda entry: entry.name):
+            try:
+                mode = one.stat().st_mode
+            except OSError:
+                mode = 0
+            runs = stat.S_ISREG(mode) and bool(mode & 0o111)
+            found.append(FolderEntry(one.name, stat.S_ISDIR(mode), runs))
+    return tuple(found)
+
+
 async def _status(process: subprocess.Popen[bytes]) -> int:
-    """With which it has ended. Whoever gives up waiting has it killed."""
+    """With which it has ended. Whoever gives up waiting has it killed, with what it has begun."""
+    over = False
     try:
         await enter_instance.ended(process)
+        over = True
     finally:
-        process.kill()
+        if not over:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # it leads a session
         code = process.wait()
     return enter_instance.shell_status(code)
 

@@ -140,7 +140,8 @@ export class Chart {
     const { ctx: context, bbox } = plot;
     const inside = (at) => at > this.view.from && at < this.view.to;
     const place = (at) => Math.round(plot.valToPos(at / 1e9, "x", true));
-    const hidden = (event) => event.kind === "cut" || event.kind === "expectation" || event.asked;
+    const many = ["cut", "expectation", "command", "command_end"];
+    const hidden = (event) => many.includes(event.kind) || event.asked;
     const events = this.model.events.filter((event) => inside(eventMoment(event)) && !hidden(event));
     const places = new Map(events.map((event) => [place(eventMoment(event)), laneOf(event)]));
     const failures = this.model.result.failures.filter((one) => one.at_ns !== null && inside(one.at_ns));

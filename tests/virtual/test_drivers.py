@@ -1,0 +1,102 @@
+"""Test templates that a service has where those of the field are: what runs when is the seed's, and
+so is the run; checks find the network whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.process import tstorm
+
+pytestmark = pytest.mark.virtual
+
+WORDS = ("--time", "virtual", "--no-probes", "--quiet")
+TEXT = """
+service server exec="tprobe serve"
+service client exec="sleep 1000" fs=private files=test:/opt/antithesis/test/v1
+bridge s
+link server--s latency=5ms
+link client--s latency=5ms
+at 2s partition client; server
+at 4s heal
+at 10s quit
+expect drivers client
+expect assertions client
+"""
+SCRIPTS = {
+    "first_create": "echo created >made",
+    "parallel_driver_ask": "cat made && echo >>asked; ping -c 1 -W 1 server; sleep 0.3",
+    "serial_driver_alone": "! pgrep parallel_driver && sleep 0.2",
+    "anytime_look": 'echo "{}" >"$ANTITHESIS_SDK_LOCAL_OUTPUT"; test -e made',
+    "eventually_there": "ping -c 1 -W 1 server && ! pgrep parallel_driver",
+    "finally_asked": "test $(wc -l <asked) -gt 0 && ! pgrep parallel_driver",
+}
+Record = dict[str, Any]
+
+
+def _laid_out(place: Path, **scripts: str) -> None:
+    for name, text in scripts.items():
+        template = place / "test/main"
+        template.mkdir(parents=True, exist_ok=True)
+        (template / name).write_text(f"#!/bin/sh\n{text}\n")
+        (template / name).chmod(0o644 if name.startswith("helper_") else 0o755)
+    (place / "d.tdl").write_text(TEXT)
+
+
+def _told(run: Path) -> tuple[Record, list[Record]]:
+    lines = (run / "events.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    ends = [one for one in records if one["kind"] == "command_end"]
+    return json.loads((run / "summary.json").read_text())["expectations"][0], ends
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("drivers")
+    _laid_out(place, **SCRIPTS, helper_x="not run")
+    words = (*WORDS, "--reseed", "5s=7")
+    for seed, out, more in ((1, "one", WORDS), (1, "two", WORDS), (1, "other", words)):
+        tstorm(place, "run", "d.tdl", *more, "--seed", str(seed), "--out", out)
+    tstorm(place, "run", "d.tdl", *WORDS, "--seeds", "2..4", "--out", "more")
+    return place
+
+
+def _begun(ends: list[Record]) -> list[tuple[int, str]]:
+    return sorted((one["began_ns"], one["command"]) for one in ends)
+
+
+def test_the_same_seed_is_the_same_to_the_last_byte(place: Path) -> None:
+    one, two = ((place / out / "events.jsonl").read_bytes() for out in ("one", "two"))
+    assert one == two
+    found, ends = _told(place / "one")
+    assert found["state"] == "passed", found
+    assert {one["command"] for one in ends} >= {*list(SCRIPTS)[:4]}
+    assert all(one["status"] == 0 for one in ends if "lost" not in one)
+
+
+def test_other_seeds_run_other_commands_and_come_to_each_check(place: Path) -> None:
+    told = [_told(place / f"more/seed-{seed}") for seed in range(2, 5)]
+    assert [found["state"] for found, _ in told] == ["passed"] * 3
+    assert len({tuple(_begun(ends)) for _, ends in told}) == 3
+    assert {ends[-1]["command"] for _, ends in told} == {"eventually_there", "finally_asked"}
+
+
+def test_a_branch_is_the_same_until_its_moment(place: Path) -> None:
+    one, other = (_begun(_told(place / out)[1]) for out in ("one", "other"))
+    before = [began for began in one if began[0] < 5 * 10**9]
+    assert other[: len(before)] == before
+    assert one != other
+
+
+def test_what_fails_and_what_is_no_template(tmp_path: Path) -> None:
+    _laid_out(tmp_path, **{**SCRIPTS, "anytime_look": "echo no leader; exit 7"})
+    said = tstorm(tmp_path, "run", "d.tdl", *WORDS, "--seed", "1", "--out", "a", code=5).stderr
+    assert "anytime_look in client.0 ended with status 7 at " in said
+    assert ": no leader" in said
+    text = TEXT.replace("expect drivers client", 'expect drivers client "/opt/elsewhere"')
+    (tmp_path / "d.tdl").write_text(text)
+    said = tstorm(tmp_path, "run", "d.tdl", *WORDS, "--out", "b", code=5).stderr
+    assert "in client.0 /opt/elsewhere cannot be read: No such file or directory" in said
