@@ -156,6 +156,8 @@ LINKS = f"""{{"Linksimulation": {{
          "TS0508", 5, 38),
         ("a.json", '{"a": {"b": 1}}', "TS0501", 1, 1),
         ("lab.conf", "pc1[0]=A\npc1 = 3\n", "TS0508", 2, 1),
+        ("lab.conf", "pc1[0]=A/02:00:00:00:00:01\npc2[0]=A # as Kathara says\n", "TS0508", 2, 1),
+        ("lab.conf", "pc1[0]=A\npc2[0]='A\"\n", "TS0508", 2, 1),
     ],
 )  # fmt: skip
 def test_what_is_wrong_has_its_place(

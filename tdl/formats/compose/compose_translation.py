@@ -8,7 +8,7 @@ names it. `depends_on` becomes after= (docs/tdl.md), with `start when ready` whe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from tdl.ast import Span
 from tdl.diagnostics import Sink
@@ -62,6 +62,7 @@ class _Composition:
         self._shared = Shared({kind: self._top(kind) for kind in _KINDS})
         self._services: dict[str, tuple[Span, Value]] = {}
         self._bridges: dict[str, str] = {}
+        self._meant: dict[str, dict[str, dict[str, Span]]] = {}  # other name, where, services
 
     def translation(self) -> Translation:
         self._judge()
@@ -146,9 +147,10 @@ class _Composition:
             for service, (span, value) in self._services.items()
             for one in self._networks_of(span, value)
         ]
-        for service, _, _, said in joined:
+        for service, network, _, said in joined:
             if said is not None:
-                self._in_network(service, said)
+                self._in_network(service, network, said)
+        self._judge_names({(service, network) for service, network, _, _ in joined})
         found = []
         for service, network, place, _ in joined:
             bridge = self._bridge(network)
@@ -177,10 +179,10 @@ class _Composition:
                 found.append((name, place, said))
         return found
 
-    def _in_network(self, service: str, said: Value) -> None:
+    def _in_network(self, service: str, network: str, said: Value) -> None:
         fields = self._reading.entries(said, _OF_NETWORKS, "a network of a service")
         for one in self._reading.texts(fields.pop("aliases", None)):
-            self._alias(service, one.text or "", one.span)
+            self._alias(service, one.text or "", one.span, f"network {network}")
         for name, value in fields.items():
             if name in ("ipv4_address", "ipv6_address"):
                 message = f"the address {(value.text or '')[:40]} cannot be carried over"
@@ -224,9 +226,10 @@ class _Composition:
                 if target not in self._services:
                     self._sink.error("TS0505", one.span, f"there is no service '{target[:40]}'")
                 elif name:
-                    self._alias(target, name, one.span)
+                    self._alias(target, name, one.span, f"the links of {service}")
 
-    def _alias(self, service: str, name: str, span: Span) -> None:
+    def _alias(self, service: str, name: str, span: Span, where: str = "") -> None:
+        """Another name of a service there; without `where` in all of its networks."""
         if name == service:
             return  # it has it already
         if name in self._services:
@@ -237,6 +240,28 @@ class _Composition:
             self._sink.error("TS0507", span, f"'{name[:80]}' is no name of a host")
             return
         self._shared.aliases.setdefault(service, {})[name] = span
+        self._meant.setdefault(name, {}).setdefault(where, {})[service] = span
+
+    def _judge_names(self, joined: Set[tuple[str, str]]) -> None:
+        """A name is the same for everybody here, and must not be another's elsewhere."""
+        for name, meant in self._meant.items():
+            places: dict[str, dict[str, Span]] = {}
+            for service, span in meant.pop("", {}).items():
+                for network in sorted(one for who, one in joined if who == service):
+                    places.setdefault(f"network {network}", {})[service] = span
+            for where, there in meant.items():
+                places.setdefault(where, {}).update(there)
+            (first, services), *others = places.items()
+            for where, theirs in others:
+                if theirs.keys() != services.keys():
+                    span = next(theirs[one] for one in theirs)
+                    message = (
+                        f"'{name}' is {', '.join(theirs)} in {where}, and {', '.join(services)} in "
+                        f"{first}"
+                    )
+                    hint = "a name means the same everywhere here: use the services' own names"
+                    self._sink.error("TS0502", span, message, hint)
+                    break
 
     # --- the order of the start ---
 

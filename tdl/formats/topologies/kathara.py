@@ -19,8 +19,10 @@ from tdl.tokens.lexer import source_lines
 
 DEFAULT_IMAGE = "kathara/base"
 _LINE = re.compile(
-    r"\s*(?P<device>[A-Za-z0-9_-]+)\[(?P<word>[A-Za-z0-9_]+)\]\s*=\s*(?P<quote>[\"']?)(?P<value>.*?)(?P=quote)\s*"
+    r"\s*(?P<device>[A-Za-z0-9_-]+)\[(?P<word>[A-Za-z0-9_]+)\]\s*=\s*"
+    r"(?:(?P<quote>[\"'])(?P<quoted>[^\"']*)(?P=quote)(?:\s+#.*)?|(?P<bare>[^\"']*?))\s*"
 )
+_DOMAIN = re.compile(r"\w+(?:/[0-9A-Fa-f:]+)?", re.ASCII)  # with its card's address
 _ABOUT = re.compile(r"\s*LAB_[A-Z]+\s*=.*")
 _MEMORY = re.compile(r"([0-9]+)([kmg])b?", re.IGNORECASE | re.ASCII)
 _UNITS = {"k": "KiB", "m": "MiB", "g": "GiB"}
@@ -49,12 +51,17 @@ class _Lab:
         if match is None:
             self._sink.error("TS0508", span, "this is not DEVICE[WORD]=VALUE", 'pc1[0]="A"')
             return
-        device, word, value = match["device"], match["word"], match["value"]
+        device, word = match["device"], match["word"]
+        value = match["quoted"] if match["quote"] else match["bare"]
         if not is_name(device):
             self._sink.error("TS0501", span, f"nothing can be called '{device[:80]}'")
             return
         pieces = self._devices.setdefault(device, (span, []))[1]
-        if word.isdigit():
+        if word.isdigit() and not _DOMAIN.fullmatch(value):
+            hint = "letters, digits and _; a comment stands behind a value in quotes"
+            message = f"'{value[:80]}' is no collision domain"
+            self._sink.error("TS0508", span, message, hint)
+        elif word.isdigit():
             domain = value.partition("/")[0]
             self._domains.setdefault(domain, span)
             if (device, domain) in self._links:
