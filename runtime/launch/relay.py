@@ -17,8 +17,10 @@ from typing import Any
 
 from runtime.driver import control
 from runtime.errors import RunError
+from runtime.json_schema import encoded
 from runtime.launch import stops
 from runtime.system import terminal
+from runtime.virtual.execution import ExecRequest, TerminalSize
 from runtime.virtual.line import PART_BYTES, READ_BYTES, Lines, encode
 
 LOOK_SECONDS = 1.0  # between two looks at the terminal's size
@@ -31,13 +33,8 @@ def exec_argv(
 ) -> int:
     """The command's exit status. RunError if there is no such instance."""
     typed_at = terminal.is_ours()
-    request = {
-        "ask": "exec",
-        "instance": instance,
-        "argv": list(argv),
-        "environment": dict(environment),
-        "terminal": _size() if typed_at else None,
-    }
+    wanted = ExecRequest(instance, argv, environment, _size() if typed_at else None)
+    request = {"ask": "exec", **encoded(wanted)}
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(control.TIMEOUT_SECONDS)
@@ -152,6 +149,6 @@ class _Relay:
                 terminal.show(getattr(sys, stream), base64.b64decode(said[name]))
 
 
-def _size() -> list[int]:
+def _size() -> TerminalSize:
     size = os.get_terminal_size(1)
-    return [size.lines, size.columns]
+    return size.lines, size.columns

@@ -28,7 +28,7 @@ from typing import Any
 from runtime.driver.control import ControlServer, encode, read_request, refusal
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
-from runtime.virtual.line import PARTS, READ_BYTES, Lines, is_part
+from runtime.virtual.line import PARTS, READ_BYTES, CallMessage, Lines, call_message, is_part
 from runtime.virtual.time_limits import LOOK_SECONDS, STOP_SECONDS, RealPace, TimeLimits
 
 ANSWER_SECONDS = 8.0  # for the first answer: less than who asks waits for it
@@ -72,13 +72,11 @@ class ControlExchange:
 
     def hear(self, record: Mapping[str, Any]) -> None:
         """What the guest says about a call. RunError if it makes no sense."""
-        number = record["call"]
-        if type(number) is not int or not 0 < number <= self._count:
+        message = call_message(record)
+        if not 0 < message.call <= self._count:
             raise RunError("the guest answers what nobody asked")
-        if type(record.get("say", {})) is not dict:
-            raise RunError("the guest's answer is no object")
-        if number in self._calls:  # who asked may have gone meanwhile
-            self._calls[number].hear(record)
+        if message.call in self._calls:  # who asked may have gone meanwhile
+            self._calls[message.call].hear(message)
 
     async def _converse(self, connection: socket.socket) -> None:
         data = await asyncio.wait_for(read_request(connection), REQUEST_SECONDS)
@@ -247,7 +245,7 @@ class ControlExchange:
         """The run is over, and every call with it. What has been answered is still passed on."""
         self._limits.end()
         for call in self._calls.values():
-            call.hear({"over": True})
+            call.hear(CallMessage(call.number, over=True))
         await self._server.finish(LAST_WORDS_SECONDS)
 
 
@@ -261,14 +259,14 @@ class _Call:
         self._connection = connection
         self._send = send
         self._more = more
-        self._heard: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        self._heard: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()  # None: it is over
         self._room = asyncio.Semaphore(PARTS)  # for input that is on its way
 
-    def hear(self, record: Mapping[str, Any]) -> None:
-        if record.get("took"):
+    def hear(self, message: CallMessage) -> None:
+        if message.took:
             self._room.release()
         else:
-            self._heard.put_nowait(record)
+            self._heard.put_nowait(message.say)
 
     async def carry_out(self, request: Mapping[str, Any]) -> None:
         """RunError if there is no answer."""
@@ -289,16 +287,17 @@ class _Call:
 
     async def answer(self) -> Mapping[str, Any]:
         """The one to what was told. RunError if there is none."""
-        record = await self._first()
-        if "say" not in record:
+        said = await self._first()
+        if said is None:
             raise RunError("the run has ended, or is ending")
-        said: Mapping[str, Any] = record["say"]
         return said
 
-    def tell(self, **words: object) -> None:
-        self._send({"call": self.number, **words})
+    def tell(
+        self, *, say: Mapping[str, Any] | None = None, over: bool = False, took: bool = False
+    ) -> None:
+        self._send(CallMessage(self.number, say, over, took).to_record())
 
-    async def _first(self) -> Mapping[str, Any]:
+    async def _first(self) -> Mapping[str, Any] | None:
         try:
             return await asyncio.wait_for(self._heard.get(), ANSWER_SECONDS)
         except TimeoutError:
@@ -311,13 +310,13 @@ class _Call:
     async def _answer(self) -> None:
         """Until the guest has said everything."""
         loop = asyncio.get_running_loop()
-        record, more = await self._first(), self._more
-        while "say" in record:
-            await loop.sock_sendall(self._connection, encode({**record["say"], **more}))
+        said, more = await self._first(), self._more
+        while said is not None:
+            await loop.sock_sendall(self._connection, encode({**said, **more}))
             more = {}
-            if is_part(record["say"]):
+            if is_part(said):
                 self.tell(took=True)
-            record = await self._heard.get()
+            said = await self._heard.get()
 
     async def _listen(self) -> None:
         """Until who asked hangs up."""

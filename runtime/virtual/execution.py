@@ -17,17 +17,29 @@ import pty
 import struct
 import subprocess
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from runtime.backend.local import enter_instance
 from runtime.errors import RunError
 from runtime.system import process_limits
-from runtime.virtual.line import PART_BYTES, PARTS
+from runtime.virtual.line import PART_BYTES, PARTS, CallMessage
 
 PIPE_BYTES = 1 << 16  # what a command may have left behind when it ended
+TerminalSize = tuple[int, int]  # rows and columns
 _Tell = Callable[[Mapping[str, object]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecRequest:
+    """`terminal`: its rows and columns."""
+
+    instance: str
+    argv: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    terminal: TerminalSize | None = None
 
 
 class Execution:
@@ -43,13 +55,13 @@ class Execution:
         self._process: subprocess.Popen[bytes] | None = None
         self._unwanted = False  # who asked has gone
 
-    def hear(self, record: Mapping[str, Any]) -> None:
-        if record.get("over"):
+    def hear(self, message: CallMessage) -> None:
+        if message.over:
             self.kill()
-        elif record.get("took"):
+        elif message.took:
             self._room.release()
         else:
-            self._take(record.get("say") or {})
+            self._take(message.say or {})
 
     def _take(self, said: Mapping[str, Any]) -> None:
         if "in" in said:
@@ -67,15 +79,15 @@ class Execution:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
 
-    async def run(self, request: Mapping[str, Any], entry: tuple[Mapping[str, Any], int]) -> None:
+    async def run(self, request: ExecRequest, entry: tuple[Mapping[str, Any], int]) -> None:
         """Until it has ended. `entry`: how to enter the instance, and a pidfd, which is closed.
         RunError if it cannot be started."""
         place, pidfd = entry
-        terminal = ("--terminal",) if request.get("terminal") else ()
-        command = enter_instance.command(self._keeper, place, pidfd, request["argv"], *terminal)
-        environment = {**place["environment"], **request.get("environment", {})}
+        terminal = ("--terminal",) if request.terminal else ()
+        command = enter_instance.command(self._keeper, place, pidfd, request.argv, *terminal)
+        environment = {**place["environment"], **request.environment}
         try:
-            ends = self._open(request.get("terminal"))
+            ends = self._open(request.terminal)
         except OSError as error:
             os.close(pidfd)
             raise RunError(f"the guest has no terminal or pipe left: {error.strerror}") from error
@@ -109,7 +121,7 @@ class Execution:
             for descriptor in {*theirs, pidfd}:
                 os.close(descriptor)
 
-    def _open(self, size: Any) -> _Ends:
+    def _open(self, size: TerminalSize | None) -> _Ends:
         if size is None:
             pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
             (their_in, ours_in), (ours_out, their_out), (ours_err, their_err) = pipes

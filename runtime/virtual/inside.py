@@ -29,8 +29,16 @@ from runtime.errors import RunError
 from runtime.json_schema import decoded
 from runtime.judge.run_end import RunEnd
 from runtime.system.realtime import rt_throttle
-from runtime.virtual.execution import Execution
-from runtime.virtual.line import AHEAD_BYTES, DEVICE, READ_BYTES, Lines, Writer
+from runtime.virtual.execution import ExecRequest, Execution
+from runtime.virtual.line import (
+    AHEAD_BYTES,
+    DEVICE,
+    READ_BYTES,
+    CallMessage,
+    Lines,
+    Writer,
+    call_message,
+)
 
 # Calls to a run in virtual time, on the guest's side. The first thing said in a call is the
 # request: `exec` starts a command (runtime.virtual.execution), anything else is asked of the
@@ -52,29 +60,30 @@ class Calls:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def hear(self, record: Mapping[str, Any]) -> None:
-        number = int(record["call"])
-        execution = self._executions.get(number)
+        message = call_message(record)
+        execution = self._executions.get(message.call)
         if execution is not None:
             try:
-                execution.hear(record)
+                execution.hear(message)
             except (ValueError, TypeError):  # one that makes no sense is hung up on
                 execution.kill()
-        elif "say" in record and "ask" in record["say"]:
-            task = asyncio.get_running_loop().create_task(self._answer(number, record["say"]))
+        elif message.say is not None and "ask" in message.say:
+            task = asyncio.get_running_loop().create_task(self._answer(message.call, message.say))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, number: int, request: Mapping[str, Any]) -> None:
         def tell(said: Mapping[str, object]) -> None:
-            self._send({"call": number, "say": said})
+            self._send(CallMessage(number, said).to_record())
 
         def confirm() -> None:
-            self._send({"call": number, "took": True})
+            self._send(CallMessage(number, took=True).to_record())
 
         try:
             if request["ask"] == "exec":
                 execution = self._executions[number] = Execution(self._keeper, tell, confirm)
-                await execution.run(request, await self._enter(request))
+                wanted = decoded(ExecRequest, request, "the request")
+                await execution.run(wanted, await self._enter(wanted.instance))
             else:
                 answer, _ = await asyncio.to_thread(ask, self._control, request)
                 tell(answer)
@@ -84,11 +93,11 @@ class Calls:
             tell(refusal(RunError(f"not a request: {error!r}")))
         finally:
             self._executions.pop(number, None)
-            self._send({"call": number, "over": True})
+            self._send(CallMessage(number, over=True).to_record())
 
-    async def _enter(self, request: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+    async def _enter(self, instance: str) -> tuple[Mapping[str, Any], int]:
         """How to enter the instance, and a pidfd of it."""
-        question = {"ask": "enter", "instance": str(request["instance"])}
+        question = {"ask": "enter", "instance": instance}
         place, descriptor = await asyncio.to_thread(ask, self._control, question)
         assert descriptor is not None
         return place, descriptor

@@ -22,10 +22,11 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from runtime.errors import RunError
-from runtime.json_schema import parse
+from runtime.json_schema import decoded, parse
 
 DEVICE = "/dev/ttyS0"  # in the guest
 READ_BYTES = WRITE_BYTES = 1 << 16
@@ -45,6 +46,29 @@ def encode(record: Mapping[str, object]) -> bytes:
 def is_part(said: Mapping[str, object]) -> bool:
     """Whether it is to be confirmed."""
     return any(name in said for name in STREAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class CallMessage:
+    """What either side says in a call: a request, an answer or a part (`say`), that it has ended
+    (`over`), or that a part has gone on its way (`took`)."""
+
+    call: int
+    say: Mapping[str, Any] | None = None
+    over: bool = False
+    took: bool = False
+
+    def to_record(self) -> dict[str, object]:
+        words = {"say": self.say, "over": self.over or None, "took": self.took or None}
+        return {"call": self.call} | {k: said for k, said in words.items() if said is not None}
+
+
+def call_message(record: Mapping[str, Any]) -> CallMessage:
+    """RunError if it makes no sense."""
+    message = decoded(CallMessage, record, "a call")
+    if message.say is None and not message.over and not message.took:
+        raise RunError("a call has a message that says nothing")
+    return message
 
 
 class Renaming:

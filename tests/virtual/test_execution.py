@@ -17,9 +17,10 @@ import pytest
 
 from runtime.errors import MachineError
 from runtime.system.process_scope import namespace
-from runtime.virtual.execution import Execution
-from runtime.virtual.line import PARTS, is_part
+from runtime.virtual.execution import ExecRequest, Execution
+from runtime.virtual.line import PARTS, CallMessage, is_part
 
+Record = dict[str, Any]
 KEEPER = """#!/bin/sh
 while [ "$1" != -- ]; do shift; done
 shift
@@ -41,13 +42,13 @@ class Caller:
         self.heard.append(dict(said))
         self._news.set()
         if self._confirms and is_part(said):
-            self.execution.hear({"took": True})
+            self.execution.hear(CallMessage(1, took=True))
 
     def _took(self) -> None:
         self.taken += 1
 
     def say(self, **said: object) -> None:
-        self.execution.hear({"say": said})
+        self.execution.hear(CallMessage(1, say=said))
 
     def type(self, data: bytes) -> None:
         self.say(**{"in": base64.b64encode(data).decode()})
@@ -60,9 +61,11 @@ class Caller:
             self._news.clear()
             await asyncio.wait_for(self._news.wait(), 60)
 
-    async def run(self, *argv: str, terminal: list[int] | None = None) -> list[dict[str, Any]]:
+    async def run(
+        self, *argv: str, terminal: tuple[int, int] | None = None
+    ) -> list[dict[str, Any]]:
         """Until the command has ended: what was said that is no output."""
-        request = {"argv": list(argv), "terminal": terminal, "environment": {"WORD": "given"}}
+        request = ExecRequest("a.0", argv, {"WORD": "given"}, terminal)
         place = {
             "user_namespace": namespace("user"),
             "user": "",
@@ -138,7 +141,7 @@ def test_no_more_output_is_under_way_than_was_taken(keeper: Path) -> None:
         for _ in range(10):
             await asyncio.sleep(0.01)
             assert sum(map(is_part, caller.heard)) == most
-        caller.execution.hear({"over": True})
+        caller.execution.hear(CallMessage(1, over=True))
         await running
 
     played(scene)
@@ -150,7 +153,7 @@ def test_who_hangs_up_takes_the_command_along(keeper: Path) -> None:
         running = asyncio.create_task(caller.run("sleep", "1000"))
         while {"started": True} not in caller.heard:
             await asyncio.sleep(0.01)
-        caller.execution.hear({"over": True})
+        caller.execution.hear(CallMessage(1, over=True))
         assert (await running)[-1] == {"status": 128 + signal.SIGKILL}
 
     played(scene)
@@ -181,7 +184,7 @@ def test_a_signal_reaches_the_command(keeper: Path) -> None:
 def test_a_terminal_has_a_size_that_changes(keeper: Path) -> None:
     async def scene() -> None:
         caller = Caller(keeper)
-        running = asyncio.create_task(caller.run("sh", terminal=[24, 80]))
+        running = asyncio.create_task(caller.run("sh", terminal=(24, 80)))
         caller.type(b"stty size\n")
         await caller.sees(b"24 80")
         caller.say(size=[50, 132])
