@@ -33,7 +33,7 @@ def exec_argv(
 ) -> int:
     """The command's exit status. RunError if there is no such instance."""
     typed_at = terminal.is_ours()
-    wanted = ExecRequest(instance, argv, environment, _size() if typed_at else None)
+    wanted = ExecRequest(instance, tuple(argv), environment, _size() if typed_at else None)
     request = {"ask": "exec", **encoded(wanted)}
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

@@ -17,7 +17,7 @@ import pty
 import struct
 import subprocess
 import termios
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +37,7 @@ class ExecRequest:
     """`terminal`: its rows and columns."""
 
     instance: str
-    argv: Sequence[str]
+    argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     terminal: TerminalSize | None = None
 

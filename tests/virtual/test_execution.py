@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import MachineError
+from runtime.json_schema import decoded, encoded
 from runtime.system.process_scope import namespace
 from runtime.virtual.execution import ExecRequest, Execution
 from runtime.virtual.line import PARTS, CallMessage, is_part
@@ -72,6 +73,7 @@ class Caller:
             "directory": "/",
             "environment": {"PATH": os.environ["PATH"], "WORD": "of the instance"},
         }
+        request = decoded(ExecRequest, encoded(request), "over the line")
         entry = (place, os.open(os.devnull, os.O_RDONLY))
         await asyncio.wait_for(self.execution.run(request, entry), 60)
         return [said for said in self.heard if not is_part(said)]
