@@ -16,9 +16,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compiler.plan.format import PlanError
+from compiler.plan.format import TOPOLOGY, PlanError
 from compiler.plan.parts.action_texts import number_of
 from compiler.plan.reader import Plan
+from compiler.plan.reader import decode as decode_plan
 from runtime.options import VIRTUAL, decode
 from runtime.page import grid, page_data, page_logs, page_network, page_probes, page_traffic, tables
 from runtime.page.downsample import read_some, stride
@@ -55,7 +56,7 @@ class GrowingPage:
         self.options = decode(self.manifest["options"], "options")
         self._clock = PlanClock(self.options.start_at_ns, self.options.pace)
         self._begin_ns = self._clock.start_at_ns
-        self.plan: Plan = plan_in(directory)
+        self.plan, self._topology = _in_memory(plan_in(directory))
         self._action = self._known = _last_action(self.plan)  # that was told, that it has
         self.ended = False
         self._start_ns: int | None = None  # monotonic time
@@ -143,10 +144,13 @@ class GrowingPage:
     # -- what has come since ----------------------------------------------------------------------
 
     def news(self) -> Update:
-        """Events and lines of logs since the call before; empty if there are none. RunError."""
+        """Events and lines of logs since the call before; empty if there are none. What an action
+        has made of the plan comes with the call after it: reading that takes longer. RunError."""
         self._begin()
         events, lines = self.happened.rows, []
         before, digest = len(events), self.plan.digest
+        if self._action > self._known:  # that of a `when` is on the disk some time after it
+            self._follow_plan()
         for line in self._logs.part():
             if line.record is None:
                 lines.append((line.instance, page_logs.shown_line(line, self._clock)))
@@ -155,8 +159,6 @@ class GrowingPage:
                 action = line.record.get("action")
                 if line.record.get("kind") in ("do", "when") and type(action) is int:
                     self._action = max(self._action, action)
-        if self._action > self._known:  # that of a `when` is on the disk some time after it
-            self._follow_plan()
         self._seen_ns = max(self._seen_ns, self.happened.last_ns)
         found: Update = {}
         if len(events) > before:
@@ -214,10 +216,20 @@ class GrowingPage:
 
     def _follow_plan(self) -> None:
         try:
-            self.plan = plan_in(self._directory)
+            found = plan_in(self._directory)
+            self.plan, self._topology = _in_memory(found, self.plan, self._topology)
             self._known = _last_action(self.plan)
         except (PlanError, OSError):  # it is being replaced, and there the next time
             return
+
+
+def _in_memory(plan: Plan, before: Plan | None = None, known: bytes = b"") -> tuple[Plan, bytes]:
+    """The plan, whose directory may be replaced from now on, and its topology as it is written.
+    `known`: that of the plan before, with which it mostly has most in common. PlanError, OSError.
+    """
+    files = {name: plan.raw(name) for name in plan.names}
+    topology = files[TOPOLOGY]
+    return decode_plan(files, before=before if topology == known else None), topology
 
 
 def _last_action(plan: Plan) -> int:

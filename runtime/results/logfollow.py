@@ -44,6 +44,8 @@ class Follower:
         self._logs = logs_of(run)
         self._known = frozenset(known)
         self._grown = {name: Growth() for name in instances}
+        self._followed = frozenset(instances)
+        self._unread: set[str] = set()  # whose logs have more than was read
         self._read = {name: max(self._size(name) - most_bytes, 0) for name in instances}  # bytes
         self._times = GrowingLines(run, LOG_TIMES)
         self._events = GrowingLines(run, EVENTS)
@@ -59,13 +61,17 @@ class Follower:
             for name, size in row["bytes"].items():
                 if name in self._grown:
                     self._grown[name].add(size, row["from_ns"], row["elapsed_ns"])
+                    self._unread.add(name)
         records = list(but_header(self._events.more())) if self._run.has(EVENTS) else []
-        logs = [iter(self._lines(name, last=last)) for name in self._grown]
-        return in_order(logs, events_of(records, self._grown.keys(), self._known))
+        some = last or bool(self._unread)  # mostly there is nothing, of thousands of logs
+        names = [name for name in self._grown if last or name in self._unread] if some else []
+        logs = [iter(self._lines(name, last=last)) for name in names]
+        return in_order(logs, events_of(records, self._followed, self._known) if records else ())
 
     def _lines(self, name: str, *, last: bool) -> list[LogRecord]:
         growth, begin = self._grown[name], self._read[name]
         if not last and growth.size <= begin:
+            self._unread.discard(name)
             return []
         with self._logs.reading(f"{name}{SUFFIX}", MAX_BYTES) as file:
             end = file.seek(0, 2) if last else _end_of_line(file, begin, growth.size)

@@ -220,6 +220,9 @@ def test_what_a_when_has_done_is_in_the_network_once_it_is_on_the_disk(tmp_path:
     longer = extend(plan, 1, "client--s1 set latency=123ms", 40 * SECOND)
     shutil.rmtree(place / "plan")
     write(longer, place / "plan")
+    topology = page.plan.topology
     assert page.news()["network"]
     assert page.plan.digest == longer.plan.digest
+    assert page.plan.topology is topology, "only what is new is read"
+    assert page.plan.epochs == longer.plan.epochs
     assert "network" not in page.news()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.errors import RunError
 from runtime.results.logfollow import Follower
 from runtime.results.loglines import LINE_BYTES, Merger
 from runtime.rundir.held_directory import HeldDirectory
@@ -33,7 +34,9 @@ class GoingOn:
 
     def tell(self, from_ms: int, until_ms: int, name: str = "a.0") -> None:
         """That the log grew then."""
-        size = (self.place / f"logs/{name}.log").stat().st_size
+        self.tell_size(name, (self.place / f"logs/{name}.log").stat().st_size, from_ms, until_ms)
+
+    def tell_size(self, name: str, size: int, from_ms: int = 0, until_ms: int = 1) -> None:
         self.line("logs.jsonl", from_ns=from_ms * MS, elapsed_ns=until_ms * MS, bytes={name: size})
 
     def event(self, kind: str, target: str, at_ms: int) -> None:
@@ -69,6 +72,17 @@ def test_lines_come_once_they_are_whole_and_have_a_time(run: GoingOn) -> None:
     run.write(b"end")
     assert run.part() == []
     assert run.part(last=True) == [("end", 400 * MS, None)]
+
+
+def test_logs_that_have_not_grown_are_left_alone(run: GoingOn) -> None:
+    run.write(b"one\n")
+    run.tell(0, 100)
+    assert run.part()
+    (run.place / "logs/a.0.log").unlink()
+    assert run.part() == [], "nobody has told that there is more"
+    run.tell_size("a.0", 8)
+    with pytest.raises(RunError):
+        run.part()
 
 
 def test_events_of_who_is_followed_stand_between_the_lines(run: GoingOn) -> None:
