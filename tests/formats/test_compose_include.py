@@ -217,6 +217,70 @@ def test_variables_are_put_in_as_compose_does(tmp_path: Path, said: str) -> None
     assert service.env == (("X", f"<{EXPRESSIONS[said]}>"),)
 
 
+NUMBERS = {
+    "022": "18", "0o22": "18", "0x1F": "31", "0b11": "3", "1_000": "1000", "+5": "5", "08": "8",
+    "1.10": "1.1", "1e3": "1000", "1000000.0": "1e+06", "1e-5": "1e-05", ".5": "0.5", "-0.0": "-0",
+    "1e400": "1e400", "1.2.3": "1.2.3", "yes": "yes", "_1": "_1", "'022'": "022", "True": "true",
+    "18446744073709551615": "18446744073709551615", "100000000000000000000": "1e+20",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", sorted(NUMBERS))
+def test_a_number_is_printed_as_gos_yaml_reads_it(tmp_path: Path, said: str) -> None:
+    (tmp_path / "c.yml").write_text(f"services: {{a: {{image: x, environment: {{X: {said}}}}}}}\n")
+    partial = parse_partial('include "c.yml"\n', SourceFolder(tmp_path))
+    service = partial.file.statements[0]
+    assert isinstance(service, ast.ServiceStatement)
+    assert service.env == (("X", NUMBERS[said]),)
+
+
+ENV_FILE = """\
+HOST=inner
+URL=http://${HOST}:${PORT-80}/${A} # why
+KEY="first
+SECOND=x" # why
+NOTE='it\\'s
+$HOST'
+EMPTY= # nothing
+LAST=$BEFORE
+"""
+
+
+def test_a_file_of_variables_is_read_as_compose_reads_it(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("A=project\n")
+    (tmp_path / "first.env").write_text("BEFORE=earlier\nA=own\n")
+    (tmp_path / "a.env").write_text(ENV_FILE)
+    file = "services: {a: {image: x, env_file: [first.env, a.env]}}\n"
+    (tmp_path / "c.yml").write_text(file)
+    partial = parse_partial('include "c.yml"\n', SourceFolder(tmp_path))
+    assert partial.diagnostics == ()
+    service = partial.file.statements[0]
+    assert isinstance(service, ast.ServiceStatement)
+    assert dict(service.env) == {
+        "BEFORE": "earlier", "A": "own", "HOST": "inner", "URL": "http://inner:80/project",
+        "KEY": "first\nSECOND=x", "NOTE": "it's\n$HOST", "EMPTY": "", "LAST": "earlier",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('A="x\n\ny"z\n', 3, "'z' stands behind the quote that ends A"),
+        ("B=1\nA='it''s'\n", 2, "''s'' stands behind"),
+        ('B=1\nA="x\nC=2\n', 2, "never closed"),
+        ("B=1\nA b\n", 2, "not NAME=value"),
+    ],
+)
+def test_what_no_file_of_variables_can_have(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
+    (tmp_path / "a.env").write_text(text)
+    (tmp_path / "c.yml").write_text("services: {a: {image: x, env_file: a.env}}\n")
+    (found,) = parse_partial('include "c.yml"\n', SourceFolder(tmp_path)).diagnostics
+    assert (found.code, found.span.file, found.span.line) == ("TS0504", "a.env", line)
+    assert message in found.message
+
+
 def test_a_dollar_sign_stays_one_beside_a_variable_of_the_text(tmp_path: Path) -> None:
     file = "services: {a: {image: x, command: 'echo $$HOME', environment: {P: 'a$$HOME'}}}\n"
     (tmp_path / "c.yml").write_text(file)

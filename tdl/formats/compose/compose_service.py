@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -172,14 +172,16 @@ class ServiceReader:
             data = self._project.text(file.text or "", file.span, "file", needed=needed)
             if data is not None:
                 path = self._project.path(file.text or "", file.span)
-                expand = self._project.variables.text
-                for name, (_, value) in env_files.read(data, path, expand, self._sink).items():
+                there: env_files.Variables = {}
+                expand = self._project.variables.and_last(_values(there, found)).text
+                env_files.read_into(there, data, path, expand, self._sink)
+                for name, (_, value) in there.items():
                     self._variable(found, name, value, file.span)
         stated = self._get("environment")
         if stated is not None and stated.entries is None:
             self._reading.shape(stated, "a map of variables")
         for name, _, one in stated.values() if stated else ():
-            self._variable(found, name, self._reading.word(one), one.span)
+            self._variable(found, name, self._reading.printed(one), one.span)
         self._list("env", ((variable(k, value), span) for k, (value, span) in found.items()))
 
     def _env_files(self) -> Iterator[tuple[Value, bool]]:
@@ -269,8 +271,8 @@ class ServiceReader:
                 self._wrong(reserved.span, "devices", compose_fields.WRONG["gpus"])
             else:
                 self._lost(reserved.span, "a reservation", "only limits are carried over")
-        cpus, memory = found.get("cpus") or self._get("cpus"), found.get("memory")
-        memory = memory or self._get("mem_limit")
+        cpus = self._limit("cpus", found.get("cpus"), self._reading.cpus)
+        memory = self._limit("mem_limit", found.get("memory"), self._reading.size)
         for word, value, read in (
             ("cpu", cpus, self._reading.cpus),
             ("mem", memory, self._reading.size),
@@ -278,6 +280,16 @@ class ServiceReader:
             written = None if value is None else read(value)
             if value is not None and written is not None:
                 self._put(word, written, value.span)
+
+    def _limit(
+        self, key: str, limit: Value | None, read: Callable[[Value], str | None]
+    ) -> Value | None:
+        """What `deploy` says, else what the service says; both have to be the same."""
+        own = self._get(key)
+        if own is not None and limit is not None and read(own) != read(limit):
+            hint = "Compose refuses two different ones: leave one of them out"
+            self._sink.error("TS0501", own.span, f"deploy has another limit than {key}", hint)
+        return limit or own
 
     def _around(self) -> None:
         for key, word in (("user", "user"), ("working_dir", "cwd")):
@@ -404,7 +416,7 @@ class ServiceReader:
         ]
         start = self._reading.time_ns(fields.get("start_period"), _CHECK[3])
         said = self._reading.word(fields.get("retries")) or str(_CHECK[2])
-        retries = max(1, int(said)) if said.isdecimal() and len(said) < 6 else _CHECK[2]
+        retries = (int(said) if said.isdecimal() and len(said) < 6 else 0) or _CHECK[2]
         if test is not None and (line := self._test(test)):
             self._put("ready", text(line), test.span)
         if value is not None:
@@ -461,6 +473,17 @@ class ServiceReader:
         if found is not None and found.text not in _NO_RESTART:
             why = "a program that ends by itself is not started again; expect=run makes that fail"
             self._lost(found.span, "restart", why)
+
+
+def _values(
+    there: env_files.Variables, before: Mapping[str, tuple[str, Span]]
+) -> Callable[[str], str | None]:
+    """Of a file of variables, and of those before it."""
+
+    def value(name: str) -> str | None:
+        return there[name][1] if name in there else before.get(name, (None,))[0]
+
+    return value
 
 
 def _is_none(test: Value) -> bool:

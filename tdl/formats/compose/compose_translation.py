@@ -164,6 +164,9 @@ class _Composition:
             message = f"network_mode: {(mode.text or '')[:40]} cannot be carried over"
             hint = "an instance has a network of its own, and links to the experiment's bridges"
             self._sink.error("TS0502", mode.span, message, hint)
+        elif mode is not None and mode.text == "bridge":
+            why = f"it is in the network {DEFAULT}, where others find it by its name"
+            self._lost(mode.span, "network_mode: bridge", why)
         named = value.get("networks")
         named = None if named is None else as_map("networks", named)
         if named is None or not named.entries:

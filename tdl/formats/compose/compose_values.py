@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -15,6 +17,14 @@ from tdl.formats.yaml_tree import Value
 
 _TIMES = {"h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s|us|ns)")
+_INTEGERS = (
+    (16, re.compile(r"([-+]?)0[xX]([0-9a-fA-F]{1,16})", re.ASCII)),
+    (8, re.compile(r"([-+]?)0[oO]?([0-7]{1,22})", re.ASCII)),
+    (2, re.compile(r"([-+]?)0[bB]([01]{1,64})", re.ASCII)),
+    (10, re.compile(r"([-+]?)([1-9][0-9]{0,19}|0)", re.ASCII)),
+)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_MOST_DIGITS = 400
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(b|kb|k|mb|m|gb|g|kib|mib|gib)?", re.IGNORECASE)
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -45,6 +55,12 @@ class Reading:
         if value.text is None:
             self.shape(value, wanted)
         return value.text
+
+    def printed(self, value: Value) -> str | None:
+        """A scalar as a program gets it: numbers without quotes are read and printed again, so 022
+        is 18 and 1.10 is 1.1."""
+        said = self.word(value)
+        return said if said is None or not value.plain else _printed(said)
 
     def flag(self, value: Value | None) -> bool:
         return (self.word(value, "true or false") or "").lower() in ("true", "yes", "on")
@@ -193,3 +209,32 @@ class Reading:
         message = f"{published} published ports are for {count} of the container"
         self.sink.error("TS0501", value.span, message, "such as 8000-8001:80-81")
         return False
+
+
+def _printed(said: str) -> str:
+    """As YAML's reader and printer in Go have it."""
+    if said.lower() in ("true", "false") and said in (said.lower(), said.upper(), said.title()):
+        return said.lower()
+    number = said.replace("_", "") if said[:1] not in ("_", ".") else said
+    for base, pattern in _INTEGERS:
+        if (found := pattern.fullmatch(number)) is None:
+            continue
+        count = int(f"{found[1]}{found[2]}", base)
+        if -(1 << 63) <= count < 1 << 64:
+            return str(count)
+    if len(number) < _MOST_DIGITS and _FLOAT.fullmatch(number) and math.isfinite(float(number)):
+        return _float(float(number))
+    return said
+
+
+def _float(number: float) -> str:
+    """The fewest digits that are the same number, with an exponent from 1000000 on."""
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    power = len(digits) - 1 + exponent if number else 0
+    if -4 <= power < 6:
+        text = f"{Decimal(repr(number)).normalize():f}"
+        return text if number else "-0" if sign else "0"
+    first, *others = map(str, digits)
+    rest = f".{''.join(others)}" if others else ""
+    return f"{'-' if sign else ''}{first}{rest}e{'-' if power < 0 else '+'}{abs(power):02}"

@@ -48,6 +48,17 @@ class Variables:
             self.used[name] = value
         return value
 
+    def and_last(self, ask: Callable[[str], str | None]) -> Variables:
+        """The same, which asks there what nobody else has."""
+
+        def value(name: str) -> str | None:
+            found = self.get(name)
+            return ask(name) if found is None else found
+
+        more = Variables(value, self._sink)
+        more._unset = self._unset
+        return more
+
     def put_into(self, tree: Value) -> Value:
         """The tree with values in all scalars. Of those that aliases repeat, once."""
         return self._put(tree, {})

@@ -1,7 +1,8 @@
 """Files of variables: `.env`, and those of `env_file`. NAME=value on each line.
 
 Values in single quotes are as they are; in double quotes a backslash and n, t or r stand for a
-line feed, a tab, a return; others end at ` #`. Source: docker's page on the syntax of env files.
+line feed, a tab, a return. What is in quotes may have several lines. Others end at ` #`. Source:
+docker's page on the syntax of env files, and what its reader makes of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from collections.abc import Callable
 from tdl.ast import Span
 from tdl.diagnostics import Sink
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=\s*(.*))?", re.ASCII)
+_NAME = re.compile(
+    r"[^\S\n]*(?:export[^\S\n]+)?([A-Za-z_][A-Za-z0-9_.-]*)[^\S\n]*(=[^\S\n]*|$)",
+    re.ASCII | re.MULTILINE,
+)
+_QUOTED = re.compile(r"(?P<quote>[\"'])(?P<inner>(?:(?!(?P=quote)|\\).|\\.)*)(?P=quote)", re.DOTALL)
+_REST = re.compile(r".*")
+_NOTHING = re.compile(r"\s*(?:#.*)?")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$$"}
 Expand = Callable[[str, Span], str]
 
@@ -20,48 +27,49 @@ Expand = Callable[[str, Span], str]
 Variables = dict[str, tuple[Span, str | None]]
 
 
-def read(data: bytes, file: str, expand: Expand, sink: Sink) -> Variables:
-    """By name, the place and the value; None of a name alone, which is to be had elsewhere."""
-    found: Variables = {}
-    read_into(found, data, file, expand, sink)
-    return found
-
-
 def read_into(found: Variables, data: bytes, file: str, expand: Expand, sink: Sink) -> None:
-    """The same, line by line, so that `expand` can look at what stands before."""
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    for number, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        span = Span(number, 1, number, max(2, len(line) + 1), file)
-        match = _LINE.fullmatch(line)
-        if match is None:
-            sink.error("TS0504", span, "this is not NAME=value", "one variable a line")
-            continue
-        value = match[2]
-        found[match[1]] = (span, None if value is None else _value(value.strip(), span, expand))
-
-
-def _value(text: str, span: Span, expand: Expand) -> str:
-    quote = text[:1]
-    end = _end(text) if quote in ("'", '"') else 0
-    if not end:
-        return expand(re.split(r"\s#", text)[0].rstrip(), span)
-    inner = text[1:end]
-    if quote == "'":
-        return inner
-    known = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), inner)
-    return expand(known, span)
-
-
-def _end(text: str) -> int:
-    """Where the quote that the text begins with is closed; 0: it is not."""
-    at = 1
+    """By name, the place and the value; None of a name alone, which is to be had elsewhere. One
+    after the other, so that `expand` can look at what stands before."""
+    text = re.sub("\r\n?", "\n", data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    at = number = 0
     while at < len(text):
-        if text[at] == "\\" and text[0] == '"':
-            at += 1
-        elif text[at] == text[0]:
-            return at
-        at += 1
-    return 0
+        number += 1
+        line = _at(_REST, text, at)[0]
+        span = Span(number, 1, number, max(2, len(line) + 1), file)
+        name = _NAME.match(text, at)
+        quoted = _QUOTED.match(text, name.end()) if name else None
+        if _NOTHING.fullmatch(line):
+            pass
+        elif name is None:
+            sink.error("TS0504", span, "this is not NAME=value", "one variable a line")
+        elif quoted:
+            found[name[1]] = (span, _unquoted(quoted, span, expand))
+            number += quoted[0].count("\n")
+            at = quoted.end()
+            line = _at(_REST, text, at)[0]
+            if not _NOTHING.fullmatch(line):
+                message = f"'{line.strip()[:40]}' stands behind the quote that ends {name[1]}"
+                end = Span(number, 1, number, 2, file)
+                sink.error("TS0504", end, message, f"{name[1]} begins in line {span.line}")
+        elif text[name.end() : name.end() + 1] in ('"', "'"):
+            sink.error("TS0504", span, "the quote is never closed", "close it, or leave it out")
+            return  # all that follows would be its
+        elif name[2]:
+            value = re.split(r"(?:^|\s)#", line[name.end() - at :])[0].rstrip()
+            found[name[1]] = (span, expand(value, span))
+        else:
+            found[name[1]] = (span, None)
+        at += len(line) + 1
+
+
+def _at(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
+    match = pattern.match(text, at)
+    assert match is not None  # it matches nothing, too
+    return match
+
+
+def _unquoted(quoted: re.Match[str], span: Span, expand: Expand) -> str:
+    inner = quoted["inner"]
+    if quoted["quote"] == "'":
+        return inner.replace("\\'", "'")
+    return expand(re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), inner), span)

@@ -53,6 +53,7 @@ _UNITS = {
 }
 
 _End = tuple[str, str]  # a node and its interface
+_NO_SUCH = "no property of a link means the same"
 
 
 def translate(paths: Sequence[str], read: Reader, sink: Sink) -> Translation | None:
@@ -206,7 +207,7 @@ class _Lab:
                     self._shaped.setdefault(key, {}).update(found.words)
                     for word in found.lost:
                         message = f"{word} of this command is not carried over"
-                        self._sink.warning("TS0971", one.span, message, "links have no such thing")
+                        self._sink.warning("TS0971", one.span, message, _NO_SUCH)
                     for said in found.otherwise:
                         self._sink.warning("TS0973", one.span, said, "tc(8) takes it so")
             except NoShapingError as problem:

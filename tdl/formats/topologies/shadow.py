@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
+from tdl import quantities
 from tdl.ast import Span
 from tdl.diagnostics import Sink
 from tdl.formats import yaml_tree
@@ -40,8 +41,10 @@ _TIMES = {
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), "m"),
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), "h"),
 }
-_RATE = re.compile(r"([0-9]+) *(kilo|mega|giga|K|M|G|k)?(?:bit|bits)", re.ASCII)
-_PREFIXES = {"kilo": "K", "mega": "M", "giga": "G", "k": "K", "": ""}
+_RATE = re.compile(
+    r"([0-9]{1,18}) *(kilo|mega|giga|tera|kibi|mebi|gibi|tebi|[KMGT]i?|k)?(?:bit|bits)", re.ASCII
+)
+_POWERS = " kmgt"
 _SWITCH = b'graph [ node [ id 0 host_bandwidth_up "1 Gbit" host_bandwidth_down "1 Gbit" ] ]'
 
 
@@ -158,8 +161,10 @@ class _Experiment:
         if match is None:
             self._sink.error("TS0501", said.span, f"'{said.text[:40]}' is no rate", '"10 Mbit"')
         else:
-            prefix = match[2] or ""
-            yield Piece(f"{word}={match[1]}{_PREFIXES.get(prefix, prefix)}b", said.span)
+            prefix = match[2] or " "
+            base = 1024 if prefix.endswith(("i", "bi")) else 1000
+            rate_bps = int(match[1]) * base ** _POWERS.index(prefix[0].lower())
+            yield Piece(f"{word}={quantities.rate(rate_bps)}", said.span)
 
     # --- hosts ---
 
@@ -279,6 +284,13 @@ class _Experiment:
                     pieces.append(Piece(f"latency={time}", latency.span))
                 if (loss := edge.words.get("packet_loss")) and re.fullmatch(r"[0-9.]+", loss.text):
                     pieces.append(Piece(f"loss={loss.text}", loss.span))
+                if (jitter := edge.words.get("jitter")) is not None:
+                    self._sink.warning(
+                        "TS0971",
+                        jitter.span,
+                        "jitter is not carried over",
+                        "Shadow reads it, and does nothing with it",
+                    )
                 yield tuple(pieces)
 
     def _within(self, hosts: list[str], edge: GraphEdge) -> None:
