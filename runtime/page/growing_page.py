@@ -113,16 +113,18 @@ class GrowingPage:
             },
         }
 
-    def _moment(self) -> Update:
+    def _moment(self, count: int = 0) -> Update:
+        """`count`: of points of the grid, where no others are to be told with it."""
         now_ns = self.now_ns()
         ahead_ns = max((now_ns - self._begin_ns) // _AHEAD, _LEAST_AHEAD_NS * self._clock.pace)
+        axis = self.series.grid_until(now_ns).to_record()
         return {
             "time": {
                 "begin_ns": self._begin_ns,
                 "end_ns": max(min(now_ns + ahead_ns, self.plan.end_ns), now_ns),
                 "now_ns": now_ns,
                 "pace": self._clock.pace,
-                "grid": self.series.grid_until(now_ns).to_record(),
+                "grid": {**axis, "count": count or axis["count"]},
             },
         }
 
@@ -164,6 +166,7 @@ class GrowingPage:
         if len(events) > before:
             found["events"] = self.happened.record(before)
             found["run"] = self._words()["run"]
+            found.update(self._moment(self._count))  # so that the page is no earlier than they are
         if lines:
             self._lines.extend(lines)
             found["logs"] = _by_instance(lines)

@@ -208,6 +208,22 @@ def test_what_is_planned_next_is_told(finished: Path, tmp_path: Path) -> None:
     assert coming[0] == [30 * SECOND, "disconnect", "client.0"]
 
 
+def test_events_come_with_what_time_it_is(finished: Path, tmp_path: Path) -> None:
+    """The page's picture is that of the time which it was told last; of the grid it has points."""
+    run = GoingOn(finished, tmp_path / "run")
+    points, told = 0, 0
+    for part in range(1, 40):
+        run.write(part, 40)
+        found = run.page.news()
+        if "events" in found:
+            assert found["time"]["now_ns"] == run.seen
+            assert found["time"]["grid"]["count"] == points or not points
+            told += 1
+        if part % 3 == 0:
+            points = run.page.growth()["time"]["grid"]["count"]
+    assert told > 3
+
+
 def test_what_a_when_has_done_is_in_the_network_once_it_is_on_the_disk(tmp_path: Path) -> None:
     place = make(tmp_path / "run", SHAPE)
     page = GrowingPage(rundir.recorded(place), lambda: True)
