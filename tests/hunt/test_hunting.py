@@ -337,3 +337,34 @@ def test_a_page_has_what_was_found_and_escapes_it(tmp_path: Path) -> None:
     failed = summary["outcomes"][FAILED]
     assert failed and page.count('class="fail"') == failed
     assert "3 things reached" in page
+
+
+class Overtaken(StandIn):
+    """The find of the first storm takes longer than that of the second, and storm 0 longer than
+    both."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(outcome=lambda storm: (f"failure {storm.number}",))
+        self._place = place
+
+    def storm(self, storm: Storm) -> StormResult | None:
+        if storm.number == 0:
+            wait_until((self._place / "storm 1").exists, "storm 1")
+        (self._place / f"storm {storm.number}").touch()
+        return super().storm(storm)
+
+    def find(self, found: StormResult, draft: Path) -> FindResult | None:
+        if found.storm.number == 0:
+            wait_until((self._place / "find 1").exists, "find 1")
+        made = super().find(found, draft)
+        (self._place / f"find {found.storm.number}").touch()
+        return replace(made, kinds=("crash",), failures=("one",)) if made else None
+
+
+def test_finds_do_not_depend_on_which_process_is_faster(tmp_path: Path) -> None:
+    hunted = Hunted(tmp_path / "hunt", Overtaken(tmp_path))
+    hunt = hunted.go(4, SHARES[:1] * 2)
+    finds = [one for one in hunted.told if isinstance(one, FindResult)]
+    assert [one.storm for one in finds] == [0, 1, 2, 3]
+    assert [(one.find, one.is_first) for one in finds] == [(1, True), *[(1, False)] * 3]
+    assert hunt.finds.keys() == {0, 1, 2, 3}

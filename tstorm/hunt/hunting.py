@@ -4,7 +4,8 @@ that fail, until there is no more time.
 Input: a directory that is worked in, a request, and guidance. What is known already is not carried
 out again. A failure of a known find (the same expectations and programs failed, and the storm has
 all kinds of faults that the find took) counts as that find and is not shrunk; of the others those
-that come to the same when they are shrunk are one.
+that come to the same when they are shrunk are one. Finds are begun once all earlier storms have
+ended, and kept in the order of their storms, so they do not depend on which process is faster.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from runtime.errors import RunError
@@ -63,6 +65,8 @@ class Hunting:
     _number: int = 0  # of the next storm
     _taken: int = 0  # storms whose result the guidance has
     _going: dict[int, Task] = field(default_factory=dict)
+    _held: dict[int, tuple[StormResult, FindResult]] = field(default_factory=dict)  # by storm
+    _ended_below: int = 0  # all storms with smaller numbers have ended
     _dry: bool = False  # there is no task until something that goes on has ended
     _silent: int = 0
 
@@ -122,9 +126,13 @@ class Hunting:
         """Storms that failed of which no find was made. One that fails as another one that goes on
         waits for what comes of that."""
         shrinking = {_failed(one) for one in self._going.values() if isinstance(one, StormResult)}
-        for number in sorted(self.hunt.storms):
-            found = self.hunt.storms[number]
-            if found.outcome != FAILED or number in self.hunt.finds or _failed(found) in shrinking:
+        shrinking |= {_failed(one) for one, _ in self._held.values()}
+        settled = self._settled()
+        for found in self._missing():
+            number = found.storm.number
+            if number >= settled:
+                return
+            if _failed(found) in shrinking:
                 continue
             known = self._known(found)
             if known is None:
@@ -133,6 +141,22 @@ class Hunting:
             again = FindResult(number, known.find, faults_before=len(found.storm.faults))
             self.hunt.add(again)
             self.tell(again)
+            self._keep_in_order()
+
+    def _missing(self) -> Iterator[StormResult]:
+        """Storms that failed of which no find is kept, in their order."""
+        for number in sorted(self.hunt.storms):
+            found = self.hunt.storms[number]
+            if found.outcome == FAILED and number not in self.hunt.finds:
+                yield found
+
+    def _settled(self) -> float:
+        """Storms with smaller numbers have ended, but for those that will not begin any more."""
+        while self._ended_below in self.hunt.storms:
+            self._ended_below += 1
+        begun = [one.number for one in self._going.values() if isinstance(one, Storm)]
+        waits = [] if self.is_over(self._ended_below) else [self._ended_below]
+        return min((*begun, *waits), default=inf)
 
     def _known(self, found: StormResult) -> FindResult | None:
         """The find that this is one more case of."""
@@ -154,10 +178,18 @@ class Hunting:
             self.hunt.add(found)
             self.tell(found)
             self._count_silent(found)
-        elif isinstance(said, FindResult):
-            self._keep(task, said)
         else:
-            self._keep(task, FindResult(task.storm.number, 0, message=why))
+            number = task.storm.number
+            made = said if isinstance(said, FindResult) else FindResult(number, 0, message=why)
+            self._held[number] = task, made
+        self._keep_in_order()
+
+    def _keep_in_order(self) -> None:
+        """What is held, as far as nothing before it is missing."""
+        for found in list(self._missing()):
+            if found.storm.number not in self._held:
+                return
+            self._keep(*self._held.pop(found.storm.number))
 
     def _count_silent(self, found: StormResult) -> None:
         self._silent = self._silent + 1 if found.outcome == SILENT else 0
