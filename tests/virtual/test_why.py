@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from runtime.options import decode
+from runtime.rundir import rundir
 from tests.cli.process import tstorm
+from tstorm.why.branches import BranchRunner
+from tstorm.why.drawn_events import planned
 
 pytestmark = pytest.mark.virtual
 
@@ -14,6 +18,7 @@ COIN = """\
 service one exec="sh coin.sh" files=coin.sh expect=success
 bridge s
 link one--s latency=1ms
+from 1200ms to 1900ms s leave for 10ms
 at 2s quit
 """
 SCRIPT = """\
@@ -54,6 +59,17 @@ def test_the_interval_that_decided_narrows_round_the_coin(failed: Path) -> None:
     last = said["jumps"][-1]
     assert last["before"]["at_ns"] <= 1010 * MS
     assert any(one["words"] == "one.0: drawn" for one in last["happenings"])
+    assert not any(one["what"] == "drawn" for one in last["happenings"]), "nor was the leave later"
+
+
+def test_what_a_plan_has_drawn_stays_from_ten_milliseconds_before(failed: Path) -> None:
+    run = rundir.recorded(str(failed))
+    options = decode(run.manifest()["options"], "options")
+    runner = BranchRunner(str(failed), options, "x", {}, 1)
+    mine = planned(rundir.plan_in(run).events)
+    down = min(one for one in mine if one[2] == "bridge_down")
+    assert all(down in one for one in runner.planned(down[0] - 9 * MS, 3))
+    assert not any(down in one for one in runner.planned(down[0] - 11 * MS, 3))
 
 
 def test_what_has_not_failed_or_does_not_repeat_is_refused(failed: Path) -> None:

@@ -17,7 +17,7 @@ from runtime.schedule import Schedule
 from tstorm.command_support import check_repeats
 from tstorm.shrink import failures
 from tstorm.shrink.trials import InterruptedTrialError
-from tstorm.why import branches, decision, happenings
+from tstorm.why import branches, decision, drawn_events, happenings
 from tstorm.why.branches import BranchRunner
 from tstorm.why.decision_search import Estimate, Search
 
@@ -60,7 +60,12 @@ def answered(path: str, most: int, many: int | None, tell: Callable[[Estimate], 
         search.carry_out()
     except InterruptedTrialError:
         stopped = True
-    return decision.Decision(path, sorted(wanted), failed_ns, search, happened, stopped)
+    events = drawn_events.planned(plan.events)
+    drawn = {
+        jump.before.at_ns: drawn_events.decided_in(jump, failed_ns, events, runner.planned)
+        for jump in search.jumps()
+    }
+    return decision.Decision(path, sorted(wanted), failed_ns, search, happened, stopped, drawn)
 
 
 def _wanted(

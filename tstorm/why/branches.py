@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +18,7 @@ from tstorm.exit_codes import CommandError
 from tstorm.shrink import failures
 from tstorm.shrink.failures import Failure
 from tstorm.shrink.trials import InterruptedTrialError, doubt
+from tstorm.why.drawn_events import Planned, planned
 
 if TYPE_CHECKING:
     from runtime.launch.run_result import RunResult
@@ -63,6 +64,13 @@ class BranchRunner:
         InterruptedTrialError."""
         return (end.fails for end in islice(self._possible(at_ns), first, None))
 
+    def planned(self, at_ns: int, most: int) -> Iterator[frozenset[Planned]]:
+        """What is in the plans of the first branches of a moment, of those that compile."""
+        for number in range(most):
+            branch = Branch(at_ns, number)
+            with suppress(RunError, CommandError):
+                yield planned(again(self.source, self._reseeds(branch)).plan.events)
+
     def _possible(self, at_ns: int) -> Iterator[BranchEnd]:
         refused = 0
         for number in count():
@@ -86,8 +94,7 @@ class BranchRunner:
 
     def _one(self, branch: Branch) -> BranchEnd:
         """In a process of its own."""
-        kept = {at: seed for at, seed in self.options.reseeds.items() if int(at) < branch.at_ns}
-        reseeds = {**kept, str(branch.at_ns): self.seed(branch)}
+        reseeds = self._reseeds(branch)
         options = replace(self.options, reseeds=reseeds, packets=False)
         try:
             found = again(self.source, reseeds)
@@ -108,6 +115,10 @@ class BranchRunner:
             return BranchEnd(error=f"a branch says nothing: {why}")
         failed = failures.of(result.summary, options, found.plan)
         return BranchEnd(not frozenset(self.wanted).isdisjoint(failed))
+
+    def _reseeds(self, branch: Branch) -> dict[str, int]:
+        kept = {at: seed for at, seed in self.options.reseeds.items() if int(at) < branch.at_ns}
+        return {**kept, str(branch.at_ns): self.seed(branch)}
 
     def seed(self, branch: Branch) -> int:
         text = f"{self.digest} {branch.at_ns} {branch.number}".encode()

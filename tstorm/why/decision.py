@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tstorm.shrink.failures import Failure
@@ -26,6 +26,8 @@ class Decision:
     search: Search
     happenings: Sequence[Happening]
     stopped: bool = False  # before it was done
+    # By the moment before a jump: events that were drawn in it
+    drawn: Mapping[int, Sequence[Happening]] = field(default_factory=dict)
 
     @property
     def by_plan(self) -> bool:
@@ -37,14 +39,15 @@ class Decision:
         return self.search.most - self.search.left
 
     def within(self, jump: Jump) -> Sequence[Happening]:
-        """What may have happened between the two moments of a jump, both included, and what is
-        known to have been before and after it."""
+        """What was drawn in a jump first; then what may have happened between its two moments, both
+        included, and what is known to have been before and after it."""
         begin_ns, end_ns = jump.before.at_ns, self._end_ns(jump)
         low = bisect_left(self.happenings, begin_ns, key=_moment)
         high = bisect_right(self.happenings, end_ns, key=_moment)
         around = self.happenings[max(low - BEFORE, 0) : high + AFTER]
         late = self.happenings[high + AFTER :]  # lines of logs, whose moments are bounds
-        return [*around, *(one for one in late if one.may_be_within(begin_ns, end_ns))]
+        drawn = self.drawn.get(begin_ns, ())
+        return [*drawn, *around, *(one for one in late if one.may_be_within(begin_ns, end_ns))]
 
     def _end_ns(self, jump: Jump) -> int:
         return self.failed_ns if jump.after is None else jump.after.at_ns

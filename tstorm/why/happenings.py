@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from runtime.schedule import Schedule
 
 EVENT, LINE, PACKET = "event", "line", "packet"
+DRAWN = "drawn"  # an event of the plan, by the draw that chose it
 
 
 class Happening(NamedTuple):
-    """`what`: event | line | packet. A line was written after `from_ns` and at `at_ns` at the
-    latest."""
+    """`what`: event | line | packet | drawn. A line was written after `from_ns`, and at `at_ns` at
+    the latest."""
 
     at_ns: int
     what: str
