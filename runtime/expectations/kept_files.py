@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from compiler.plan.parts.expectations import ASSERTIONS as OF_ASSERTIONS
-from compiler.plan.parts.expectations import asserting
+from compiler.plan.parts.expectations import DRIVERS, asserting
 from compiler.plan.reader import Plan
 from runtime import say
 from runtime.errors import RunError
@@ -130,5 +130,6 @@ def read_assertions(directory: HeldDirectory, name: str, unkept: Unkept, into: S
 
 def not_in_cluster(plan: Plan) -> str:
     """What a cluster does not measure; '' if there is no such expectation."""
-    texts = [one.text for one in plan.expectations if one.path or one.kind == OF_ASSERTIONS]
+    of_files = (OF_ASSERTIONS, DRIVERS)
+    texts = [one.text for one in plan.expectations if one.path or one.kind in of_files]
     return f"not measured: {say.some(texts, _SHOWN)}: {AWAY}" if texts else ""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.parts.expectations import DRIVERS
+from runtime.expectations import kept_files
 from runtime.options import RunOptions
 from tests.certify.scene import SECOND, TDL, Scene
 from tests.expectations.support import expecting, finding, happened
@@ -84,6 +85,13 @@ def test_what_is_no_template(tmp_path: Path) -> None:
     away = _template(commands=[], error="nobody looks", unavailable=True)
     assert _judged(tmp_path / "away", away)["state"] == "not_measured"
     assert _judged(tmp_path / "nothing")["message"] == "the run has no record of it"
+
+
+def test_a_cluster_says_beforehand_that_it_does_not_measure_it(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, TDL)
+    scene.plan.__dict__["expectations"] = (expecting(scene, DRIVERS, "b.0", argv=("t",)),)
+    said = f"not measured: expect drivers: {kept_files.AWAY}"
+    assert kept_files.not_in_cluster(scene.plan) == said
 
 
 def test_what_did_not_run_in_this_run_is_for_campaigns(tmp_path: Path) -> None:
