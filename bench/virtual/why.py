@@ -9,13 +9,15 @@ etcd    a drawn one of three members of etcd is cut off at a drawn moment; if it
 
 `python -m bench.virtual.why [coins|redis|etcd] [RUNS]` writes bench/results/virtual-why.json: of
 each run, at which place what decided stands among what is printed for the interval (of the coins
-without lines of a program that writes all the time), how many branches that took, and how long. It
-ends with 1 if that is further than NEAR in more than one of ten, or a run takes longer than MOST_S.
+without lines of a program that writes all the time), how many branches that took, and how long, by
+the clock and of processors. It ends with 1 if what decided is further than NEAR in more than one of
+ten, or a run takes longer than MOST_S.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -156,8 +158,14 @@ def tstorm(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, cwd=place, capture_output=True, text=True, check=False)
 
 
+def processor_seconds() -> float:
+    """Of all that this process has begun and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def found(place: Path, run: str, puzzle: Puzzle) -> dict[str, Any]:
-    began = time.monotonic()
+    began, before_s = time.monotonic(), processor_seconds()
     done = tstorm(place, "why", run, "--quiet", "--format", "json")
     if done.returncode:
         return {"run": run, "error": done.stderr[-300:]}
@@ -180,6 +188,7 @@ def found(place: Path, run: str, puzzle: Puzzle) -> dict[str, Any]:
         "jumps": len(said["jumps"]),
         "branches": said["branches"],
         "seconds": round(seconds, 1),
+        "processor_seconds": round(processor_seconds() - before_s, 1),
     }
 
 
