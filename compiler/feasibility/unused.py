@@ -1,5 +1,6 @@
 """TS0918: services and instances that never join. TS0919: tags that look like a slip of another.
-TS0935: `start when ready` without anything that could be waited for.
+TS0935: `start when ready` without anything that could be waited for. TS0936: `after=` a service of
+which nobody can say when it is ready.
 
 Tags also tell people and other programs what an element is, so that most tags of a file may be
 selected by no event. Only one that is nearly the same as a tag that an event does select (`clients`
@@ -10,7 +11,7 @@ Input: a model without errors and its timeline.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
@@ -141,8 +142,23 @@ def _may_be_asked(service: ast.ServiceStatement) -> bool:
 
 
 def _start(model: Model, sink: Sink) -> None:
-    start, services = model.declared.start, model.declared.services.values()
-    if start is None or any(map(_may_be_asked, services)):
-        return
-    hint = "add ready=tcp:PORT or a command to what others connect to; the others start after it"
-    sink.warning("TS0935", start.span, "nothing is waited for: no service has a check", hint)
+    start, services = model.declared.start, model.declared.services
+    waits = list(_waits(services.values()))
+    if start is not None and not waits and not any(map(_may_be_asked, services.values())):
+        hint = "add ready=tcp:PORT or a command to what others connect to; they start after it"
+        sink.warning("TS0935", start.span, "nothing is waited for: no service has a check", hint)
+    for word, name, what in waits:
+        if not what and name in services and not _may_be_asked(services[name]):
+            message = f"'{name}' has no check: it counts as ready when its programs are started"
+            hint = f"add ready=tcp:PORT or a command to {name}; or say so: after={name}:start"
+            sink.warning("TS0936", word.span, message, hint)
+
+
+def _waits(services: Iterable[ast.ServiceStatement]) -> Iterator[tuple[ast.Name, str, str]]:
+    """The word `after`, whom a service starts after, and what of it: '' is that it is ready."""
+    for service in services:
+        for word, value in service.options:
+            if word.text == "after":
+                for one in value.split(";"):
+                    name, _, what = one.partition(":")
+                    yield word, name, what

@@ -69,6 +69,7 @@ class BeforeStart:
         self._progress: dict[str, _Progress] = {}
         services = plan.topology.services
         self._after = {one.name: after(one) for one in services if self._starts}
+        self._awaited = {name for waits in self._after.values() for name, _ in waits}
         self._service = {
             node.name: services[node.service].name
             for node in plan.topology.nodes
@@ -89,8 +90,9 @@ class BeforeStart:
 
     def _is_early(self, instance: Instance) -> bool:
         """Whether its program runs before time 0."""
-        stated = instance.commands is not None and instance.commands.ready
-        return self._starts and (bool(stated) or not instance.argv)
+        stated = instance.commands is not None and bool(instance.commands.ready)
+        awaited = self._service[instance.node.name] in self._awaited
+        return self._starts and (stated or awaited or not instance.argv)
 
     @property
     def words(self) -> str:

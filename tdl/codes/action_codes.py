@@ -481,4 +481,13 @@ WARNINGS = (
         "start then. No service has one, so all of them start at once.",
         'service a exec="x"\nbridge s1\nlink a--s1\nstart when ready',
     ),
+    Code(
+        "TS0936",
+        "started after what nobody can tell of",
+        "`after=db` waits until all instances of `db` are ready. Without `ready=`, and without an "
+        "image that may have a health check, they count as ready when their programs are started, "
+        "which may be long before they answer.",
+        'service db exec="x"\nservice app exec="y" after=db\nbridge s1\nlink db--s1\nlink app--s1\n'
+        "start when ready",
+    ),
 )

@@ -281,6 +281,29 @@ def test_what_no_file_of_variables_can_have(
     assert message in found.message
 
 
+EXTENDS = """\
+services:
+  app: {image: "app:1", environment: {A: base, B: base}, env_file: [one.env], depends_on: [db]}
+  child: {extends: app, command: [child], depends_on: !reset [], env_file: two.env}
+  db: {image: db}
+"""
+CHANGED = """\
+services:
+  app: {image: "app:2", environment: {A: over, B: !reset null}, env_file: two.env}
+  child: {environment: {B: over}}
+"""
+
+
+def test_a_service_extends_another_as_its_own_file_has_it(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.env").write_text(f"{name.upper()}=1\n")
+    found = written(tmp_path, 'include "a.yml" "b.yml"', a_yml=EXTENDS, b_yml=CHANGED)
+    assert found[:2] == [
+        "service app img=app:2 env=ONE:1;TWO:1;A:over after=db:start",
+        "service child img=app:1 command=['child'] env=ONE:1;TWO:1;A:base;B:over",
+    ]
+
+
 def test_a_dollar_sign_stays_one_beside_a_variable_of_the_text(tmp_path: Path) -> None:
     file = "services: {a: {image: x, command: 'echo $$HOME', environment: {P: 'a$$HOME'}}}\n"
     (tmp_path / "c.yml").write_text(file)

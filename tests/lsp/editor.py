@@ -20,7 +20,7 @@ Message = dict[str, Any]
 class Editor:
     """Starts `tstorm lsp` with a folder open, and ends it as an editor does."""
 
-    def __init__(self, folder: Path, *, encodings: tuple[str, ...] = ("utf-16",)) -> None:
+    def __init__(self, folder: Path, *, encodings: tuple[str, ...] | None = ("utf-16",)) -> None:
         self.folder = folder
         self.server = subprocess.Popen(
             [sys.executable, "-m", "tstorm", "lsp", "--stdio"],
@@ -32,7 +32,7 @@ class Editor:
         self._bytes = b""
         self._last = 0
         self.version = 0
-        general = {"positionEncodings": list(encodings)}
+        general = {} if encodings is None else {"positionEncodings": list(encodings)}
         self.capabilities = self.request(
             "initialize",
             processId=os.getpid(),

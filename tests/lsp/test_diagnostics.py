@@ -132,6 +132,16 @@ def test_columns_are_counted_as_the_editor_counts(editor: Editor, tmp_path: Path
         assert text.encode()[place["character"] :].decode().startswith("x\n")
 
 
+@pytest.mark.parametrize("encodings", [None, ()])
+def test_an_editor_that_names_no_encoding_has_utf_16(
+    tmp_path: Path, encodings: tuple[str, ...] | None
+) -> None:
+    text = 'service a img=x exec="echo 🌩🌩" replicas=x\n'
+    with Editor(tmp_path, encodings=encodings) as other:
+        place = other.open("wide.tdl", text)[0]["range"]["start"]
+    assert text.encode("utf-16-le")[2 * place["character"] :].decode("utf-16-le").startswith("x\n")
+
+
 def test_nothing_outside_of_the_open_folder_is_read(editor: Editor) -> None:
     outside = editor.folder.parent
     (outside / "secret.tdl").write_text("bridge s\n")

@@ -227,3 +227,26 @@ at 300ms quit
     assert not ended["asked"]
     shown = user.call("inspect", str(user.home / "out"))
     assert shown["summary"]["verdict"]["state"] == "unknown"
+
+
+def test_whom_others_start_after_starts_before_them_without_a_check(
+    plan_of: Compile, user: User
+) -> None:
+    """Without after= all three would start at time 0, in any order."""
+    text = """
+service db img=x exec="sleep 60"
+service job img=x exec="true" expect=success
+service app img=x exec="sleep 60" after=db;job:exit ready=none
+bridge s1
+link db--s1 latency=1
+link job--s1 latency=1
+link app--s1 latency=1
+start when ready
+at 300ms quit
+"""
+    result = user.run(plan_of(text))
+    assert (result["outcome"], result["exit_code"]) == ("completed", 0), result
+    joined = {one["target"]: one["started_ns"] for one in events(user, "join")}
+    (ended,) = (one for one in events(user, "exit") if one["target"] == "job.0")
+    assert joined["db.0"] < joined["app.0"] < 0
+    assert ended["applied_ns"] < joined["app.0"]

@@ -199,8 +199,13 @@ class TdlLanguageServer:
             for other in self._open.values()
             if other is not one and other.path and len(other.text) <= MAX_TEXT
         }
-        encoding = str(self._editor.workspace.position_encoding or "utf-16")
-        return CheckProcess(AskedText(one.text, one.path, root, others, encoding))
+        return CheckProcess(AskedText(one.text, one.path, root, others, self._encoding))
+
+    @property
+    def _encoding(self) -> str:
+        """Of columns: UTF-16 for an editor that names none."""
+        named = self._editor.workspace.position_encoding or "utf-16"
+        return str(lsp.PositionEncodingKind(named).value)
 
     def _root(self, path: str) -> str:
         """The open folder that a file is in, else its own folder."""
@@ -417,8 +422,7 @@ class TdlLanguageServer:
         lines = source_lines(one.text)[: place.line + 1]
         if len(lines) <= place.line:
             return None
-        encoding = str(self._editor.workspace.position_encoding or "utf-16")
-        return one, lines, column(lines[-1], place.character, encoding)
+        return one, lines, column(lines[-1], place.character, self._encoding)
 
     def _whole(self, one: OpenText) -> OpenText:
         return self._wholes(one)[0]

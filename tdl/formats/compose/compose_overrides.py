@@ -1,8 +1,9 @@
 """Merges one Compose file over another, and a service over the one that it extends.
 
 Maps are merged key by key, lists appended, single values replaced. Lists that stand for maps
-(`environment`, `depends_on`, `networks`, …) become maps first. `!reset` removes a field,
-`!override` replaces it. Source: the Compose specification, "Merge and override".
+(`environment`, `depends_on`, `networks`, …) become maps first, and single values that stand for
+lists (`env_file`, `tmpfs`) lists. `!reset` removes a field, `!override` replaces it. Source: the
+Compose specification, "Merge and override", and what its reader does.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ Entries = dict[str, tuple[Span, Value]]
 _WHOLE = ("command", "entrypoint", "test")  # lists that are one value
 _ASSIGNED = ("environment", "labels", "annotations", "sysctls", "args")  # `- KEY=value`
 _NAMES = ("depends_on", "networks")  # `- NAME`
+_LISTS = ("env_file", "label_file", "tmpfs", "dns", "dns_search", "dns_opt")  # or one alone
 RESET, OVERRIDE = "!reset", "!override"
 
 
 def merged(below: Value, above: Value, key: str = "") -> Value:
-    """`above` wins. `key`: the field that both are the value of."""
-    below, above = as_map(key, below), as_map(key, above)
+    """`above` wins. `key`: the field that both are the value of. What is reset stays, with its tag,
+    so that it is reset in files below as well (without_resets)."""
+    below, above = _as_read(key, below), _as_read(key, above)
     if above.tag == OVERRIDE or key in _WHOLE:
         return above
     if above.entries is not None and below.entries is not None:
         entries = dict(below.entries)
         for name, (span, value) in above.entries.items():
             known = entries.get(name)
-            if value.tag == RESET:
-                entries.pop(name, None)
-            elif known is None:
+            if known is None or RESET in (value.tag, known[1].tag):
                 entries[name] = (span, value)
             else:
                 entries[name] = (span, merged(known[1], value, name))
@@ -71,6 +72,12 @@ _SAME: Mapping[str, Callable[[Value], str]] = {
 }
 
 
+def _as_read(key: str, value: Value) -> Value:
+    if key in _LISTS and value.text is not None:
+        return Value(value.span, None, items=(value,), tag=value.tag)
+    return as_map(key, value)
+
+
 def as_map(key: str, value: Value) -> Value:
     """A list that stands for a map, as the map; anything else as it is."""
     if value.items is None or key not in (*_ASSIGNED, *_NAMES):
@@ -88,7 +95,7 @@ def as_map(key: str, value: Value) -> Value:
 
 
 def without_resets(value: Value) -> Value:
-    """Of a file with nothing below it: what is reset is not there."""
+    """When all is merged: what is reset is not there."""
     if value.entries is None:
         return value
     entries = {

@@ -44,6 +44,7 @@ class Project:
         self._sink = sink
         self._read = read
         self._bases: dict[str, str] = {}  # by file: where its names begin
+        self._lacks_some = False  # services that extend what is not there
         self._trees: dict[str, Value] = {}
         self._dotenv: dict[str, tuple[Span, str | None]] = {}
         self._given = variable
@@ -68,14 +69,14 @@ class Project:
 
     def _files(self, paths: Sequence[str]) -> Value | None:
         """The first has to be there (NoTextError)."""
-        found = self._file(paths[0], self.folder)
+        found = self._whole(paths[0])
         others = [(path, True) for path in paths[1:]]
         if not others:
             stem, end = posixpath.splitext(paths[0])
             others = [(f"{stem}.override{end}", False)]
         for path, needed in others:
             try:
-                above = self._file(path, self.folder)
+                above = self._whole(path)
             except NoTextError as problem:
                 if needed:
                     raise NoTextError(problem.message, problem.hint) from None
@@ -83,6 +84,23 @@ class Project:
             if found is not None and above is not None:
                 found = merged(found, above)
         return None if found is None else without_resets(found)
+
+    def _whole(self, path: str) -> Value | None:
+        """A file of the experiment: its services have what they extend in them, as this file has
+        it, whatever the next one changes of that. NoTextError."""
+        tree = self._file(path, self.folder)
+        known = tree.get("services") if tree else None
+        if tree is None or known is None or known.entries is None:
+            return tree
+        services = {}
+        for name, span, value in known.values():
+            found = self._extended(value, known, (name,)) if value.entries is not None else value
+            if found is None:
+                self._lacks_some = True  # and it is said why
+            else:
+                services[name] = (span, found)
+        whole = (tree.entries or {})["services"][0], known.with_entries(services)
+        return tree.with_entries({**(tree.entries or {}), "services": whole})
 
     def _file(self, path: str, base: str) -> Value | None:
         if path in self._trees:
@@ -140,9 +158,9 @@ class Project:
     # --- services ---
 
     def services(self) -> dict[str, tuple[Span, Value]]:
-        """By name, with what they extend in them."""
+        """By name."""
         known = self.root.get("services") if self.root else None
-        if known is None or not known.entries:
+        if known is None or not (known.entries or self._lacks_some):
             span = Span(1, 1, 1, 2, "") if self.root is None else self.root.span
             if self.root is not None:
                 message = "there are no services in this file"
@@ -155,9 +173,7 @@ class Project:
             if value.entries is None:
                 self._sink.error("TS0501", span, f"the service '{name[:40]}' has no fields")
                 continue
-            whole = self._extended(value, known, (name,))
-            if whole is not None:
-                found[name] = (span, whole)
+            found[name] = (span, value)
         return found
 
     def _extended(self, service: Value, beside: Value, chain: tuple[str, ...]) -> Value | None:
