@@ -54,6 +54,7 @@ async def coordinate(plan: Plan, key: bytes, ports: Sequence[int]) -> Record:
         on_killed=lambda _instance, _what: None,
         on_overdue=lambda _instance, _grace_ns: None,
         cannot_write=lambda _text: None,
+        on_file=lambda *_change: None,
     )
     agents = [Host(f"node-{n}.example", HERE, port) for n, port in enumerate(ports)]
     nodes = FakeHosts(agents, planned(plan.topology, len(ports)), key)

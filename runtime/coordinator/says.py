@@ -47,6 +47,8 @@ REPORTS = (
     "gone",  # said by the agent: the process that kept the program has ended
 )
 
+FILE_CHANGES = ("written", "moved here", "made")
+
 _DIGEST = ValueKind(
     "a digest",
     lambda value: TEXT.fits(value) and re.fullmatch(r"[0-9a-f]{16}", value, re.ASCII) is not None,
@@ -104,6 +106,17 @@ class HoldReport:
 
 
 @dataclass(frozen=True, slots=True)
+class FileReport:
+    """What has become of a file of an instance that a `when file` waits for (runtime/system/
+    inotify.py): a `file`. `path` is the plan's."""
+
+    node: Count
+    path: str
+    how: Annotated[str, one_of(FILE_CHANGES, "what becomes of a file")]
+    elapsed_ns: int  # since T0
+
+
+@dataclass(frozen=True, slots=True)
 class EchoTimes:
     """Of each echo its pair, when it was sent (ns since T0) and its round trip, None if it was
     lost."""
@@ -128,6 +141,7 @@ Message = (
     | TrafficSample
     | InstanceReport
     | HoldReport
+    | FileReport
     | EchoTimes
     | AgentNotice
     | AgentFailed
@@ -138,6 +152,7 @@ _KINDS: dict[str, type] = {
     "sample": TrafficSample,
     "life": InstanceReport,
     "report": HoldReport,
+    "file": FileReport,
     "echoes": EchoTimes,
     "notice": AgentNotice,
     "failed": AgentFailed,

@@ -160,7 +160,11 @@ class Driver:
             on_killed=self.ends.killed,
             on_overdue=self.ends.overdue,
             cannot_write=self._cannot_write,
+            on_file=self._file_changed,
         )
+
+    def _file_changed(self, target: str, path: str, how: str, elapsed_ns: int) -> None:
+        self.reactions.hear_of_file(target, path, how, elapsed_ns)
 
     async def set_up(self) -> RunNetwork:
         """Everything up to T0. Raises RunError."""

@@ -55,7 +55,7 @@ class Reactions:
         names = [node.name for node in plan.topology.nodes]
         self._names = {
             kind: {names[node] for one in self._planned if one.kind == kind for node in one.nodes}
-            for kind in ("log", "exit", "ready")
+            for kind in ("log", "exit", "ready", "file")
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: asyncio.StreamReader | None = None
@@ -119,6 +119,13 @@ class Reactions:
             instance = self._runner.instances[str(target)]
             if not check_of(instance):
                 self._tell(record, "ready", "started")
+
+    def hear_of_file(self, target: str, path: str, how: str, elapsed_ns: int) -> None:
+        """From whoever sees the files of an instance, where the reactions' process does not."""
+        if self._writer is not None and not self._ending and target in self._names["file"]:
+            seen_ns = min(max(elapsed_ns, 0), max(self._runner.elapsed(), 0))
+            found = {"target": target, "kind": "file", "text": f"{path}: {how}", "path": path}
+            self._send({"seen": {**found, "seen_ns": seen_ns, "status": -2}})
 
     def follow(self) -> None:
         """The plan has become another one, by somebody else; told when it can be read."""

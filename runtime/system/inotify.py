@@ -6,13 +6,14 @@ import ctypes
 import os
 import stat
 import struct
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import repeat
 from typing import NamedTuple
 
 IN_MODIFY, IN_CLOSE_WRITE, IN_MOVED_TO, IN_CREATE = 0x2, 0x8, 0x80, 0x100
 IN_Q_OVERFLOW, IN_IGNORED = 0x4000, 0x8000
-IN_ONLYDIR, IN_DONT_FOLLOW, IN_ISDIR = 0x1000000, 0x2000000, 0x40000000
+IN_ONLYDIR, IN_ISDIR = 0x1000000, 0x40000000
 _HEAD = struct.Struct("iIII")  # wd, mask, cookie, length of the name
 _READ_BYTES = 1 << 16
 
@@ -42,9 +43,13 @@ class Inotify:
             raise _error()
         return found
 
-    def events(self) -> Iterator[WatchedEvent]:
-        """Those since the last call."""
-        while True:
+    def remove(self, watch: int) -> None:
+        """Nothing where its directory is gone."""
+        self._library.inotify_rm_watch(self._descriptor, watch)
+
+    def events(self, most: int = 0) -> Iterator[WatchedEvent]:
+        """Those since the last call; `most`: of so many reads at most, 0: of all there are."""
+        for _ in range(most) if most else repeat(None):
             try:
                 data = os.read(self._descriptor, _READ_BYTES)
             except BlockingIOError:
@@ -94,7 +99,8 @@ class FileChange(NamedTuple):
     how: str  # `written`, `moved here` or `made`
 
 
-_OF_DIRECTORIES = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR | IN_DONT_FOLLOW
+_OF_DIRECTORIES = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR
+_STEP = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class FileWatch:
@@ -104,40 +110,69 @@ class FileWatch:
     sockets and the like when they are made. The same to the same file, again before anybody has
     looked, counts once. OSError."""
 
-    def __init__(self, roots: dict[str, str], paths: dict[str, list[str]]) -> None:
+    def __init__(self, roots: Mapping[str, str], paths: Mapping[str, Sequence[str]]) -> None:
         """Of each owner its directory, and the paths in it."""
         self._inotify = Inotify()
-        self._roots = roots
-        self._paths = {
-            owner: [tuple(one.split("/")) for one in sorted(paths[owner])] for owner in paths
-        }
+        self._roots: dict[str, int] = {}  # descriptors
+        self._paths: dict[str, list[tuple[str, ...]]] = {}
         self._watched: dict[int, tuple[str, tuple[str, ...]]] = {}
         for owner in sorted(roots):
-            for path in self._paths[owner]:
-                for _ in self._watch(owner, path, 0):
-                    pass  # it is there already
+            self.add(owner, roots[owner], paths[owner])
 
     def fileno(self) -> int:
         return self._inotify.fileno()
+
+    def add(self, owner: str, root: str, paths: Sequence[str]) -> None:
+        """From now on these, instead of what it had before. What is there by now does not count."""
+        self.forget(owner)
+        self._roots[owner] = os.open(root, _STEP)
+        self._paths[owner] = [tuple(one.split("/")) for one in sorted(paths)]
+        for path in self._paths[owner]:
+            for _ in self._watch(owner, path, 0):
+                pass  # it is there already
+
+    def forget(self, owner: str) -> None:
+        for watch in [one for one, (whose, _) in self._watched.items() if whose == owner]:
+            del self._watched[watch]
+            self._inotify.remove(watch)
+        if owner in self._roots:
+            os.close(self._roots.pop(owner))
 
     def _watch(self, owner: str, path: tuple[str, ...], depth: int) -> Iterator[FileChange]:
         """What of the path is there, from `depth` of its parts on; what it leads to has appeared if
         it is there, too."""
         for end in range(depth, len(path)):
             try:
-                watch = self._inotify.add(self._at(owner, path[:end]), _OF_DIRECTORIES)
+                with self._opened(owner, path[:end]) as there:
+                    watch = self._inotify.add(f"/proc/self/fd/{there}", _OF_DIRECTORIES)
             except (FileNotFoundError, NotADirectoryError):
                 return
             self._watched[watch] = owner, path[:end]
-        if os.path.lexists(self._at(owner, path)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            self._status(owner, path)
             yield FileChange(owner, "/".join(path), "made")
 
-    def _at(self, owner: str, path: tuple[str, ...]) -> str:
-        return "/".join((self._roots[owner], *path))
+    @contextmanager
+    def _opened(self, owner: str, path: tuple[str, ...]) -> Iterator[int]:
+        """The directory, step by step: no link on the way leads out of the root."""
+        there = os.dup(self._roots[owner])
+        try:
+            for name in path:
+                before, there = there, os.open(name, _STEP | os.O_NOFOLLOW, dir_fd=there)
+                os.close(before)
+            yield there
+        finally:
+            os.close(there)
 
-    def changes(self) -> Iterator[FileChange]:
-        """Those since the last call, in their order. OverflowError if some were lost."""
-        for event in self._inotify.events():
+    def _status(self, owner: str, path: tuple[str, ...]) -> os.stat_result:
+        """Of what stands there, also of a link."""
+        with self._opened(owner, path[:-1]) as there:
+            return os.stat(path[-1], dir_fd=there, follow_symlinks=False)
+
+    def changes(self, most: int = 0) -> Iterator[FileChange]:
+        """Those since the last call, in their order; `most`: of so many reads of the kernel's queue
+        at most. OverflowError if some were lost."""
+        for event in self._inotify.events(most):
             if event.mask & IN_Q_OVERFLOW:
                 raise OverflowError("too many files changed at once: some were not heard of")
             if event.mask & IN_IGNORED:
@@ -160,12 +195,14 @@ class FileWatch:
         if mask & IN_MOVED_TO:
             return "moved here"
         with suppress(OSError):
-            found = os.lstat(self._at(owner, path))
+            found = self._status(owner, path)
             if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
                 return ""
         return "made"
 
     def close(self) -> None:
+        for owner in list(self._roots):
+            os.close(self._roots.pop(owner))
         self._inotify.close()
 
 

@@ -158,7 +158,11 @@ def test_a_run_that_was_steered_is_replayed_in_a_cluster(
 def test_agents_of_all_nodes_do_what_a_when_does(
     cluster: Cluster, loaded: None, namespaces: Iterator[str], tmp_path: Path
 ) -> None:
+    writes = "sleep 5; mkdir -p data/at; echo 1 > data/at/epoch; exec sleep 1000"
     text = TEXT + (
+        f"service w img=\"{PROGRAMS_IMAGE}\" cwd=/var/w entrypoint=['/bin/sh', '-c', '{writes}']\n"
+        "link w--s latency=1ms\n"
+        'when file w "data/at/epoch" { w--s set latency=9ms }\n'
         'when log a "seq=9 " { a--s set latency=40ms }\n'
         'when log a "seq=9 " after 6s { b.1 crash }\n'
         'when log a "seq=9 " after 20s { quit }\n'
@@ -170,7 +174,13 @@ def test_agents_of_all_nodes_do_what_a_when_does(
         assert ["refused" in one for one in said] == [False] * 3, run.log.read_text()
         assert {one["text"].rpartition("seq=9 ")[1] for one in said} == {"seq=9 "}
         changed = [one for one in run.events("set") if one.get("origin") == "condition"]
-        assert [one["args"] for one in changed] == [{"delay_ns": 40_000_000}] * 2
+        of_a = [one for one in changed if "a.0" in one["target"]]
+        assert [one["args"] for one in of_a] == [{"delay_ns": 40_000_000}] * 2
+        [file] = [one for one in run.events("when") if one["target"] == "w.0"]
+        assert file["text"].partition(":")[0] == "data/at/epoch"
+        assert "refused" not in file, file
+        of_w = [one for one in changed if "w.0" in one["target"]]
+        assert [one["args"] for one in of_w] == [{"delay_ns": 9_000_000}] * 2
         assert min(run.round_trips("a.0")[-3:]) >= 2 * (40 + 6) - 0.5
         assert json.loads((run.out / "summary.json").read_bytes())["reactions"]["fired"] >= 2
         assert read_plan(run.out / "plan").attached.includes

@@ -144,7 +144,16 @@ def test_who_cannot_react_says_so_with_the_line() -> None:
     for way in (capabilities.KUBERNETES, capabilities.LOCAL):
         assert capabilities.refusal(planned(), way) == ""
     of_files = compile_source(TEXT + 'when file db "data/epoch" { db.0 crash }\n').plan
-    assert "when file" in capabilities.refusal(of_files, capabilities.KUBERNETES)
+    assert "when file (of service db, which has no e" in capabilities.refusal(of_files, "k8s")
+    held = "img=i entrypoint=['/bin/db']"
+    for more, said in (
+        (held, "when file (of service db, which has no cwd=)"),
+        (f"{held} cwd=/d", ""),
+    ):
+        service = TEXT.replace("service db exec=x", f"service db {more}", 1)
+        plan = compile_source(service + 'when file db "data/epoch" { db.0 crash }\n').plan
+        assert said in capabilities.refusal(plan, capabilities.KUBERNETES)
+        assert bool(said) == bool(capabilities.refusal(plan, capabilities.KUBERNETES))
     assert capabilities.refusal(of_files, capabilities.LOCAL) == ""
 
 

@@ -130,6 +130,19 @@ def test_files_count_from_time_0_on(tmp_path: Path) -> None:
         assert driver.totals() == [1, 1, 0]
 
 
+def test_in_a_cluster_files_are_seen_by_agents(tmp_path: Path) -> None:
+    with played(tmp_path, FILES, backend="k8s") as driver:
+        for path, text in (("other", "other: made"), ("epoch", "epoch: written")):
+            seen = {"target": "db.0", "kind": "file", "path": path, "text": text}
+            driver.say(seen={**seen, "seen_ns": S, "status": -1})
+        found, plan = driver.offered()  # the line that was there
+        driver.say(taken=True, digest=plan.digest)
+        found, plan = driver.offered()
+        assert (found["line"], found["text"]) == (7, "epoch: written")
+        driver.say(taken=True, digest=plan.digest)
+        assert driver.totals() == [1, 1, 0]
+
+
 def test_what_comes_too_late_is_offered_again_for_a_later_moment(driver: Played) -> None:
     first, _ = driver.offered()
     driver.say(again="too late")

@@ -77,3 +77,24 @@ def test_a_directory_that_is_filled_at_once_is_looked_through(
     (tmp_path / "a.0/deep/er/file").write_text("x\n", encoding="utf-8")
     found = list(watch.changes())
     assert found == [FileChange("a.0", "deep", "made"), FileChange("a.0", "deep/er/file", "made")]
+
+
+def test_no_link_on_the_way_leads_out_of_the_directory(watch: FileWatch, tmp_path: Path) -> None:
+    outside = tmp_path / "outside/er"
+    outside.mkdir(parents=True)
+    (tmp_path / "a.0/deep").symlink_to(tmp_path / "outside")
+    assert list(watch.changes()) == [FileChange("a.0", "deep", "made")]
+    (outside / "file").write_text("x\n", encoding="utf-8")
+    assert list(watch.changes()) == []
+
+
+def test_an_owner_may_get_another_directory_and_none(watch: FileWatch, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    watch.add("a.0", str(tmp_path / "other"), ["plain"])
+    for name in ("a.0/plain", "other/plain", "other/deep"):
+        (tmp_path / name).write_text("x\n", encoding="utf-8")
+    assert list(watch.changes()) == [FileChange("a.0", "plain", "written")]
+    watch.forget("a.0")
+    (tmp_path / "other/plain").write_text("x\n", encoding="utf-8")
+    (tmp_path / "b.0/there").write_text("x\n", encoding="utf-8")
+    assert list(watch.changes()) == [FileChange("b.0", "there", "written")]

@@ -6,7 +6,8 @@ too: an expression that takes for ever and a plan that takes long to compile hol
 message over the socket FD is a line of JSON.
 
 from the driver  {"run": DIRECTORY, "options": …}, once; then {"t0_ns": …}, {"seen": …} for what
-                 the driver knows (a program that has ended, or is ready), {"ended": INSTANCE,
+                 the driver knows (a program that has ended, or is ready; in a
+                 cluster a file that has changed), {"ended": INSTANCE,
                  "at_ns": …, "forced": …} where a log may have a last line without an end (`forced`:
                  its program did not end by itself), {"taken": true, "digest": …}, {"again": WHY} or
                  {"refused": WHY} for what was offered, {"base": DIGEST} after an action of somebody
@@ -53,7 +54,7 @@ from compiler.plan.types import PlannedReaction
 from compiler.sources import RecordedFiles
 from runtime.driver.timelinerunner import reacting_ahead_ns
 from runtime.expectations.line_matching import is_plain
-from runtime.options import REAL, has_agents
+from runtime.options import K8S, REAL, has_agents
 from runtime.options import decode as options_of
 from runtime.results.loglines import LINE_BYTES
 from runtime.rundir import logmarks
@@ -259,7 +260,9 @@ class Reactor:
             self._logs = {name: _Log(logs / f"{name}{SUFFIX}") for name in sorted(names)}
 
     def watch_files(self) -> None:
-        """Before time 0: what is there by then does not count."""
+        """Before time 0: what is there by then does not count. In a cluster the agents do it."""
+        if self._options.backend == K8S:
+            return
         paths: dict[str, list[str]] = {}
         for one in self._reactions:
             for name in one.names if one.planned.kind == "file" else ():
@@ -307,10 +310,12 @@ class Reactor:
             if one.has(line.text, cut=line.cut, torn=line.torn):
                 self._count(one, name, line.text, seen_ns)
 
-    def _take(self, name: str, kind: str, text: str, seen_ns: int, status: int) -> None:
-        for one in self._waiting(kind, name):
-            if one.planned.status in (-1, status):
-                self._count(one, name, text, seen_ns)
+    def _take(self, name: str, seen: Mapping[str, Any]) -> None:
+        for one in self._waiting(seen["kind"], name):
+            planned = one.planned
+            same = planned.pattern == seen["path"] if "path" in seen else True
+            if same and planned.status in (-1, seen["status"]):
+                self._count(one, name, seen["text"], seen["seen_ns"])
 
     def _waiting(self, kind: str, name: str) -> Iterator[_Waiting]:
         for one in self._reactions:
@@ -375,8 +380,7 @@ class Reactor:
             self._t0_ns = int(said["t0_ns"])
             self.watch_files()
         elif "seen" in said:
-            one = said["seen"]
-            self._take(one["target"], one["kind"], one["text"], one["seen_ns"], one["status"])
+            self._take(said["seen"]["target"], said["seen"])
         elif "ended" in said:
             self._hear_of_end(said["ended"], said["at_ns"], said["forced"])
         elif "base" in said:

@@ -38,8 +38,8 @@ FAILS_CALLS = re.compile(r"^ .* set disk=error:", re.MULTILINE)
 FAILS_POWER = re.compile(r"^ .* crash (\S+ )?power( and |$)", re.MULTILINE)
 
 
-# Kinds of `when` that a way does not wait for: files of pods are nowhere where the run looks.
-_REACTIONS_LACKING = {KUBERNETES: ("file",), COMPOSE: REACTIONS}
+# Kinds of `when` that a way does not wait for.
+_REACTIONS_LACKING = {COMPOSE: REACTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,21 @@ def reacting(plan: Plan, kinds: Collection[str]) -> Misfit | None:
     return None
 
 
+def _out_of_reach(plan: Plan) -> Misfit | None:
+    """The first `when file` about instances whose directory no agent knows: those of a program that
+    no tstorm-hold starts, or that begins wherever its image says."""
+    topology = plan.topology
+    for one in topology.reactions if are_waited_for(plan) else ():
+        for node in one.nodes if one.kind == "file" else ():
+            service = topology.services[topology.nodes[node].service]
+            missing = "" if service.entrypoint else "entrypoint="
+            missing = missing or ("" if service.cwd else "cwd=")
+            if missing:
+                what = f"when file (of service {service.name}, which has no {missing})"
+                return Misfit(what, 1, 0, "", 0, "", one.line, one.file)
+    return None
+
+
 def power_failure(plan: Plan) -> Misfit | None:
     """The first statement by which the power of an instance fails."""
     what = "a power failure of {} (crash power)"
@@ -152,7 +167,7 @@ def to_blame(plan: Plan, way: str) -> Misfit | None:
     if found is not None and not found.limit:
         return found
     kinds = _REACTIONS_LACKING.get(way, ())
-    found = reacting(plan, kinds)
+    found = reacting(plan, kinds) or (_out_of_reach(plan) if way == KUBERNETES else None)
     if found is None and way in _ELSEWHERE:
         return own_clock(plan) or power_failure(plan) or disk_fault(plan)
     return found

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan
 from runtime.agent.clock import Clock
 from runtime.agent.metadata.udp import Mailbox
@@ -20,7 +21,8 @@ from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.path_updates import PathUpdates, StagedPaths
 from runtime.agent.path.prefetcher import Prefetcher, Scenes
-from runtime.agent.pod import podend
+from runtime.agent.pod import container_files, podend
+from runtime.agent.pod.container_files import ContainerFiles
 from runtime.agent.pod.pod_echoes import Echoes
 from runtime.agent.pod.podend import PodEnding
 from runtime.agent.process.orders import (
@@ -32,10 +34,10 @@ from runtime.agent.process.orders import (
 from runtime.agent.process.program_supervisor import ProgramSupervisor
 from runtime.agent.share.loop import MetadataPart, ShareLoop, SharingPart
 from runtime.agent.vocabulary import Change, Moved, PathDelay
-from runtime.coordinator.says import AgentNotice, Say, StepApplied, TrafficSample
+from runtime.coordinator.says import AgentNotice, FileReport, Say, StepApplied, TrafficSample
 from runtime.datapath import dialect
 from runtime.datapath.sampler import arrays, digest_arrays
-from runtime.errors import fail
+from runtime.errors import RunError, fail
 from runtime.options import CLOSE, REAL
 from runtime.say import some
 from runtime.schedule import Schedule
@@ -104,7 +106,7 @@ class HostRun:
         self.schedule = Schedule(plan, order.options)
         own = {plan.topology.nodes[node].name: node for node in order.own}
         self.programs = ProgramSupervisor(
-            own, self._now_ns, self._since_ns, say, self._gated(), self._endings()
+            own, self._now_ns, self._since_ns, say, self._gated(), self._endings(), self._files()
         )
         self._apart_ns = apart_ns(order)
         self._scenes = Scenes(order.placement, len(order.hosts))
@@ -163,6 +165,24 @@ class HostRun:
             node: podend.ending_of(topology.services[topology.nodes[node].service])
             for node in self.order.own
         }
+
+    def _files(self) -> ContainerFiles | None:
+        topology = self._plan.topology
+        if not are_waited_for(self._plan):
+            return None
+        wanted = container_files.waited_for(topology, self.order.own)
+        folders = {node: topology.services[topology.nodes[node].service].cwd for node in wanted}
+
+        def changed(node: int, path: str, how: str) -> None:
+            self._say(FileReport(node, path, how, self._since_ns(self._now_ns())))
+
+        def warn(node: int, words: str) -> None:
+            self.notice(f"{topology.nodes[node].name}: {words}")
+
+        def broken(error: RunError) -> None:
+            fail(self.broken, error)
+
+        return ContainerFiles(wanted, folders, changed, warn, broken) if wanted else None
 
     def _due_ns(self, step: int) -> int:
         return self.schedule.steps[step].due_ns

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from runtime.agent.pod import hosts_file, podend, podprocesses
+from runtime.agent.pod.container_files import ContainerFiles
 from runtime.agent.pod.pod_echoes import reach
 from runtime.agent.pod.podend import PodEnding
 from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
@@ -82,7 +83,7 @@ class FoundPods:
 class ProgramSupervisor:
     """Nodes are the plan's: `own` are this host's, by name, of which `gated` have no known program.
     `now` is CLOCK_MONOTONIC, `since` makes ns since T0 of such a time. `endings` of own nodes: how
-    their programs are told to end, if otherwise than usual."""
+    their programs are told to end, if otherwise than usual. `files`: who hears of theirs."""
 
     def __init__(
         self,
@@ -92,6 +93,7 @@ class ProgramSupervisor:
         say: Say,
         gated: Collection[int] = (),
         endings: Mapping[int, PodEnding] | None = None,
+        files: ContainerFiles | None = None,
     ) -> None:
         self._own = own
         self._now = now
@@ -99,6 +101,7 @@ class ProgramSupervisor:
         self._say = say
         self._gated = gated
         self._endings = endings or {}
+        self._files = files
         self._hosts = ""  # lines for /etc/hosts
         self._programs: dict[int, HeldProgram] = {}
         self._told = asyncio.Event()  # of one at least
@@ -200,6 +203,9 @@ class ProgramSupervisor:
         if not resume.pods:
             return
         found = await self.find(resume.pods, resume.hosts)
+        if self._files is not None:
+            lost = "files that changed while no agent was there were not heard of"
+            self._say(AgentNotice(f"{lost}: a `when file` may have missed them"))
         self._told.set()
         for node in found.missing:
             self._program(node).gated = node in self._gated
@@ -232,6 +238,8 @@ class ProgramSupervisor:
             program.reports.open(hold.pid)
         except OSError as error:
             self._warn(node, f"cannot be read: {error.strerror or error}")
+        if self._files is not None:
+            self._files.open(node, hold.pid)
 
     def do_early(self, waits: Mapping[int, str]) -> dict[int, tuple[bool, str]]:
         """Begins what is asked of these nodes before the start, once; whether it is over, and why
@@ -358,6 +366,8 @@ class ProgramSupervisor:
     async def watch(self) -> None:
         """Says what is reported, from T0 on."""
         await self._told.wait()
+        if self._files is not None:
+            self._files.begin()
         while True:
             self._look()
             await asyncio.sleep(LOOK_SECONDS)
@@ -376,6 +386,8 @@ class ProgramSupervisor:
             self._warn(node, "have lines that a tstorm-hold does not write")
         if program.hold is not None and not program.gone and not program.hold.alive():
             program.gone = True
+            if self._files is not None:
+                self._files.close_one(node)
             event = "released" if program.gated else "gone"
             self._reported(node, Report(0, event, self._now()))
 
@@ -438,6 +450,8 @@ class ProgramSupervisor:
 
     def close(self) -> None:
         self._early.close()
+        if self._files is not None:
+            self._files.close()
         for program in self._programs.values():
             if program.task is not None:
                 program.task.cancel()

@@ -95,6 +95,7 @@ class AgentNetwork:
         self._plan = plan
         self._schedule = context.schedule
         self._record = context.record
+        self._on_file = context.on_file
         self._notice = context.notice
         self._on_effect = context.on_effect
         self._hosts = hosts
@@ -398,6 +399,8 @@ class AgentNetwork:
                 self._if_its_own(host, said.node, partial(self._hosts.lived, host, said))
             case says.HoldReport():
                 self._if_its_own(host, said.node, partial(self._hosts.reported, host, said))
+            case says.FileReport():
+                self._if_its_own(host, said.node, partial(self._changed_file, said))
             case says.EchoTimes():
                 self._echoed(host, said.rows)
             case says.AgentNotice():
@@ -405,6 +408,10 @@ class AgentNetwork:
             case says.AgentFailed():
                 what = f"the agent of {self._names[host]} failed: {said.text}"
                 self._fail(RunError(what))
+
+    def _changed_file(self, said: says.FileReport) -> None:
+        name = self._plan.topology.nodes[said.node].name
+        self._on_file(name, said.path, said.how, said.elapsed_ns)
 
     def _if_its_own(self, host: int, node: int, act: Callable[[], None]) -> None:
         if node < len(self._placement) and self._placement[node] == host:

@@ -49,6 +49,7 @@ class Run:
         self.effects: list[tuple[int, Effect | None]] = []
         self.events: list[Mapping[str, object]] = []
         self.notices: list[str] = []
+        self.files: list[tuple[str, str, str, int]] = []
         context = RunContext(
             run_id="run1",
             directory=Path("/nowhere"),
@@ -65,6 +66,7 @@ class Run:
             on_killed=lambda _instance, _what: None,
             on_overdue=lambda _instance, _grace_ns: None,
             cannot_write=lambda _text: None,
+            on_file=lambda *change: self.files.append(change),
         )
         self.hosts = FakeHosts(
             [Host(f"node-{one.number}", one.host.address, one.port) for one in agents], PLACED
@@ -252,6 +254,9 @@ def test_what_agents_do_to_their_own_instances_is_handed_on() -> None:
         run.agents[1].say(say="report", **report)
         await until(lambda: run.hosts.reports, "the report")
         assert run.hosts.reports == [(1, HoldReport(2, 3, "ended", 5, signal=9))]
+        run.agents[1].say(say="file", node=2, path="data/x", how="made", elapsed_ns=7)
+        await until(lambda: run.files, "the change of a file")
+        assert run.files == [(run.plan.topology.nodes[2].name, "data/x", "made", 7)]
         assert not run.network.closed.done()
         run.agents[0].say(say="life", **life)
         await asyncio.wait_for(run.network.closed, DEADLINE_SECONDS)
