@@ -22,7 +22,7 @@ from bench.papers.catalogue import ALL
 from bench.routing import by_size
 from bench.tables import Record, Tables
 from bench.tcal import timings
-from bench.virtual import aqm, paper, proof, speed
+from bench.virtual import aqm, hunt, paper, proof, speed
 
 _ENGINE: dict[str, Tables] = {
     "throughput": throughput.TABLES,
@@ -66,6 +66,10 @@ PERFORMANCE: Sections = {
     ),
     "sharing": ("Sharing: examples/sixclients.tdl", {"sharing": sharing.TABLES}),
     "virtual-proof": ("Virtual time repeats: `make bench-virtual`", {"proof": proof.TABLES}),
+    "virtual-hunt": (
+        "Storms to a bug: `python -m bench.virtual.hunt`",
+        {"hunt": hunt.TABLES, "guest": hunt.IN_GUEST},
+    ),
     "virtual-speed": ("Virtual time: `python -m bench.virtual.speed`", {"speed": speed.TABLES}),
 }
 

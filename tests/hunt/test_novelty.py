@@ -17,7 +17,7 @@ TEXT = PLAN.expectations[0].text
 
 def test_states_are_told_of_services_changes_and_all_instances_at_once() -> None:
     said = [(1, "db.0", "leader"), (2, "db.1", "follower"), (5, "db.1", "leader")]
-    assert set(novelty._states(said)) == {
+    assert set(novelty.states(said)) == {
         *("state db leader", "state db follower", "state db follower>leader"),
         *("states leader", "states follower leader", "states leader leader"),
     }
@@ -27,13 +27,13 @@ def test_the_order_of_states_matters_and_their_moments_do_not() -> None:
     one = [(1, "db.0", "a"), (2, "db.1", "b")]
     later = [(at + 100, name, state) for at, name, state in one]
     other = [(2, "db.1", "b"), (3, "db.0", "a")]
-    assert list(novelty._states(one)) == list(novelty._states(later))
-    assert set(novelty._states(one)) != set(novelty._states(other))
+    assert list(novelty.states(one)) == list(novelty.states(later))
+    assert set(novelty.states(one)) != set(novelty.states(other))
 
 
 def test_a_program_that_counts_in_its_state_is_bounded() -> None:
     said = [(at, "db.0", str(at)) for at in range(10_000)]
-    assert len(list(novelty._states(said))) <= novelty.MOST_STATES + 2
+    assert len(list(novelty.states(said))) <= novelty.MOST_STATES + 2
 
 
 @pytest.mark.parametrize(

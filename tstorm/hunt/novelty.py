@@ -37,7 +37,7 @@ def reached(run: RunDirectory, plan: Plan, schedule: Schedule) -> tuple[str, ...
     """Sorted. RunError for a directory that is damaged."""
     summary = run.summary()
     found = {
-        *_states(_said(run)),
+        *states(states_said(_lines(run))),
         *_heard(run, plan, schedule),
         *_near(summary.get("expectations", ()), plan),
         *_figures(summary.get("figures", ())),
@@ -45,19 +45,22 @@ def reached(run: RunDirectory, plan: Plan, schedule: Schedule) -> tuple[str, ...
     return tuple(sorted(found))
 
 
-def _said(run: RunDirectory) -> list[tuple[int, str, str]]:
-    """When which instance called its state what."""
+def _lines(run: RunDirectory) -> Iterator[tuple[int, str, str]]:
+    """When which instance wrote what."""
     logs = Merger(run)
-    found = []
     for name in logs.instances():
         for line in logs.lines(name):
-            match = _STATE.search(line.text)
-            if match is not None and line.until_ns is not None:
-                found.append((line.until_ns, name, match[1]))
-    return sorted(found)
+            if line.until_ns is not None:
+                yield line.until_ns, name, line.text
 
 
-def _states(said: Iterable[tuple[int, str, str]]) -> Iterator[str]:
+def states_said(lines: Iterable[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    """When which instance called its state what, of lines with their moments and instances."""
+    found = ((at_ns, name, _STATE.search(line)) for at_ns, name, line in lines)
+    return sorted((at_ns, name, match[1]) for at_ns, name, match in found if match is not None)
+
+
+def states(said: Iterable[tuple[int, str, str]]) -> Iterator[str]:
     now: dict[str, str] = {}
     found: dict[str, None] = {}
     for _, name, state in said:
@@ -79,22 +82,29 @@ def _heard(run: RunDirectory, plan: Plan, schedule: Schedule) -> Iterator[str]:
     if packets is None:
         return
     nodes = plan.topology.nodes
-    inboxes: dict[int, list[tuple[int, int]]] = {}
-    lost: Counter[tuple[int, int]] = Counter()
+    inboxes: dict[str, list[tuple[int, str]]] = {}
+    lost: Counter[tuple[str, str]] = Counter()
     for one in packets.packets:
         if one.dst < 0 or not _carries(one):
             continue
+        src, dst = nodes[one.src].name, nodes[one.dst].name
         if one.cause:
-            lost[one.dst, one.src] += 1
+            lost[dst, src] += 1
         else:
-            inboxes.setdefault(one.dst, []).append((one.end_ns, one.src))
-    for node, inbox in inboxes.items():
-        orders = Counter(pairwise(src for _, src in sorted(inbox)))
-        for (before, src), count in orders.items():
-            names = (nodes[at].name for at in (node, src, before))
-            yield "heard {}<{} after {} {}".format(*names, count.bit_length())
+            inboxes.setdefault(dst, []).append((one.end_ns, src))
+    yield from orders(inboxes, lost)
+
+
+def orders(
+    inboxes: Mapping[str, list[tuple[int, str]]], lost: Mapping[tuple[str, str], int]
+) -> Iterator[str]:
+    """`inboxes`: of each instance when it got a packet from whom. `lost`: to and from whom."""
+    for name, inbox in inboxes.items():
+        counts = Counter(pairwise(src for _, src in sorted(inbox)))
+        for (before, src), count in counts.items():
+            yield f"heard {name}<{src} after {before} {count.bit_length()}"
     for (dst, src), count in lost.items():
-        yield f"lost {nodes[dst].name}<{nodes[src].name} {count.bit_length()}"
+        yield f"lost {dst}<{src} {count.bit_length()}"
 
 
 def _carries(one: SentPacket) -> bool:
