@@ -91,12 +91,24 @@ def test_a_branch_is_the_same_until_its_moment(place: Path) -> None:
     assert one != other
 
 
-def test_what_fails_and_what_is_no_template(tmp_path: Path) -> None:
+COMPOSE = """
+services:
+  server: {image: x, x-tstorm: {exec: tprobe serve}}
+  workload:
+    image: x
+    volumes: ["./test:/opt/antithesis/test/v1:ro"]
+    x-tstorm: {exec: sleep infinity, fs: private}
+"""
+
+
+def test_what_fails_in_a_harness_of_compose(tmp_path: Path) -> None:
     _laid_out(tmp_path, **{**SCRIPTS, "anytime_look": "echo no leader; exit 7"})
-    said = tstorm(tmp_path, "run", "d.tdl", *WORDS, "--seed", "1", "--out", "a", code=5).stderr
-    assert "anytime_look in client.0 ended with status 7 at " in said
-    assert ": no leader" in said
-    text = TEXT.replace("expect drivers client", 'expect drivers client "/opt/elsewhere"')
+    (tmp_path / "docker-compose.yml").write_text(COMPOSE)
+    text = 'include "docker-compose.yml"\nat 5s quit\nexpect drivers workload\n'
     (tmp_path / "d.tdl").write_text(text)
+    said = tstorm(tmp_path, "run", "d.tdl", *WORDS, "--out", "a", code=5).stderr
+    assert "anytime_look in workload.0 ended with status 7 at " in said
+    assert ": no leader" in said
+    (tmp_path / "d.tdl").write_text(f'{text.rstrip()} "/opt/elsewhere"\n')
     said = tstorm(tmp_path, "run", "d.tdl", *WORDS, "--out", "b", code=5).stderr
-    assert "in client.0 /opt/elsewhere cannot be read: No such file or directory" in said
+    assert "in workload.0 /opt/elsewhere cannot be read: No such file or directory" in said
