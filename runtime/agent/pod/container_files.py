@@ -65,6 +65,8 @@ class ContainerFiles:
                 if self._begun:
                     self._listen()
             self._watch.add(str(node), os.fspath(PROC / str(pid) / "root"), paths)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended in this moment, which is told as ever
         except OSError as error:
             self._broken(_unheard(error))
 

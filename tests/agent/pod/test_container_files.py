@@ -124,7 +124,12 @@ def test_what_cannot_be_watched_ends_the_run(
 
     async def scene() -> None:
         heard.files.open(0, 30)
+        assert not heard.broken, "it has ended"
+        node.root(31).rmdir()
+        (node.proc / "31/root").unlink(missing_ok=True)
+        (node.proc / "31/root").write_text("no directory")
+        heard.files.open(0, 31)
         heard.files.close()
 
     played(scene)
-    assert "cannot be heard of: No such file" in str(heard.broken[0])
+    assert "cannot be heard of: Not a directory" in str(heard.broken[0])
