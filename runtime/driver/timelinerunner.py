@@ -239,6 +239,8 @@ class TimelineRunner:
         while self.staged < len(self.schedule.steps) or not self.is_ending:
             if self.staged == len(self.schedule.steps):
                 self.is_ending = await self._is_time(self.schedule.end_due_ns)
+                if self.is_ending and self.held_ns is not None:
+                    raise self._held_to_the_end(self.held_ns)
                 continue
             number, step = self.staged, self.schedule.steps[self.staged]
             ahead_ns = self._ahead_ns(number)
@@ -250,6 +252,14 @@ class TimelineRunner:
         except TimeoutError as error:
             silent = ", ".join(network.waiting_for())
             raise RunError(f"the last changes were not applied by {silent}") from error
+
+    @staticmethod
+    def _held_to_the_end(held_ns: int) -> RunError:
+        return RunError(
+            f"it was held at {held_ns / 1e9:.9g} s to its end: nothing that is planned after that"
+            " has happened",
+            "tstorm go RUN lets it go on",
+        )
 
     def _ahead_ns(self, number: int) -> int:
         """How long before its moment a step is asked for."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from compiler.extension import extend
-from compiler.pipeline import compile_source, write
+from compiler.extension import extend, hold
+from compiler.pipeline import Compilation, compile_source, write
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
 from compiler.sources import RecordedFiles
@@ -97,6 +97,11 @@ class Scene:
 
     async def offer(self, plan: Plan, moment: Mapping[str, Any], text: str) -> dict[str, Any]:
         longer = extend(plan, moment["number"], text, moment["at_ns"])
+        return await self.take(longer, moment, text)
+
+    async def take(
+        self, longer: Compilation, moment: Mapping[str, Any], text: str = ""
+    ) -> dict[str, Any]:
         with scratch.directory(self.folder, LONGER_PLAN) as path:
             for name, data in longer.files.items():
                 (path / name).write_bytes(data)
@@ -268,6 +273,22 @@ def test_what_would_come_after_until_is_refused(tmp_path: Path) -> None:
 
         await scene.play(steer)
         assert not scene.of("do")
+
+    asyncio.run(whole())
+
+
+def test_a_run_that_is_held_to_its_end_has_failed(tmp_path: Path) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path, until_ns=3_000 * MS)
+
+        async def steer() -> None:
+            moment = await scene.steering.moment({"lead_ns": 500 * MS})
+            plan = read_plan(tmp_path / "plan")
+            assert "ok" in await scene.take(hold(plan, moment["number"], moment["at_ns"]), moment)
+
+        with pytest.raises(RunError, match=r"held at .* to its end: nothing that is planned after"):
+            await scene.play(steer)
+        assert not any(event["planned_ns"] > 2_000 * MS for event in scene.of("join"))
 
     asyncio.run(whole())
 

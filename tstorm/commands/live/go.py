@@ -11,6 +11,8 @@ from tstorm.commands.live.do import JSON, carry_out
 from tstorm.options.cluster import Where, in_cluster
 from tstorm.options.shared import run_argument
 
+_TIME_GOES_ON = "time goes on; what is planned, if it is held too, waits for another `tstorm go`"
+
 
 @click.command()
 @run_argument(required=True)
@@ -34,4 +36,4 @@ def command(run: str, *, cluster: Where | None, as_json: bool) -> None:
     if not went:
         carry_out(lambda: steer.go(run, cluster), "go", "", as_json=as_json)
     else:
-        output.line(json.dumps({"ok": {"time_held_ns": None}}) if as_json else "time goes on")
+        output.line(json.dumps({"ok": {"time_held_ns": None}}) if as_json else _TIME_GOES_ON)
