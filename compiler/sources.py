@@ -149,14 +149,14 @@ class RecordedFiles:
         for one in self._plan.topology.traces:
             if one.name == wanted.source:
                 return traces.decode(self._plan.attached.traces[one.digest])
-        raise PlanError(self._plan.source_name, f"follows {wanted.source!r}, and the plan does not")
+        raise self._lacks(wanted.source)
 
     def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:  # noqa: ARG002
         """Raises PlanError if the plan has none of this name."""
         for one in self._plan.topology.delays:
             if one.name == wanted.source:
                 return delay_tables.decode(self._plan.attached.delays[one.digest])
-        raise PlanError(self._plan.source_name, f"draws from {wanted.source!r}, as no plan does")
+        raise self._lacks(wanted.source)
 
     def mobility(self, wanted: ast.Mobility, sink: Sink) -> Moving | None:  # noqa: ARG002
         """Raises PlanError if the plan has no such movement."""
@@ -164,7 +164,12 @@ class RecordedFiles:
             if one.name == wanted.source:
                 names = [self._plan.topology.nodes[node].name for node in one.nodes]
                 return names, motion.decode(self._plan.attached.motions[one.digest])
-        raise PlanError(self._plan.source_name, f"moves by {wanted.source!r}, as no plan does")
+        raise self._lacks(wanted.source)
+
+    def _lacks(self, source: str) -> PlanError:
+        """Of a file: the text of a plan names it, or an action on a run does."""
+        hint = "an experiment that has begun has the files that its text names, and no others"
+        return PlanError(self._plan.source_name, f"the plan has no {source!r}", hint)
 
 
 def member(path: str) -> str:

@@ -1,6 +1,7 @@
 """GPX: each track is a node, its points have latitude, longitude, height and time.
 
-Times count from the first one of the file. Documents with a DOCTYPE are refused: what they declare
+Times count from the first one of the file. All points of a track have a height, or none has: then
+it is 0. Documents with a DOCTYPE are refused: what they declare
 can grow without end.
 """
 
@@ -36,7 +37,8 @@ class _Reader:
         self._name, self._node, self._count = "", -1, 0
         self._place = (0, 0)
         self._at: int | None = None
-        self._height = 0
+        self._height: int | None = None
+        self._has_heights: dict[int, bool] = {}  # by node
 
     def read(self, data: bytes) -> Tracks:
         try:
@@ -63,7 +65,7 @@ class _Reader:
                 self._degrees(attributes, "lat", _QUARTER),
                 self._degrees(attributes, "lon", _HALF),
             )
-            self._at, self._height = None, 0
+            self._at, self._height = None, None
 
     def _degrees(self, attributes: dict[str, str], word: str, most: int) -> int:
         try:
@@ -118,7 +120,10 @@ class _Reader:
             self._node = self.tracks.node(self._name or f"node-{len(self.tracks.names)}")
         self._count += 1
         check_records(self._count)
-        place: Point = centred(*self._place, self._height)
+        has_height = self._height is not None
+        if self._has_heights.setdefault(self._node, has_height) != has_height:
+            self._fail("has points with a height (<ele>) and without one in a track")
+        place: Point = centred(*self._place, self._height or 0)
         self.tracks.points[self._node].append((self._at, place))
 
     def _from_first(self) -> None:

@@ -277,6 +277,7 @@ def test_the_earth_is_an_ellipsoid() -> None:
         (GPX.replace("2026-01-31T12:00:00Z", "noon"), "has a time"),
         (GPX.replace("<time>2026-01-31T12:00:00Z</time>", ""), "without a time"),
         (GPX.replace("1.5", "high"), "height"),
+        (GPX.replace("<ele>1.5</ele>", ""), "with a height (<ele>) and without"),
     ],
 )
 def test_gpx_that_is_none(text: str, why: str) -> None:

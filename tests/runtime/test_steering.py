@@ -282,9 +282,9 @@ def test_a_run_that_is_held_to_its_end_has_failed(tmp_path: Path) -> None:
         scene = Scene(tmp_path, until_ns=3_000 * MS)
 
         async def steer() -> None:
-            moment = await scene.steering.moment({"lead_ns": 500 * MS})
-            plan = read_plan(tmp_path / "plan")
-            assert "ok" in await scene.take(hold(plan, moment["number"], moment["at_ns"]), moment)
+            moment: dict[str, Any] = {**await scene.steering.moment({"lead_ns": 500 * MS})}
+            held = hold(read_plan(tmp_path / "plan"), moment["number"], moment["at_ns"])
+            assert "ok" in await scene.take(held, moment)
 
         with pytest.raises(RunError, match=r"held at .* to its end: nothing that is planned after"):
             await scene.play(steer)
