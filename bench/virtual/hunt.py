@@ -1,4 +1,5 @@
-"""How many storms it takes to a bug, guided and blind: `python -m bench.virtual.hunt`.
+"""How many storms it takes to a bug: `python -m bench.virtual.hunt`. Blind storms are those that
+`tstorm hunt` draws; guided ones are changes of earlier ones (bench.virtual.guided_storms).
 
 The bugs are errors of released programs, re-created in small ones: bench/virtual/bugs has an
 experiment NAME.tdl and a program NAME.py for each, whose header says what it re-creates and where
@@ -26,11 +27,11 @@ from bench import RESULTS, ROOT, machine
 from bench.errors import BenchError
 from bench.tables import Record, Table
 from bench.virtual import stand_in
+from bench.virtual.guided_storms import LAG, Guidance
 from compiler.pipeline import compile_source
 from runtime.options import VIRTUAL, RunOptions
 from tstorm.comparing import ranks
 from tstorm.hunt import storm_runs, storms
-from tstorm.hunt.guidance import LAG, Guidance
 from tstorm.hunt.hunt_results import FAILED, StormResult
 from tstorm.hunt.storm_runs import HuntRequest
 from tstorm.loading import sources_beside
@@ -83,10 +84,10 @@ def trial(task: Task) -> int | None:
     Each is drawn from what came of those that are LAG before it, as in a hunt."""
     bug, seed, way, most = task
     request = requested(bug)
-    guidance = Guidance(request.space, seed, request.refused, way == "blind")
+    guidance = Guidance(request.space, seed, request.refused)
     found: list[StormResult] = []
     for number in range(most):
-        if number >= LAG:
+        if way == "guided" and number >= LAG:
             before = found[number - LAG]
             guidance.take(before.storm, before.reached)
         found.append(stand_in.carried_out(request, guidance.storm(number)))
@@ -152,11 +153,10 @@ def measure(document: Record, bugs: Sequence[str], trials: int, many: int) -> No
 def in_guest(bug: str, count: int) -> Record:
     """Blind storms that fail and pass in the stand-in, once more in virtual time."""
     request = requested(bug)
-    guidance = Guidance(request.space, 0, request.refused, True)
     again: dict[str, list[Any]] = {"failed": [], "passed": []}
     number = 0
     while any(len(one) < count for one in again.values()) and number < 100 * count:
-        storm = guidance.storm(number)
+        storm = storms.drawn(request.space, 0, number, request.refused)
         number += 1
         kind = stand_in.carried_out(request, storm).outcome
         if len(again[kind]) < count:

@@ -1,4 +1,4 @@
-"""Storms: drawn within their bounds, changed, and written as statements that compile."""
+"""Storms: drawn within their bounds, and written as statements that compile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compiler.pipeline import compile_source
 from tdl.diagnostics import TdlError
 from tdl.tokens.words import HUNT_DISKS
 from tstorm.hunt import storms
-from tstorm.hunt.storms import Drawing, Fault, Storm, generator
+from tstorm.hunt.storms import Drawing, Fault, NoStormError, Storm, generator
 
 SECOND = 10**9
 EXPERIMENT = (
@@ -81,16 +81,16 @@ def test_the_same_key_draws_the_same() -> None:
     assert drawn(3) != drawn(4)
 
 
-def test_a_change_is_within_the_bounds_and_near() -> None:
-    first = drawn(3)
-    shared = 0
-    for number in range(100, 160):
-        changed = Drawing(space(), generator(7, number)).changed(first, number)
-        check(changed)
-        assert (changed.number, changed.parent) == (number, 3)
-        assert changed.seed == first.seed or changed.seed < storms.SEEDS
-        shared += bool(set(changed.faults) & set(first.faults))
-    assert shared > 30
+def test_one_that_is_no_experiment_is_drawn_again() -> None:
+    first, second = (Drawing(space(), generator(7, 3, attempt)).storm(3) for attempt in (0, 1))
+    refused = {first: "db.0 has left already"}
+    assert storms.drawn(space(), 7, 3, lambda storm: "") == first
+    assert storms.drawn(space(), 7, 3, lambda storm: refused.get(storm, "")) == second
+
+
+def test_bounds_without_an_experiment_say_why() -> None:
+    with pytest.raises(NoStormError, match="has left already"):
+        storms.drawn(space(), 7, 3, lambda _storm: "a.0 has left already")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,6 @@ class _Asked:
     repeat: int
     attempts: int
     branches: int
-    blind: bool
     beside: str | None
     quiet: bool
     form: str
@@ -91,11 +90,6 @@ class _Asked:
     help="Explain each find by N branches at most, as 'tstorm why' does; 0: do not.",
 )
 @click.option(
-    "--guided",
-    is_flag=True,
-    help="Change storms that reached something new, in place of drawing each anew.",
-)
-@click.option(
     "--beside",
     metavar="DIR",
     type=option_types.DIRECTORY,
@@ -112,7 +106,6 @@ def command(
     repeat: int,
     attempts: int,
     branches: int,
-    guided: bool,
     beside: str | None,
     asked: dict[str, Any],
     cluster: dict[str, Any],
@@ -125,8 +118,7 @@ def command(
     EXP.tdl bounds storms by its 'hunt': which faults may happen to whom, how long, how many.
     Storms are drawn within these bounds and carried out in virtual time, each with a seed of its
     own; the experiment's expectations, and what its services expect of their programs, say which
-    fail. With --guided, storms that reach something new (states that programs name, who heard from
-    whom after whom, figures near their bounds) are changed a little and tried again.
+    fail.
 
     Each failure is shrunk to the faults that it takes, run once more, explained where that can be
     done, and kept in a folder with its text, run, page and command. Failures that come to the same
@@ -142,9 +134,7 @@ def command(
     from tstorm.command_support import errors_shown
 
     only_in_cluster(cluster)
-    wanted = _Asked(
-        budget_ns, storms, many, repeat, attempts, branches, not guided, beside, quiet, form
-    )
+    wanted = _Asked(budget_ns, storms, many, repeat, attempts, branches, beside, quiet, form)
     with errors_shown():
         request, record = _requested(source, seed, params, asked, wanted)
         if beside is not None:
@@ -196,7 +186,7 @@ def _requested(
     )  # fmt: skip
     record = HuntRecord(
         hunt_directory.FORMAT, hunt_directory.VERSION, name, source, source_digest(plan),
-        0 if seed is None else seed, wanted.blind, wanted.repeat, wanted.attempts, params,
+        0 if seed is None else seed, wanted.repeat, wanted.attempts, params,
         options.to_record(),
     )  # fmt: skip
     return request, record
@@ -257,13 +247,12 @@ def _carry_out(
 ) -> bool:
     from runtime.errors import RunError
     from tstorm.hunt import hunt_summary
-    from tstorm.hunt.guidance import Guidance, NoStormError
     from tstorm.hunt.hunting import Hunting
+    from tstorm.hunt.storms import NoStormError, drawn
 
-    guidance = Guidance(request.space, record.seed, request.refused, record.blind)
     hunting = Hunting(
         hunt,
-        guidance,
+        lambda number: drawn(request.space, record.seed, number, request.refused),
         _Worker(request),
         _bounds(wanted),
         lambda one: _note(hunt_summary.row(one), wanted),

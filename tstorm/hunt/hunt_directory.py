@@ -23,7 +23,7 @@ from tstorm.campaign.kept_directory import LineLog, worked_in
 from tstorm.hunt import hunt_results
 from tstorm.hunt.hunt_results import FindResult, HuntResult, StormResult
 
-FORMAT, VERSION = "thunderstorm-hunt", 1
+FORMAT, VERSION = "thunderstorm-hunt", 2
 RECORD, FINDS, SUMMARY, PAGE = "hunt.json", "finds", "summary.json", "page.html"
 MAX_BYTES = 1 << 24
 DRAFT = ".draft-"  # begin of the name of a find's folder that is being made
@@ -41,7 +41,6 @@ class HuntRecord:
     source: str
     source_digest: str
     seed: int
-    blind: bool
     repeat: int
     attempts: int
     params: Mapping[str, str]
@@ -50,7 +49,7 @@ class HuntRecord:
     def differences(self, now: HuntRecord) -> Iterator[str]:
         if self.source_digest != now.source_digest:
             yield f"the experiment: {self.source} was another text, or files that it names were"
-        for name in ("seed", "blind", "repeat", "attempts", "params"):
+        for name in ("seed", "repeat", "attempts", "params"):
             before, after = getattr(self, name), getattr(now, name)
             if before != after:
                 yield f"{name}: {before} before, {after} now"

@@ -36,11 +36,9 @@ def gathered(
         "experiment": record.experiment,
         "directory": str(place),
         "seed": record.seed,
-        "blind": record.blind,
         "storms": len(storms),
         "outcomes": {name: outcomes[name] for name in (PASSED, FAILED, SILENT)},
         "faults": dict(sorted(_faults(storms).items())),
-        "changed": sum(one.storm.parent >= 0 for one in storms.values()),
         "reached": _by_class(reached),
         "rare": sorted(word for word, count in reached.items() if count == 1),
         "finds": [_find(place, one, finds) for one in _firsts(finds)],
@@ -111,9 +109,8 @@ def counts(found: Mapping[str, Any]) -> Iterator[str]:
     if len(found["never"]) > SHOWN:
         yield f"and {len(found['never']) - SHOWN} more that never happened (--format json has all)"
     outcomes = found["outcomes"]
-    how = "blind" if found["blind"] else f"{found['changed']} of them changes of others"
     yield (
-        f"{found['storms']} storms of {found['experiment']} ({how}): {outcomes[PASSED]} passed,"
+        f"{found['storms']} storms of {found['experiment']}: {outcomes[PASSED]} passed,"
         f" {outcomes[FAILED]} failed, {outcomes[SILENT]} say nothing"
     )
     faults = (f"{count} {word}" for word, count in found["faults"].items())

@@ -1,11 +1,12 @@
 """Hunts: draws storms, runs several at a time, keeps what comes of them, and makes finds of those
 that fail, until there is no more time.
 
-Input: a directory that is worked in, a request, and guidance. What is known already is not carried
-out again. A failure of a known find (the same expectations and programs failed, and the storm has
-all kinds of faults that the find took) counts as that find and is not shrunk; of the others those
-that come to the same when they are shrunk are one. Finds are begun once all earlier storms have
-ended, and kept in the order of their storms, so they do not depend on which process is faster.
+Input: a directory that is worked in, and what draws the storm of a number. What is known already is
+not carried out again. A failure of a known find (the same expectations and programs failed, and the
+storm has all kinds of faults that the find took) counts as that find and is not shrunk; of the
+others those that come to the same when they are shrunk are one. Finds are begun once all earlier
+storms have ended, and kept in the order of their storms, so they do not depend on which process is
+faster.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from runtime.errors import RunError
 from tstorm.campaign import jobs
-from tstorm.hunt.guidance import LAG, Guidance
 from tstorm.hunt.hunt_directory import DRAFT
 from tstorm.hunt.hunt_results import FAILED, SILENT, FindResult, StormResult
 from tstorm.hunt.storms import Storm
@@ -54,16 +54,16 @@ Said = StormResult | FindResult | Refused | None
 
 @dataclass(slots=True)
 class Hunting:
-    """`is_over` says whether no further storm begins; `tell` hears of each result."""
+    """`draw` gives the storm of a number, or NoStormError; `is_over` says whether no further storm
+    begins; `tell` hears of each result."""
 
     hunt: HuntDirectory
-    guidance: Guidance
+    draw: Callable[[int], Storm]
     work: Work
     is_over: Callable[[int], bool]
     tell: Callable[[StormResult | FindResult], None]
     interrupted: bool = False
     _number: int = 0  # of the next storm
-    _taken: int = 0  # storms whose result the guidance has
     _going: dict[int, Task] = field(default_factory=dict)
     _held: dict[int, tuple[StormResult, FindResult]] = field(default_factory=dict)  # by storm
     _ended_below: int = 0  # all storms with smaller numbers have ended
@@ -109,14 +109,8 @@ class Hunting:
             self._number += 1
         if self.is_over(self._number):
             return None
-        while self._taken <= self._number - LAG:
-            if self._taken not in self.hunt.storms:
-                return None
-            before = self.hunt.storms[self._taken]
-            self.guidance.take(before.storm, before.reached)
-            self._taken += 1
         self._number += 1
-        return self.guidance.storm(self._number - 1)
+        return self.draw(self._number - 1)
 
     def _is_ready(self) -> bool:
         """Whether there is something to do, when nothing goes on."""
