@@ -184,9 +184,11 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if asked.guest:
-        rows = [in_guest(bug, asked.guest) for bug in bugs]
-        document.setdefault("results", {})["guest"] = rows
-        write(document)
+        rows = document.setdefault("results", {}).setdefault("guest", [])
+        for bug in bugs:
+            rows[:] = [one for one in rows if one["bug"] != bug] + [in_guest(bug, asked.guest)]
+            print(rows[-1], flush=True)
+            write(document)
     else:
         measure(document, bugs, asked.trials, asked.jobs)
     return 0

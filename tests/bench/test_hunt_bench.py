@@ -25,7 +25,7 @@ BY_HAND = {
     "intersecting_masters": (fault("loss", 1000, 2500, "node.0--node.2", 950 * MS),),
     "lost_lease": (
         fault("latency", 900, 4500, "client.0--s", 100 * MS),
-        fault("disconnect", 2400, 3000, "client.1"),
+        fault("disconnect", 2800, 3400, "client.1"),
     ),
     "newest_wins": (
         fault("clock", 1000, 3500, "node.0", 1500 * MS),
