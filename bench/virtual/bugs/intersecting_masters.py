@@ -1,6 +1,6 @@
 """A node that follows one master follows another one, too, if that one asks.
 
-Re-creation of the error of Elasticsearch 0.19 to 1.3, github.com/elastic/elasticsearch/issues/2488:
+Re-creation of an error of Elasticsearch, github.com/elastic/elasticsearch/issues/2488:
 two of three nodes are enough for a master, so that there should be one. Where node.0 and node.2 do
 not reach each other and node.1 reaches both, node.1 counts for both.
 """

@@ -1,6 +1,6 @@
 """A new leader answers reads by what it knows to be committed, before it has committed anything.
 
-Re-creation of the error of etcd before 3.2, github.com/etcd-io/etcd/issues/7331: a leader confirms
+Re-creation of an error of etcd, github.com/etcd-io/etcd/issues/7331: a leader confirms
 by a majority that it still leads, and answers with its commit index. That of a new leader may be
 behind what the one before has acknowledged, until an entry of its own term is committed.
 

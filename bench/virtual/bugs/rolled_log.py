@@ -1,6 +1,6 @@
 """A server that is taken for dead begins a new log, which nobody reads any more.
 
-Re-creation of the error of Apache HBase before 0.94, issues.apache.org/jira/browse/HBASE-2312: the
+Re-creation of an error of Apache HBase, issues.apache.org/jira/browse/HBASE-2312: the
 session of a server that stood still is over, its logs were read and given to another server. It
 wakes up, rolls its log, and acknowledges writes that are in the new one only.
 

@@ -1,6 +1,6 @@
 """A follower cuts its log to the high watermark that it knows, which is behind the leader's.
 
-Re-creation of the error of Apache Kafka before 0.11, issues.apache.org/jira/browse/KAFKA-1211
+Re-creation of an error of Apache Kafka, issues.apache.org/jira/browse/KAFKA-1211
 (KIP-101): a broker that starts drops what it does not know to be committed, and fetches it again
 from the leader. If that one fails first, the broker leads, and what was acknowledged is gone.
 

@@ -1,7 +1,7 @@
 """A mirror that has started anew, and has only what came since, becomes the master of a queue.
 
-Re-creation of what RabbitMQ does before 3.12 where no mirror is synchronised, rabbitmq.com/ha.html
-("Unsynchronised Mirrors", ha-promote-on-failure=always): a mirror that comes back is empty, and is
+Re-creation of what mirrored queues of RabbitMQ do where no mirror is synchronised,
+rabbitmq.com/ha.html (ha-promote-on-failure=always): a mirror that comes back is empty, and is
 given new messages only. If the master fails before the older ones are read, they are gone.
 
 unsynced_mirror.py node: one of two. unsynced_mirror.py client: writes 1, 2, 3, … and reads them
