@@ -180,6 +180,17 @@ class RunOptions:
         only=WITH_VIRTUAL_TIME,
         within=(0, 1_000_000_000, "give --scatter 0s to 1s"),
     )
+    preempt_ns: int = _row(
+        0,
+        Asked(
+            "With --time virtual: take the processor away from programs inside computing, too, for "
+            "up to T, at instructions that the seed draws: races between two system calls. Costs "
+            "time of the machine.  [default: 0s]",
+            metavar="T",
+        ),
+        only=WITH_VIRTUAL_TIME,
+        within=(0, 1_000_000_000, "give --preempt 0s to 1s"),
+    )
     reseeds: Mapping[str, int] = _row(  # by the moment in ns, in decimal: from then on which seed
         {},
         Asked(
@@ -396,6 +407,12 @@ class RunOptions:
             raise RunError(
                 "in real time computing takes as long as it takes",
                 "leave --cpu out, or add --time virtual",
+            )
+        if self.cpu_ppb and self.preempt_ns:
+            raise RunError(
+                "where computing takes time, the machine's time says when programs are interrupted "
+                "inside it, and no seed can",
+                "leave --preempt or --cpu out",
             )
         least, most = CPU_RANGE_PPB
         if self.cpu_ppb and not least <= self.cpu_ppb <= most:

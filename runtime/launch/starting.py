@@ -171,4 +171,13 @@ def machine(
     """What a run's guest is made of. Its folder goes with the run's socket."""
     boot_ns = options.clock_start_ns - START_GRID_NS
     place = registry.guest_folder(record_socket)
-    return guest.Machine(kernel, keeper, place, boot_ns, seed, options.scatter_ns, options.cpu_ppb)
+    return guest.Machine(
+        kernel,
+        keeper,
+        place,
+        boot_ns,
+        seed,
+        scatter_ns=options.scatter_ns,
+        preempt_ns=options.preempt_ns,
+        cpu_ppb=options.cpu_ppb,
+    )

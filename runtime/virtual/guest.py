@@ -48,6 +48,7 @@ class Machine:
     boot_unix_ns: int  # its wall clock when it starts
     seed: int  # of all its randomness
     scatter_ns: int = 0  # by which its programs are delayed at most when they wake
+    preempt_ns: int = 0  # for which they lose the processor at most inside computing
     cpu_ppb: int = 0  # of each second that programs compute on the host; 0: it takes no time
     more: tuple[str, ...] = ()  # words for the kernel's command line
     limit_ns: int | None = None  # beyond which its time does not jump at first
@@ -148,6 +149,7 @@ def _command(machine: Machine, line: int, page: int, *folders: int) -> list[str]
         *("noreboot", "panic=-1"),  # a kernel that has panicked ends
         *("seccomp=auto", f"tstorm_page=fd:{page}", f"tstorm_seed={_seed(machine.seed)}"),
         *(f"tstorm_parent={os.getpid()}", f"tstorm_scatter={machine.scatter_ns}"),
+        *([f"tstorm_preempt={machine.preempt_ns}"] if machine.preempt_ns else []),
         f"tstorm_since={_since_ns(folders[1])}",
         *([f"tstorm_cpu={machine.cpu_ppb}"] if machine.cpu_ppb else []),
         *machine.more,

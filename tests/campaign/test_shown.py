@@ -87,6 +87,7 @@ SAID: dict[str, Any] = {
     "clock_start_ns": 951_782_400_123_456_000,
     "cpu_ppb": 250_000_000,
     "scatter_ns": 100_000,
+    "preempt_ns": 200_000,
     "reseeds": {"5000000000": 7, "1500000000": 0},
     "datapath": "user",
     "hosts": 2,
@@ -110,6 +111,7 @@ APART = [
     {"engine_threads", "packets"},
     {"time", "on_spin", "spin_limit_ns", "clock_start_ns", "cpu_ppb", "scatter_ns"},
     {"time", "reseeds"},
+    {"time", "preempt_ns"},
     {"hosts", "datapath", "clock_budget_ns", "on_agent_loss"},
     {"backend", "nodes"},
 ]

@@ -57,6 +57,11 @@ def test_what_an_older_release_did_not_record_has_its_default() -> None:
         ({"time": "virtual", "backend": "k8s"}, "x: a cluster has many clocks"),
         ({"cpu_ppb": 10**9}, "x: in real time computing takes as long as it takes"),
         ({"time": "virtual", "cpu_ppb": -1}, "x: cpu_ppb is -1"),
+        ({"time": "virtual", "preempt_ns": 1_000_000_001}, "x: preempt_ns is 1000000001"),
+        (
+            {"time": "virtual", "cpu_ppb": 10**9, "preempt_ns": 1},
+            "x: where computing takes time, the machine's time says",
+        ),
         ({"clock_start_ns": 10**10 - 1}, "x: clock_start_ns is"),
         ({"clock_start_ns": 4102444800 * 10**9 + 1}, "x: clock_start_ns is"),
         ({"packets": True, "hosts": 1}, "x: there are files of packets only where one engine"),
@@ -146,6 +151,16 @@ def test_computing_takes_time_in_virtual_time_alone() -> None:
     assert options_of({"cpu_ppb": 0}, recorded).cpu_ppb == 0
     assert options_of({"time": "real"}, recorded).cpu_ppb == 0
     assert options_of({"backend": "k8s"}, recorded).cpu_ppb == 0
+
+
+def test_programs_are_stopped_inside_computing_in_virtual_time_alone() -> None:
+    with pytest.raises(click.UsageError, match="--preempt is for --time virtual"):
+        options_of({"preempt_ns": 100_000})
+    recorded = {"options": RunOptions(time="virtual", preempt_ns=5).to_record()}
+    assert options_of({}, recorded).preempt_ns == 5
+    assert options_of({"preempt_ns": 0}, recorded).preempt_ns == 0
+    with pytest.raises(RunError, match="machine's time says when programs are interrupted"):
+        options_of({"cpu_ppb": 10**9}, recorded)
 
 
 def test_an_instant_that_cannot_be_kept_is_refused() -> None:

@@ -40,17 +40,26 @@ __uml_setup("tstorm_scatter=", tstorm_scatter_setup,
 "    from tstorm_seed.\n\n"
 );
 
+int tstorm_is_exact(void)
+{
+	return current->timer_slack_ns <= 1 || !tstorm_seeded;
+}
+
+void tstorm_pause(unsigned long long ns)
+{
+	ktime_t time = ns_to_ktime(ns);
+
+	set_current_state(TASK_KILLABLE);
+	schedule_hrtimeout_range(&time, 0, HRTIMER_MODE_REL);
+}
+
 void tstorm_scatter_program(int woken)
 {
 	unsigned long long drawn;
-	ktime_t time;
 
-	if (current->timer_slack_ns <= 1 || !tstorm_seeded)
+	if (tstorm_is_exact())
 		return;
 	drawn = tstorm_draw(TSTORM_SCATTER);
-	if (!woken && drawn % PAUSE_ONE_IN)
-		return;
-	time = ns_to_ktime(drawn / PAUSE_ONE_IN % (tstorm_scatter_ns + 1));
-	set_current_state(TASK_KILLABLE);
-	schedule_hrtimeout_range(&time, 0, HRTIMER_MODE_REL);
+	if (woken || drawn % PAUSE_ONE_IN == 0)
+		tstorm_pause(drawn / PAUSE_ONE_IN % (tstorm_scatter_ns + 1));
 }

@@ -61,7 +61,7 @@ unsigned long long tstorm_draw(enum tstorm_sequence sequence)
 	unsigned long flags;
 
 	/* The kernel's generator has to take part: one byte of it asks for the seed (drivers/char/random.c). */
-	if (sequence == TSTORM_SCATTER && tstorm_reseed_ns != ~0ULL && time_travel_now() >= tstorm_reseed_ns)
+	if (sequence != TSTORM_RANDOM && tstorm_reseed_ns != ~0ULL && time_travel_now() >= tstorm_reseed_ns)
 		get_random_bytes(&drawn, 1);
 	local_irq_save(flags);
 	drawn = rotate(s[1] * 5, 7) * 9;

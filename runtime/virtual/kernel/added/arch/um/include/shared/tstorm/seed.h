@@ -7,7 +7,7 @@
 #define TSTORM_SEED_H
 
 /* Independent sequences that come from one seed. */
-enum tstorm_sequence { TSTORM_RANDOM, TSTORM_SCATTER, TSTORM_SEQUENCES };
+enum tstorm_sequence { TSTORM_RANDOM, TSTORM_SCATTER, TSTORM_PREEMPT, TSTORM_SEQUENCES };
 
 /* Nonzero: a seed was given. */
 extern int tstorm_seeded;
