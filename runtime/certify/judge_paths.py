@@ -36,6 +36,7 @@ from runtime.certify.traced_way import RunTraces, of_run, serving
 from runtime.certify.traffic import Traffic
 from runtime.judge.verdict import Judge, milliseconds, quantity
 from runtime.probing.probe_intervals import LARGE_BYTES
+from runtime.rundir.runfiles import OPEN_PROBES
 from runtime.schedule import PlanClock
 from runtime.thresholds import PPB, PPB_WHOLE
 
@@ -465,13 +466,14 @@ def rows(
             "epoch": span,
             "measure": header.measure,
             "planned": there,
-            "measured": _measured(visit.probes, traffic, key, stretch.begin_ns, stretch.end_ns),
+            "measured": _measured(visit, header.interval_ns(visit.pair), traffic, key),
         }
 
 
 def _measured(
-    probes: Sequence[JudgedProbe], traffic: Traffic, key: int, begin_ns: int, end_ns: int
+    visit: Visit, interval_ns: int, traffic: Traffic, key: int
 ) -> dict[str, int | None] | None:
+    probes, begin_ns, end_ns = visit.probes, visit.stretch.begin_ns, visit.stretch.end_ns
     if not probes:
         return None
     _, flowed = traffic.delivered.between(key, begin_ns, end_ns)
@@ -484,6 +486,7 @@ def _measured(
     return {
         "probes": len(probes),
         "lost": len(probes) - len(delays),
+        OPEN_PROBES: len(visit.unknown(begin_ns, end_ns, interval_ns)),
         "delay_p50_ns": _rank(delays, 50),
         "delay_p99_ns": _rank(delays, 99),
         "mean_ns": mean,

@@ -31,6 +31,7 @@ from runtime.rundir.runfiles import PROBES
 from runtime.schedule import PlanClock
 
 GUARD_NS = 30_000_000  # from a change until everything is taken to be in force
+LATE_NS = 100_000_000  # beyond what is planned, after which one that is not there counts as open
 ROUND_TRIP = "round-trip"
 
 
@@ -46,14 +47,43 @@ class JudgedProbe:
 
 @dataclass(slots=True)
 class Visit:
-    """A stretch of a pair and the probes that were under way in it alone."""
+    """A stretch of a pair and the probes that were under way in it alone.
+
+    `open_ns`: when probes were sent of which nobody knows whether they were lost: an end came, or
+    a queue may have held them up until something changed. `untold_ns`: since when lost ones may be
+    told nowhere; None: all that was sent is here."""
 
     pair: int  # position in the header
     stretch: PlannedStretch
     expected: ExpectedDelay | None  # None: no path
     queues: tuple[Queue, ...]  # on its way
+    longest_ns: int = 0  # that this way is planned to take
     traced: TracedWay | None = None  # that way, where links of it follow traces
     probes: list[JudgedProbe] = field(default_factory=list)
+    open_ns: list[int] = field(default_factory=list)
+    untold_ns: int | None = None
+
+    @property
+    def settled_ns(self) -> int:
+        """Until when what was sent could arrive within the stretch, without waiting in queues:
+        later ones tell more of those that were fast."""
+        there = self.expected
+        longest_ns = self.longest_ns
+        if there is not None:
+            longest_ns = max(longest_ns, there.delay_ns) + there.apart_ns
+        return self.stretch.end_ns - longest_ns - LATE_NS
+
+    def unknown(self, from_ns: int, to_ns: int, interval_ns: int) -> list[int]:
+        """When those were sent within of which nobody knows whether they were lost. What is told
+        nowhere is reckoned by the interval of the pair, as if it had been sent last."""
+        found = [at for at in self.open_ns if from_ns <= at <= to_ns]
+        if self.untold_ns is None or interval_ns <= 0 or not self.stretch.ends_up:
+            return found
+        begin_ns = max(self.untold_ns, from_ns, self.stretch.begin_ns)
+        end_ns = min(to_ns, self.settled_ns)
+        told = [*found, *(probe.sent_ns for probe in self.probes)]
+        known = sum(begin_ns <= at <= end_ns for at in told)
+        return found + [end_ns] * max((end_ns - begin_ns) // interval_ns - known, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +119,10 @@ class JudgedHeader:
         self.large = [number for number in record.get("large", ()) if number < len(self.pairs)]
         self.comparable = self.both or record["clock"] == "one"
 
+    def interval_ns(self, pair: int) -> int:
+        """Between two probes of it, of the run's own time; 0 if that is not known."""
+        return self.intervals_ns[pair] if pair < len(self.intervals_ns) else 0
+
     def name(self, pair: int) -> str:
         return "{} to {}".format(*self.names[pair])
 
@@ -110,11 +144,18 @@ def meet(
     visits = [_visits(n, one, header, known, draws) for n, one in enumerate(stretches)]
     small = _Placing(header.pairs, visits, most_ns, traffic, lives)
     large = _Placing(header.pairs, _without_probes(visits), most_ns, traffic, lives)
+    last: Mapping[str, Any] = {}
     for record in records:
+        last = record
         for row in record["probes"]:
             small.place(row, clock)
+        for pair, sent in record.get("open", ()):
+            small.leave_open(pair, clock.due(sent))
         for row in record.get("large", ()):
             large.place(row, clock)
+    if not last.get("last"):  # nobody reported at the end
+        reported_ns = None if header.both or not last else clock.due(last["at_ns"])
+        small.doubt(reported_ns)
     return Met(small.done(), small.sent_ns, large.done(), [*map(len, large.sent_ns)], most_ns)
 
 
@@ -146,17 +187,43 @@ class _Placing:
             known = self._lives.knows_loss(self._pairs[number], at_ns, self._most_ns[number])
             _place(self._visits[number][position], at_ns, delay, self._traffic, known)
 
+    def leave_open(self, number: int, at_ns: int) -> None:
+        if number >= len(self._pairs):
+            raise RunError(f"{PROBES} has an open probe of no pair: {number}", REMEDY)
+        position = bisect_right(self._begins[number], at_ns) - 1
+        if position >= 0:
+            visit = self._visits[number][position]
+            planned_ns = visit.expected.delay_ns if visit.expected else 0
+            is_within = _is_within(visit.stretch, at_ns, at_ns + planned_ns)
+            if is_within and visit.stretch.ends_up:  # else it was sent to nobody
+                visit.open_ns.append(at_ns)
+
+    def doubt(self, reported_ns: int | None) -> None:
+        """Lost ones are told nowhere from some time before each end on, and before the last report,
+        which is at `reported_ns`."""
+        for pair, rows, most_ns in zip(self._pairs, self._visits, self._most_ns, strict=True):
+            reached_ns = self._lives.reached_ns
+            told_ns = reached_ns if reported_ns is None else reported_ns - LOST_NS - most_ns
+            for visit in rows:
+                known_ns = self._lives.known_until(
+                    pair, visit.stretch.begin_ns, reached_ns, most_ns
+                )
+                known_ns = min(known_ns, told_ns)
+                if known_ns < visit.stretch.end_ns:
+                    visit.untold_ns = known_ns
+
     def done(self) -> list[Visit]:
         whole = [visit for rows in self._visits for visit in rows]
         for visit in whole:  # the lost ones are told last
             visit.probes.sort(key=lambda probe: probe.sent_ns)
+            visit.open_ns.sort()
         for times in self.sent_ns:
             times.sort()
         return whole
 
 
 def _without_probes(visits: Sequence[Sequence[Visit]]) -> list[list[Visit]]:
-    return [[replace(visit, probes=[]) for visit in rows] for rows in visits]
+    return [[replace(visit, probes=[], open_ns=[]) for visit in rows] for rows in visits]
 
 
 def _longest_ns(stretches: Iterable[PlannedStretch], *, both: bool) -> int:
@@ -184,7 +251,8 @@ def _visits(
         there = expected(crossed) if crossed else None
         way = traced(crossed, known)
         there = way.expected(there) if way is not None and there is not None else there
-        found.append(Visit(number, stretch, there, queues(crossed, draws=draws), way))
+        longest_ns = _longest_ns((stretch,), both=header.both)
+        found.append(Visit(number, stretch, there, queues(crossed, draws=draws), longest_ns, way))
     return found
 
 
@@ -193,11 +261,11 @@ def _place(
 ) -> None:
     """A probe that a queue may have held up until something changed says nothing of loss: with a
     link that goes down goes what waits there, and it is told as lost after LOST_NS whatever it
-    waits for. One that was lost says nothing at all then."""
+    waits for. One that was lost is open then."""
     stretch, there = visit.stretch, visit.expected
     planned_ns = there.delay_ns if there else 0
     until_ns = sent_ns + (planned_ns if delay_ns is None else delay_ns)
-    if sent_ns < stretch.begin_ns + GUARD_NS or until_ns + GUARD_NS > stretch.end_ns:
+    if not _is_within(stretch, sent_ns, until_ns):
         return
     if visit.traced is not None:
         met = visit.traced.wait(traffic, sent_ns, until_ns)
@@ -207,6 +275,13 @@ def _place(
     in_time = latest_ns <= stretch.end_ns and met.most_ns < LOST_NS
     if in_time or delay_ns is not None:
         visit.probes.append(JudgedProbe(sent_ns, delay_ns, met, knows_loss and in_time))
+    else:
+        visit.open_ns.append(sent_ns)
+
+
+def _is_within(stretch: PlannedStretch, sent_ns: int, until_ns: int) -> bool:
+    """Whether nothing changed while it was under way."""
+    return stretch.begin_ns + GUARD_NS <= sent_ns and until_ns + GUARD_NS <= stretch.end_ns
 
 
 def grouped(found: Sequence[Visit]) -> list[list[Visit]]:

@@ -60,12 +60,14 @@ def _lacking(plan: Plan, schedule: Schedule) -> tuple[str, str]:
     numbers = {node.name: number for number, node in enumerate(plan.topology.nodes)}
     header = JudgedHeader(probes.header(plan, 0).to_record(), numbers)
     lives = ProbingEnds((), numbers, schedule.end_due_ns, ended_well=True, both=probes.both)
-    record: dict[str, list[Row]] = {"probes": [], "large": []}
+    record: dict[str, list[Row]] = {"probes": [], "large": []}  # all arrive
     for kind, row in _perfect(header, planned, probes, schedule):
         record[kind].append(row)
     traffic = Traffic(len(numbers))
     draws = options.datapath == "kernel"
-    met = meet(header, [record], planned, traffic, schedule.clock, lives, draws=draws)
+    met = meet(
+        header, [{**record, "last": True}], planned, traffic, schedule.clock, lives, draws=draws
+    )
     why, is_cut = why_nothing(header, met.visits, met.large, exact=options.time == VIRTUAL)
     return why, "raise latency=, or lower jitter=" if is_cut else _LONGER
 

@@ -1,7 +1,8 @@
 """When probing had an end: instances leave, crash or are killed, and the run is over.
 
-A probe that was under way then is told of if it had arrived and not if it was lost, which takes
-longer to know. So the last ones before an end say nothing of loss. Times are real ns since the
+A probe that was under way then is told of as arrived if it was there, and not as lost, which takes
+longer to know: it is open, or, where nobody reported at the end, told nowhere. So the last ones
+before an end say nothing of loss. Times are real ns since the
 start of the run.
 """
 
@@ -14,10 +15,9 @@ from typing import Any
 
 from compiler.plan.event_kinds import ENDINGS
 from runtime.certify.planned_paths import Pair
-from runtime.probing.probe_record import LOST_AT_END_NS, LOST_NS
+from runtime.probing.probe_record import LOST_AT_END_NS, LOST_NS, REPORT_NS
 
 SLACK_NS = 500_000_000  # between an end and the report that it makes
-REPORT_NS = 1_000_000_000  # between two reports
 WAIT_NS = SLACK_NS + LOST_NS + REPORT_NS  # then a lost probe was told of, whatever the end
 _ENDS = frozenset({*ENDINGS, "killed"})
 

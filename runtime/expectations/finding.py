@@ -13,6 +13,7 @@ PASSED, FAILED, NOT_MEASURED = "passed", "failed", "not_measured"
 STATES = (PASSED, FAILED, NOT_MEASURED)
 NS, BPS, PPB, NO_UNIT = "ns", "bps", "ppb", ""
 MOST_LINES = 20
+_MOST_MORE = 15  # digits: a float has no others
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +134,22 @@ def span(from_ns: int, to_ns: int) -> str:
     return f"from {moment(from_ns)} to {moment(to_ns)}"
 
 
-def quantity(value: int, unit: str) -> str:
+def quantity(value: int, unit: str, more: int = 0) -> str:
+    """`more` digits than are usual."""
     if unit == BPS:
-        return f"{value / 1e6:.4g} Mb/s" if value >= 10**6 else f"{value / 1e3:.4g} kb/s"
-    return f"{value / 1e7:.3g} %" if unit == PPB else milliseconds(value)
+        digits = 4 + more
+        large = value >= 10**6
+        return f"{value / 1e6:.{digits}g} Mb/s" if large else f"{value / 1e3:.{digits}g} kb/s"
+    return f"{value / 1e7:.{3 + more}g} %" if unit == PPB else milliseconds(value, more)
+
+
+def compared(figure: int, bound: int, unit: str) -> tuple[str, str]:
+    """Both in words, with as many digits as tell them apart."""
+    for more in range(_MOST_MORE):
+        texts = quantity(figure, unit, more), quantity(bound, unit, more)
+        if figure == bound or texts[0] != texts[1]:
+            break
+    return texts
 
 
 def printable(text: str, most: int) -> str:

@@ -1,18 +1,20 @@
 """`expect loss`: which share of the probes that were sent within the interval was lost.
 
 Probes take what programs' packets take, so what full queues drop counts as loss, and so do probes
-on a path that is cut. `within D`: the share holds for all probes from some moment of the interval
-to its end, of which there are at least three. Of round trips no more than what is lost there and
-back is known: that is a bound of the loss of one way, and no more. Where losses come in bursts
-(`burst=`), a burst takes several probes that follow each other, which are far apart: what so few
-bursts cannot tell apart from what is expected is not measured.
+on a path that is cut. Of some that were sent nobody knows whether they were lost: what holds has to
+hold if all of them were, and if none was. `within D`: the share holds for all probes from some
+moment of the interval to its end, of which there are at least three. Of round trips no more than
+what is lost there and back is known: that is a bound of the loss of one way, and no more. Where
+losses come in bursts (`burst=`), a burst takes several probes that follow each other, which are far
+apart: what so few bursts cannot tell apart from what is expected is not measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, groupby
+from typing import NamedTuple
 
 from compiler.plan.format import PPB as WHOLE_PPB
 from compiler.plan.parts.expectations import PlannedExpectation
@@ -22,11 +24,13 @@ from runtime.certify.planned_paths import Pair
 from runtime.certify.probing_ends import WAIT_NS
 from runtime.expectations.finding import (
     FAILED,
+    NOT_MEASURED,
     PASSED,
     PPB,
     Finding,
     MeasuredWindow,
     bounded,
+    compared,
     holds,
     moment,
     not_measured,
@@ -38,9 +42,9 @@ from runtime.expectations.run_evidence import RunEvidence
 from runtime.judge.verdict import milliseconds
 from runtime.say import number
 
-_UNTOLD = (
-    "; of the last probes before the run or an instance ends, or a full queue goes with its link,"
-    " only those are told that arrived"
+_OPEN = (
+    "nobody knows, since the run or an instance ended too soon after them, or they waited in a"
+    " queue until something changed"
 )
 
 
@@ -54,38 +58,107 @@ def _of_pair(
     why = records.why_no_probes(pair)
     if why:
         return not_measured(why)
-    met = records.probes(pair, seen.from_ns, seen.to_ns)
-    told = [(visit, probe) for visit, probe in met if probe.tells_loss]
-    sent = [probe for _, probe in told]
-    if len(sent) < FEWEST:
-        found = too_few(len(sent), "probe", pair, records, seen)
-        return found.saying(_UNTOLD) if len(met) > len(sent) else found
-    shares = _from_each(sent)
-    ends = range(len(sent) - FEWEST + 1) if expectation.eventually else range(1)
-    good = (at for at in ends if holds(shares[at], expectation.op, expectation.value))
-    first = next(good, None)
-    at, state = first or 0, FAILED if first is None else PASSED
-    lost = [probe for probe in sent[at:] if probe.delay_ns is None]
-    if records.round_trips and not (state == PASSED and expectation.op in ("<", "<=")):
-        share = f"{quantity(shares[at], PPB)} of {number(len(sent) - at, 'round trip')} were lost"
-        return not_measured(f"{records.pair_name(pair)}: {share}, which may be on the way back")
-    unsure = _unsure([visit for visit, _ in told[at:]], both=records.round_trips)
-    if unsure and abs(shares[at] - expectation.value) <= unsure:
+    sent = _sent(records, pair, seen)
+    shares = _Shares(sent)
+    if shares.known[0] < FEWEST:
+        found = too_few(shares.known[0], "probe", pair, records, seen)
+        return found.saying(f"; of {shares.open[0]:,} others {_OPEN}") if shares.open[0] else found
+    op, bound = expectation.op, expectation.value
+    ends = shares.ends if expectation.eventually else range(1)
+    state, at = NOT_MEASURED, 0
+    first = next((at for at in ends if shares.surely(at, op, bound)), None)
+    if first is not None:
+        state, at = PASSED, first
+    elif not any(shares.maybe(at, op, bound) for at in ends):
+        state = FAILED
+    whole, lost, open_ = len(sent) - at, shares.lost[at], shares.open[at]
+    name = records.pair_name(pair)
+    if records.round_trips and not (state == PASSED and op in ("<", "<=")):
+        share = f"{quantity(shares.least(at), PPB)} of {number(whole, 'round trip')} were lost"
+        return not_measured(f"{name}: {share}, which may be on the way back")
+    text = f"{name}: {lost:,} of {number(whole, 'probe')} were lost"
+    if state == NOT_MEASURED:
         return not_measured(
-            f"{records.pair_name(pair)}: losses of this path come in bursts, and of"
-            f" {number(len(sent) - at, 'probe')} {quantity(shares[at], PPB)} were lost, which tells"
+            f"{text}, and of {open_:,} others {_OPEN}: it was {quantity(shares.least(at), PPB)} to"
+            f" {quantity(shares.most(at), PPB)}, where {bounded(op)} {quantity(bound, PPB)} is"
+            " expected; an interval that ends some seconds earlier would help"
+        )
+    figure = shares.most(at) if (op in ("<", "<=")) == (state == PASSED) else shares.least(at)
+    unsure = _unsure([one.visit for one in sent[at:]], both=records.round_trips)
+    if unsure and abs(figure - bound) <= unsure:
+        return not_measured(
+            f"{name}: losses of this path come in bursts, and of"
+            f" {number(whole, 'probe')} {quantity(figure, PPB)} were lost, which tells"
             f" its loss give or take {quantity(unsure, PPB)}, and not whether it is"
-            f" {bounded(expectation.op)} {quantity(expectation.value, PPB)}: a longer interval"
+            f" {bounded(op)} {quantity(bound, PPB)}: a longer interval"
             " would help, or a figure of the programs' own"
         )
-    text = (
-        f"{records.pair_name(pair)}: {len(lost):,} of {number(len(sent) - at, 'probe')} were lost,"
-        f" {quantity(shares[at], PPB)}, full queues included, where"
-        f" {bounded(expectation.op)} {quantity(expectation.value, PPB)} is expected"
-    )
-    decisive = lost[0] if lost else sent[at]
+    share, expected = compared(figure, bound, PPB)
+    if open_:
+        side = "at most" if figure == shares.most(at) else "at least"
+        text, share = f"{text}, and of {open_:,} others {_OPEN}", f"{side} {share}"
+    text += f", {share}, full queues included, where {bounded(op)} {expected} is expected"
+    decisive = next((one for one in sent[at:] if one.lost), sent[at])
     at_ns = records.clock.plan_time(decisive.sent_ns) if state == FAILED else None
-    return Finding(state, text, shares[at], expectation.value, PPB, at_ns)
+    return Finding(state, text, figure, bound, PPB, at_ns)
+
+
+class _Sent(NamedTuple):
+    """A probe; `lost` is None where nobody knows."""
+
+    sent_ns: int
+    lost: bool | None
+    visit: Visit
+
+
+def _sent(records: RunEvidence, pair: Pair, seen: MeasuredWindow) -> list[_Sent]:
+    """What was sent within, in order, without what was under way when something changed."""
+    low, high = records.clock.due(seen.from_ns), records.clock.due(seen.to_ns)
+    interval_ns = records.interval_ns(pair)
+    found = []
+    for visit in records.visits(pair):
+        if visit.stretch.end_ns > low and visit.stretch.begin_ns <= high:
+            last = min(high, visit.settled_ns)
+            found += [
+                _Sent(one.sent_ns, one.delay_ns is None, visit)
+                for one in visit.probes
+                if low <= one.sent_ns <= last
+            ]
+            found += [_Sent(at, None, visit) for at in visit.unknown(low, last, interval_ns)]
+    return sorted(found, key=lambda one: one.sent_ns)
+
+
+class _Shares:
+    """Counts of the probes from each position on to the end, and the least and the greatest share
+    of them, in ppb, that may have been lost."""
+
+    def __init__(self, sent: Sequence[_Sent]) -> None:
+        last_first = sent[::-1]
+        self.lost = _from_each(one.lost is True for one in last_first)
+        self.open = _from_each(one.lost is None for one in last_first)
+        self.known = _from_each(one.lost is not None for one in last_first)
+
+    @property
+    def ends(self) -> range:
+        """Positions from which on enough is known."""
+        return range(sum(count >= FEWEST for count in self.known))
+
+    def least(self, at: int) -> int:
+        return self.lost[at] * WHOLE_PPB // (self.known[at] + self.open[at])
+
+    def most(self, at: int) -> int:
+        return (self.lost[at] + self.open[at]) * WHOLE_PPB // (self.known[at] + self.open[at])
+
+    def surely(self, at: int, op: str, bound: int) -> bool:
+        return holds(self.least(at), op, bound) and holds(self.most(at), op, bound)
+
+    def maybe(self, at: int, op: str, bound: int) -> bool:
+        return holds(self.least(at), op, bound) or holds(self.most(at), op, bound)
+
+
+def _from_each(ones: Iterable[bool]) -> list[int]:
+    """How many there are from each position on; `ones` from the last one to the first."""
+    return [*accumulate(map(int, ones), initial=0)][:0:-1] or [0]
 
 
 _ERRORS = 3  # standard ones: beyond them chance is one of 400
@@ -103,15 +176,6 @@ def _unsure(met: Sequence[Visit], *, both: bool) -> int:
         variance += planned.loss_variance * len(list(same))
         bursts |= planned.clump > 1
     return round(_ERRORS * math.sqrt(variance) / len(met) * WHOLE_PPB) if bursts else 0
-
-
-def _from_each(sent: Sequence[JudgedProbe]) -> list[int]:
-    """The share, in ppb, of the probes from each position on to the end."""
-    lost, found = 0, []
-    for whole, probe in enumerate(reversed(sent), 1):
-        lost += probe.delay_ns is None
-        found.append(lost * WHOLE_PPB // whole)
-    return found[::-1]
 
 
 # `expect unreachable`: no probe of the pair comes through.

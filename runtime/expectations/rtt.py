@@ -27,13 +27,13 @@ from runtime.expectations.finding import (
     Finding,
     MeasuredWindow,
     bounded,
+    compared,
     holds,
     not_measured,
     span,
 )
 from runtime.expectations.judge_pairs import FEWEST, over_pairs, too_few
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.judge.verdict import milliseconds
 from runtime.probing.roundtrip import REACH, Sent, round_trip
 from runtime.say import number
 
@@ -146,19 +146,20 @@ def _judged(
     first = next(good, None)
     at = 0 if first is None else first
     state = FAILED if first is None else PASSED
+    figure, bound = compared(figures[at], bounds[at], NS)
     text = (
         f"{records.pair_name(pair)}: the {expectation.statistic} of"
-        f" {number(len(trips) - at, 'round trip')}{how} is {milliseconds(figures[at])}, where"
-        f" {_wanted(expectation, bounds[at])} is expected"
+        f" {number(len(trips) - at, 'round trip')}{how} is {figure}, where"
+        f" {_wanted(expectation, bound)} is expected"
     )
     decisive = _farthest(trips[at:], expectation.op)
     at_ns = records.clock.plan_time(decisive.sent_ns) if state == FAILED else None
     return Finding(state, text, figures[at], bounds[at], NS, at_ns)
 
 
-def _wanted(expectation: PlannedExpectation, bound: int) -> str:
+def _wanted(expectation: PlannedExpectation, bound: str) -> str:
     of_plan = " by the plan" if expectation.of_plan else ""
-    return f"{bounded(expectation.op)} {milliseconds(bound)}{of_plan}"
+    return f"{bounded(expectation.op)} {bound}{of_plan}"
 
 
 def _farthest(trips: Sequence[Trip], op: str) -> Trip:

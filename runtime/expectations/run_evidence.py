@@ -124,8 +124,7 @@ class RunEvidence:
         header = self.evidence.header
         if header is None or pair not in header.pairs:
             return 0
-        number = header.pairs.index(pair)
-        return header.intervals_ns[number] if number < len(header.intervals_ns) else 0
+        return header.interval_ns(header.pairs.index(pair))
 
     @cached_property
     def _visits(self) -> dict[Pair, list[Visit]]:

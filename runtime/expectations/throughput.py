@@ -19,6 +19,7 @@ from runtime.expectations.finding import (
     Finding,
     MeasuredWindow,
     bounded,
+    compared,
     holds,
     moment,
     not_measured,
@@ -89,9 +90,10 @@ def _over(
         of_plan = f", {quantity(expectation.value, 'ppb')} of the planned {quantity(planned, BPS)},"
     passed = holds(figure, expectation.op, bound)
     from_ns, to_ns = _plan(records, low, high)
+    had, wanted = compared(figure, bound, BPS)
     text = (
-        f"{records.pair_name(pair)}: {quantity(figure, BPS)} were delivered {span(from_ns, to_ns)},"
-        f" where {bounded(expectation.op)} {quantity(bound, BPS)}{of_plan} is expected"
+        f"{records.pair_name(pair)}: {had} were delivered {span(from_ns, to_ns)},"
+        f" where {bounded(expectation.op)} {wanted}{of_plan} is expected"
     )
     at_ns = None if passed else from_ns
     return Finding(PASSED if passed else FAILED, text, figure, bound, BPS, at_ns)

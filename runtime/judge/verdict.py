@@ -302,8 +302,11 @@ def _text(what: str, worst: _Worst, threshold: int) -> str:
     return f"{told}{when}; the bound is {shown}"
 
 
-def milliseconds(time_ns: int) -> str:
-    return f"{time_ns / 1e6:.3g} ms" if time_ns < 1000 * MS else f"{time_ns / 1e9:.2f} s"
+def milliseconds(time_ns: int, more: int = 0) -> str:
+    """`more` digits than are usual."""
+    if time_ns < 1000 * MS:
+        return f"{time_ns / 1e6:.{3 + more}g} ms"
+    return f"{time_ns / 1e9:.{2 + more}f} s"
 
 
 def quantity(value: int, unit: str) -> str:

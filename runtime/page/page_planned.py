@@ -24,6 +24,7 @@ from runtime.rundir.runfiles import (
     CERTIFICATE,
     MAX_BYTES,
     MEASURED_FIGURES,
+    OPEN_PROBES,
     PLANNED_FIGURES,
     PROBE_COUNTS,
 )
@@ -36,11 +37,12 @@ _MEASURED = {
 }
 _ROW = Shape({"from": TEXT, "to": TEXT, "epoch": {"from_ns": INTEGER, "to_ns": INTEGER}})
 _PLANNED_SHAPE = Shape(dict.fromkeys(PLANNED_FIGURES, COUNT))
-_MEASURED_SHAPE = Shape(_MEASURED)
+_MEASURED_SHAPE = Shape({**_MEASURED, f"{OPEN_PROBES}?": COUNT})
 COLUMNS = (
     *("pair", "from_ns", "to_ns"),
     *(f"planned_{name}" for name in PLANNED_FIGURES),
     *_MEASURED,
+    OPEN_PROBES,
 )
 
 
@@ -87,11 +89,11 @@ def _row(one: Any, pairs: Mapping[tuple[str, str], int]) -> list[Any] | None:
     if pair is None:
         return None
     planned = _values(one.get("planned"), _PLANNED_SHAPE, PLANNED_FIGURES)
-    measured = _values(one.get("measured"), _MEASURED_SHAPE, tuple(_MEASURED))
+    measured = _values(one.get("measured"), _MEASURED_SHAPE, (*_MEASURED, OPEN_PROBES))
     return [pair, one["epoch"]["from_ns"], one["epoch"]["to_ns"], *planned, *measured]
 
 
 def _values(found: Any, shape: Shape, names: Sequence[str]) -> list[Any]:
     if not shape.fits(found):
         return [None] * len(names)
-    return [found[name] for name in names]
+    return [found.get(name) for name in names]

@@ -2,13 +2,14 @@
 delays of each pair are distributed.
 
 Input: the lines of the file, whole or in part, and the grid. A bucket has the mean of its probes
-and the smallest and largest. The distribution is told by percentiles of all probes of the run, or
-of the first MOST_KEPT of a pair.
+and the smallest and largest. Open ones (docs/probes.md) are counted apart. The distribution is told
+by percentiles of all probes of the run, or of the first MOST_KEPT of a pair.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ class Probes:
         self.not_probed = len(header.get("not_probed", ()))
         self.intervals_ns: Sequence[int] = header["intervals_ns"]
         self._buckets: list[dict[int, list[int]]] = [{} for _ in self.pairs]
+        self._open: list[Counter[int]] = [Counter() for _ in self.pairs]  # of few buckets
         self._delays = [array("q") for _ in self.pairs]
         self.sent = [0] * len(self.pairs)
         self.lost = [0] * len(self.pairs)
@@ -48,9 +50,7 @@ class Probes:
         for pair, sent_ns, delay_ns in record.get("probes", ()):
             if pair >= len(self.pairs):
                 continue
-            bucket = self._grid.bucket(sent_ns)
-            self.changed = min(self.changed, bucket)
-            self._latest = max(self._latest, bucket)
+            bucket = self._look_at(sent_ns)
             found = self._buckets[pair].setdefault(bucket, [0, MOST_DELAY_NS, 0, 0, 0])
             self.sent[pair] += 1
             if delay_ns is None:
@@ -64,6 +64,16 @@ class Probes:
             found[3] += 1
             if len(self._delays[pair]) < MOST_KEPT:
                 self._delays[pair].append(delay)
+        for pair, sent_ns in record.get("open", ()):
+            if pair < len(self.pairs):
+                self._open[pair][self._look_at(sent_ns)] += 1
+
+    def _look_at(self, sent_ns: int) -> int:
+        """The bucket of this time, which changes."""
+        bucket = self._grid.bucket(sent_ns)
+        self.changed = min(self.changed, bucket)
+        self._latest = max(self._latest, bucket)
+        return bucket
 
     def cut(self) -> int:
         """Of how many pairs only the first delays are in the distribution."""
@@ -73,6 +83,8 @@ class Probes:
         """Goes over to buckets of twice the length."""
         self._grid, self._latest = self._grid.coarser(), self._latest // 2
         self._buckets = [_coarser(buckets) for buckets in self._buckets]
+        for pair, counts in enumerate(self._open):
+            self._open[pair] = Counter(at // 2 for at in counts.elements())
 
     def record(self, pair: int) -> dict[str, Any]:
         """All of it."""
@@ -92,6 +104,8 @@ class Probes:
             "missing": self.lost[pair],
             "interval_ns": self._interval(pair),
         }
+        if open_ := {at: n for at, n in sorted(self._open[pair].items()) if at >= first}:
+            found["open"] = packed(open_, count)
         if any(one[3] > 1 for one in there.values()):
             found["lo"] = packed({at: one[1] for at, one in there.items()}, count)
             found["hi"] = packed({at: one[2] for at, one in there.items()}, count)

@@ -7,7 +7,7 @@ its shapes and limits). Format in docs/probes.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from runtime.errors import RunError
@@ -20,8 +20,9 @@ from runtime.rundir.runfiles import HEADER, PROBES, PROBES_FORMAT, PROBES_VERSIO
 ONE_CLOCK, EACH_CLOCK = "one", "each"
 ONE_WAY, ROUND_TRIP = "one-way", "round-trip"
 # Beyond what is planned: from then on a probe is lost. At the end of a run, or of an instance,
-# nobody waits so long for one that goes one way.
+# nobody waits so long for one that goes one way: what was sent later is open.
 LOST_NS, LOST_AT_END_NS = 5_000_000_000, 2_000_000_000
+REPORT_NS = 1_000_000_000  # between two reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +66,44 @@ class Probe(NamedTuple):
     delay_ns: int | None
 
 
-def line(at_ns: int, probes: Sequence[Probe], large: Sequence[Probe] = ()) -> dict[str, Any]:
-    """A report of this moment (plan time), as it is written."""
-    more = {"large": _rows(large)} if large else {}
-    return {"at_ns": at_ns, "probes": _rows(probes), **more}
+class OpenProbe(NamedTuple):
+    """It was under way when the run or one of its ends was over: nobody knows whether it was lost.
+    See Probe."""
+
+    pair: int
+    sent_at_ns: int
+
+
+def line(
+    at_ns: int,
+    probes: Sequence[Probe],
+    large: Sequence[Probe] = (),
+    open_: Sequence[OpenProbe] = (),
+    *,
+    last: bool = False,
+) -> dict[str, Any]:
+    """A report of this moment (plan time), as it is written. `last`: with it all was told."""
+    more: dict[str, Any] = {"large": _rows(large)} if large else {}
+    if open_:
+        ordered = sorted(open_, key=lambda one: (one.sent_at_ns, one.pair))
+        more["open"] = [list(one) for one in ordered]
+    return {"at_ns": at_ns, "probes": _rows(probes), **more, **({"last": True} if last else {})}
 
 
 def _rows(probes: Sequence[Probe]) -> list[list[int | None]]:
     return [list(one) for one in sorted(probes, key=lambda one: (one.sent_at_ns, one.pair))]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecordedProbes:
-    """A file of probes: its header, and the probes to go through once, in the order of reports."""
+    """A file of probes: its header, and the probes to go through once, in the order of reports.
+    What follows is known when that is done: `open`, and since when lost ones are told nowhere
+    (plan time; None: all was told)."""
 
     header: ProbesHeader
-    probes: Iterator[Probe]
+    probes: Iterator[Probe] = field(default_factory=lambda: iter(()))
+    open: list[OpenProbe] = field(default_factory=list)
+    untold_ns: int | None = None
 
 
 def why_not(options: RunOptions) -> str:
@@ -100,8 +123,9 @@ def read(directory: HeldDirectory) -> RecordedProbes | None:
         return None
     if first.get("kind") != HEADER:
         raise RunError(f"{place} has no header", REMEDY)
-    header = _header(first, place)
-    return RecordedProbes(header, _probes(lines, header, place))
+    found = RecordedProbes(_header(first, place))
+    found.probes = _probes(lines, found, place)
+    return found
 
 
 def _header(record: dict[str, Any], place: str) -> ProbesHeader:
@@ -116,13 +140,16 @@ def _header(record: dict[str, Any], place: str) -> ProbesHeader:
     return header
 
 
-def _probes(lines: Iterator[dict[str, Any]], header: ProbesHeader, place: str) -> Iterator[Probe]:
+def _probes(lines: Iterator[dict[str, Any]], found: RecordedProbes, place: str) -> Iterator[Probe]:
     last_ns = None
     for number, record in enumerate(lines, 2):
-        fault = _fault(record, last_ns, len(header.pairs))
+        fault = _fault(record, last_ns, len(found.header.pairs))
         if fault:
             raise RunError(f"{place}:{number}: {fault}", REMEDY)
         last_ns = record["at_ns"]
+        told_late_ns = LOST_NS + REPORT_NS  # beside what its way takes
+        found.untold_ns = None if record.get("last") else max(last_ns - told_late_ns, 0)
+        found.open += (OpenProbe(*one) for one in record.get("open", ()))
         yield from (Probe(*one) for one in record["probes"])
 
 
@@ -134,6 +161,7 @@ def _fault(record: dict[str, Any], last_ns: int | None, pairs: int) -> str:
     keys = [(sent_at_ns, pair) for pair, sent_at_ns, _ in record["probes"]]
     if keys != sorted(keys):
         return "its probes are not in the order in which they were sent"
+    keys += [(sent_at_ns, pair) for pair, sent_at_ns in record.get("open", ())]
     if any(pair >= pairs for _, pair in keys):
         return "it has a probe of a pair that the header does not name"
     return ""

@@ -28,6 +28,7 @@ from runtime.probing.chosen import Chosen, chosen
 from runtime.probing.probe_record import (
     LOST_AT_END_NS,
     LOST_NS,
+    OpenProbe,
     Probe,
     line,
 )
@@ -150,7 +151,7 @@ class Prober:
             self._went(name)
 
     def _went(self, name: str) -> None:
-        """What is still under way to it or from it will not be told of."""
+        """What is still under way to it or from it is told as open, with the next report."""
         if self._lives.pop(name, None) is not None and self._process is not None:
             self._do(self._report(LOST_AT_END_NS))
             for node in self._ends[name]:
@@ -212,25 +213,32 @@ class Prober:
             f"at {self._t0_ns + at_ns} {pair}" for at_ns, pair in moments
         )
 
-    async def _report(self, lost_ns: int) -> None:
+    async def _report(self, lost_ns: int, *, last: bool = False) -> None:
         if self._process is None:
             return
-        self._write(await self._process.engine.call(f"report {lost_ns}"))
+        command = f"report {lost_ns} last" if last else f"report {lost_ns}"
+        self._write(await self._process.engine.call(command), last=last)
 
-    def _write(self, answer: EngineAnswer) -> None:
+    def _write(self, answer: EngineAnswer, *, last: bool) -> None:
         assert self._file is not None
         for word, count in answer.values().items():
             self._unsent[word] += int(count)
-        told = [self._probe(row.split()) for row in answer.body]
+        rows = [row.split() for row in answer.body]
+        told = [self._probe(row) for row in rows if row[2] != b"?"]
         small = len(self._chosen.ways)
+        open_ = [self._open(row) for row in rows if row[2] == b"?" and int(row[0]) < small]
         probes = [one for one in told if one.pair < small]
         large = [
             one._replace(pair=self._chosen.large[one.pair - small])
             for one in told
             if one.pair >= small
         ]
-        if told:
-            self._file.append(line(self._plan_time(time.monotonic_ns()), probes, large))
+        if told or open_ or last:
+            at_ns = self._plan_time(time.monotonic_ns())
+            self._file.append(line(at_ns, probes, large, open_, last=last))
+
+    def _open(self, words: list[bytes]) -> OpenProbe:
+        return OpenProbe(int(words[0]), self._plan_time(int(words[1])))
 
     def _probe(self, words: list[bytes]) -> Probe:
         pair, sent_ns, delay = words
@@ -261,7 +269,7 @@ class Prober:
     # -- the end --------------------------------------------------------------------------------
 
     async def end(self) -> None:
-        """Takes what is known by now. What has just been sent and is not there is told nowhere."""
+        """Takes what is known by now. What has just been sent and is not there is open."""
         if self._running is not None:
             self._stop.set()  # to cancel it would lose an answer
             await asyncio.wait({self._running}, timeout=pktd.END_SECONDS)
@@ -273,7 +281,7 @@ class Prober:
             return
         if self._t0_ns and not self._failed:
             try:
-                await self._report(LOST_AT_END_NS)
+                await self._report(LOST_AT_END_NS, last=True)
             except EngineError as error:
                 self._give_up(error)
         self._process = None

@@ -165,11 +165,13 @@ CERTIFICATE_FORMAT, CERTIFICATE_VERSION = "tstorm-certificate", 1
 # Of a path in the certificate: as planned, and as measured, where figures may be missing.
 PLANNED_FIGURES = tuple(row.field for row in COMPOSED)
 PROBE_COUNTS = ("probes", "lost")
+OPEN_PROBES = "open"  # beside these: nobody knows whether they were lost
 MEASURED_FIGURES = ("delay_p50_ns", "delay_p99_ns", "mean_ns", "deviation_ns", "rate_bps")
 _PLANNED_PATH = Shape(dict.fromkeys(PLANNED_FIGURES, COUNT))
 _MEASURED_PATH = Shape(
     {
         **dict.fromkeys(PROBE_COUNTS, COUNT),
+        f"{OPEN_PROBES}?": COUNT,
         **{f"{name}?": OneOf(INTEGER, NOTHING) for name in MEASURED_FIGURES},
     }
 )
@@ -308,7 +310,19 @@ def _is_probe(value: Any) -> bool:
 
 
 _PROBE = ValueKind("[pair, sent_at_ns, delay_ns or null]", _is_probe)
-_PROBES = Shape({"at_ns": COUNT, "probes": [_PROBE], "large?": [_PROBE]})
+_OPEN_PROBE = ValueKind(
+    "[pair, sent_at_ns]",
+    lambda value: type(value) is list and len(value) == 2 and all(map(COUNT.fits, value)),
+)
+_PROBES = Shape(
+    {
+        "at_ns": COUNT,
+        "probes": [_PROBE],
+        "large?": [_PROBE],
+        "open?": [_OPEN_PROBE],
+        "last?": FLAG,
+    }
+)
 _SAMPLE = Shape({"links": [[INTEGER]], "pairs": [[INTEGER]], "digests?": [[OneOf(COUNT, TEXT)]]})
 _STACK_HEADER = Shape({"kind": TEXT, "format": TEXT, "version": COUNT, "interval_ns": COUNT})
 _STACK = Shape({"at_ns": COUNT, "instance": TEXT, "counters": Each(COUNT)})

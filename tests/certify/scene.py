@@ -21,6 +21,7 @@ from runtime.judge.lateness import smallest_delay
 from runtime.judge.verdict import Judge
 from runtime.launch.conclude import until_its_end
 from runtime.options import DEFAULTS, VIRTUAL, RunOptions
+from runtime.probing.probe_record import LOST_AT_END_NS
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import Schedule
 
@@ -58,6 +59,7 @@ class Scene:
     options: RunOptions = DEFAULTS
     late_ns: int = 100_000
     facts: dict[str, Any] = field(default_factory=lambda: {"machine": {}})  # it ended as it should
+    reports_at_end: bool = True  # what was under way then is told as open
 
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True, exist_ok=True)
@@ -117,7 +119,13 @@ class Scene:
             "not_probed": [list(pair) for pair in self.not_probed],
         }
         found.sort(key=lambda row: (row[1] or 0, row[0] or 0))
-        self._write("probes.jsonl", [header, {"at_ns": self.timeline.end_due_ns, "probes": found}])
+        report: dict[str, Any] = {"at_ns": self.timeline.end_due_ns, "probes": found}
+        if self.measure == "one-way":
+            open_ns = self.timeline.end_due_ns - LOST_AT_END_NS
+            lately = [row for row in found if row[2] is None and (row[1] or 0) > open_ns]
+            report["probes"] = [row for row in found if row not in lately]
+            report |= {"open": [row[:2] for row in lately], "last": self.reports_at_end}
+        self._write("probes.jsonl", [header, report])
 
     def forget(self, unknown: Callable[[int, int | None], bool]) -> None:
         """Takes probes out of the file, by when they were sent and what they got."""

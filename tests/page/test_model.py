@@ -15,6 +15,7 @@ from runtime.page import downsample, page_logs, page_network, page_traffic
 from runtime.page.grid import TimeGrid, grid, packed
 from runtime.page.page_data import gather
 from runtime.page.page_file import embedded, render
+from runtime.page.page_probes import Probes
 from runtime.results.loglines import Growth
 from runtime.rundir import rundir
 from tests.comparing.made import figure
@@ -110,6 +111,19 @@ def test_a_bucket_of_several_samples_has_its_smallest_and_largest_rate() -> None
     per_byte = 8 * SECOND // 10
     assert (found["lo"]["v"], found["hi"]["v"]) == ([10 * per_byte], [100 * per_byte])
     assert found["rate"]["v"] == [160 * 8 * SECOND // 40]
+
+
+def test_open_probes_are_neither_lost_nor_left_out() -> None:
+    header = {"measure": "one-way", "pairs": [["a.0", "b.0"]], "of": 1, "intervals_ns": [10]}
+    found = Probes(TimeGrid(0, 10, 4), header, 1, 1)
+    found.take({"probes": [[0, 5, 7], [0, 15, None], [0, 25, 7]]})
+    assert "open" not in found.series(0)
+    found.take({"probes": [], "open": [[0, 26], [0, 29], [1, 5]], "last": True})
+    series = found.series(0)
+    assert (series["open"], series["lost"]) == ({"i": [2], "v": [2]}, {"i": [1], "v": [1]})
+    assert (series["sent"], series["missing"]) == (3, 1)
+    found.coarsen()
+    assert found.series(0)["open"] == {"i": [1], "v": [2]}
 
 
 def test_a_faster_pace_leaves_rates_as_they_are() -> None:

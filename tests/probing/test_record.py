@@ -13,6 +13,7 @@ from runtime.options import RunOptions
 from runtime.probing.probe_record import (
     ONE_CLOCK,
     ONE_WAY,
+    OpenProbe,
     Probe,
     ProbesHeader,
     line,
@@ -57,6 +58,17 @@ def test_reads_what_was_written(tmp_path: Path) -> None:
     assert found is not None
     assert found.header == HEADER
     assert list(found.probes) == [probes[2], probes[1], probes[0], probes[0]]
+    assert (found.open, found.untold_ns) == ([], 0)  # nobody reported at its end
+
+
+def test_open_ones_are_told_apart_from_the_lost(tmp_path: Path) -> None:
+    lost, open_ = Probe(1, 20, None), [OpenProbe(0, 30), OpenProbe(1, 25)]
+    last = line(60, [], [], [open_[1]], last=True)
+    found = read(written(tmp_path, HEADER.to_record(), line(50, [lost], [], open_), last))
+    assert found is not None
+    assert list(found.probes) == [lost]
+    assert found.open == [open_[1], open_[0], open_[1]]
+    assert found.untold_ns is None
 
 
 def test_a_run_without_probes(tmp_path: Path) -> None:
@@ -73,6 +85,9 @@ BAD_LINES: list[tuple[dict[str, Any], str]] = [
     ({"at_ns": 1, "probes": [[0, 9, -1]]}, r"probes\[0\] must be"),
     ({"at_ns": 1, "probes": [[0, -9, 1]]}, r"probes\[0\] must be"),
     ({"at_ns": 1, "probes": [[0, 9, True]]}, r"probes\[0\] must be"),
+    ({"at_ns": 1, "probes": [], "open": [[2, 0]]}, "a pair that the header does not name"),
+    ({"at_ns": 1, "probes": [], "open": [[0, 1, None]]}, r"open\[0\] must be"),
+    ({"at_ns": 1, "probes": [], "last": 1}, "last must be"),
     ({"at_ns": -1, "probes": []}, "at_ns must be"),
     ({"at_ns": 1}, "kind is missing"),
     ({"probes": []}, "at_ns is missing"),

@@ -254,6 +254,19 @@ def test_one_table_goes_anywhere(run: str, tmp_path: Path) -> None:
     assert (tmp_path / "p.csv").read_text(encoding="utf-8") == text
 
 
+def test_what_is_open_is_neither_lost_nor_left_out(run: str) -> None:
+    at_end = {"at_ns": 2 * 10**9, "probes": [], "open": [[0, 3000]], "last": True}
+    (Path(run) / "probes.jsonl").write_bytes(recorded.lines([*support.PROBES, at_end]))
+    rows = list(csv.reader(io.StringIO(report(run, "--table", "probes"))))
+    assert rows[-1] == ["3000", "a.0", "b.0", "one-way", "", ""]
+    certificate = json.loads((Path(run) / "certificate.json").read_text())
+    certificate["pairs"][0]["measured"]["open"] = 2
+    (Path(run) / "certificate.json").write_text(json.dumps(certificate))
+    [row, _] = csv.DictReader(io.StringIO(report(run, "--table", "paths")))
+    assert [row[f"measured_{name}"] for name in ("probes", "lost", "open")] == ["10", "1", "2"]
+    assert "1 of 10, 2 open" in report(run, "--format", "md")
+
+
 def test_a_folder_of_other_files_is_left_alone(run: str, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "paths.csv").write_text("from,to\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.probing.probe_record import Probe, ProbesHeader, read
+from runtime.probing.probe_record import OpenProbe, Probe, ProbesHeader, read
 from runtime.rundir.held_directory import HeldDirectory
 from tests.runtime.support import Compile, User, records
 from tests.trials.scene import all_ended, finished, helper
@@ -26,23 +26,33 @@ PAIR = 'service a img=x exec="sleep 60"\nservice b img=x exec="sleep 60"\n' + ST
 
 
 def probed(run: Path) -> tuple[ProbesHeader, list[Probe]]:
+    header, probes, _, _ = whole(run)
+    return header, probes
+
+
+def whole(run: Path) -> tuple[ProbesHeader, list[Probe], list[OpenProbe], int | None]:
     found = read(HeldDirectory.hold(run))
     assert found is not None
-    return found.header, list(found.probes)
+    probes = list(found.probes)
+    return found.header, probes, found.open, found.untold_ns
 
 
 @pytest.mark.parametrize("hosts", [0, 2])
 def test_delays_lives_and_losses(plan_of: Compile, user: User, hosts: int) -> None:
     """Nothing arrives earlier than planned; what is sent while the path is cut is lost; who is not
-    there is not probed, and has a namespace of its own when it is back."""
+    there is not probed, and has a namespace of its own when it is back. What is sent just before
+    an end and does not come is no loss, and not left out."""
     plan = plan_of(
         PAIR + "at 0s a join\nat 0s b join\nat 1s b disconnect\nat 2s b reconnect\n"
-        "at 5s b crash\nat 6s b join\nat 6500ms b pause\nat 7500ms b resume\n"
-        "at 8s b leave\nat 9s b join\nat 11s quit\n"
+        "at 4500ms a->s1 set loss=100%\nat 5s b crash\nat 5500ms a->s1 set loss=0%\n"
+        "at 6s b join\nat 6500ms b pause\nat 7500ms b resume\n"
+        "at 8s b leave\nat 9s b join\nat 10s a->s1 set loss=100%\nat 11s quit\n"
+        "expect loss a b < 1% from 2500ms to 5s\nexpect loss a b < 1% from 9200ms\n"
     )
     assert user.run(plan, hosts=hosts, probes=True)["outcome"] == "completed"
     run = user.home / "out"
-    header, probes = probed(run)
+    header, probes, open_, untold_ns = whole(run)
+    assert untold_ns is None
     manifest = json.loads((run / "manifest.json").read_text())
     assert header.pairs == (("a.0", "b.0"), ("b.0", "a.0"))
     assert header.large == (0, 1)
@@ -56,7 +66,9 @@ def test_delays_lives_and_losses(plan_of: Compile, user: User, hosts: int) -> No
         for event in records(run / "events.jsonl")
         if "seq" in event
     }
-    cut, back, crash, again, _, _, leave, rejoin = (applied[number] for number in range(2, 10))
+    cut, back, deaf, crash, _, again, _, _, leave, rejoin, last = (
+        applied[number] for number in range(2, 13)
+    )
     lost = {one.sent_at_ns for one in probes if one.delay_ns is None}
     assert any(cut < at_ns < back for at_ns in lost)
     for one in came:
@@ -67,6 +79,12 @@ def test_delays_lives_and_losses(plan_of: Compile, user: User, hosts: int) -> No
         for pair in (0, 1):
             sent = [one for one in came if one.pair == pair and begin <= one.sent_at_ns < end]
             assert sent, (pair, begin, end)
+    for begin, end in ((deaf, crash), (last, 11 * S)):
+        assert any(one.pair == 0 and begin < one.sent_at_ns < end for one in open_), (begin, end)
+        assert not [one for one in came if one.pair == 0 and begin < one.sent_at_ns < end]
+    for found in json.loads((run / "summary.json").read_text())["expectations"]:
+        assert found["state"] == "not_measured", found
+        assert "nobody knows, since the run or an instance ended" in found["message"]
 
 
 def test_no_program_notices(plan_of: Compile, user: User) -> None:
@@ -148,5 +166,7 @@ def test_a_prober_that_dies_ends_no_run(plan_of: Compile, user: User) -> None:
     assert (summary["outcome"], summary["verdict"]["state"]) == ("completed", "degraded")
     [reason] = [one for one in summary["verdict"]["reasons"] if one["what"] == "missing"]
     assert reason["text"].startswith("nobody looked at paths from ")
-    assert probed(user.home / "out")[1]
+    _, probes, _, untold_ns = whole(user.home / "out")
+    assert probes
+    assert untold_ns is not None
     all_ended(user)

@@ -30,8 +30,9 @@ def directory(tmp_path: Path) -> Path:
     return run
 
 
-def probe(directory: Path, probes: Sequence[Probe], measure: str = "one-way") -> Run:
-    """With these probes, in one report: pair, when it was sent, delay."""
+def probe(directory: Path, probes: Sequence[Probe], measure: str = "one-way", **more: Any) -> Run:
+    """With these probes, in one report: pair, when it was sent, delay. `more`: what else it has;
+    it is the last one unless this says otherwise."""
     header = {
         "kind": "header",
         "format": "tstorm-probes",
@@ -45,7 +46,8 @@ def probe(directory: Path, probes: Sequence[Probe], measure: str = "one-way") ->
         "of": 2,
     }
     ordered = sorted(probes, key=lambda one: (one[1], one[0]))
-    lines: list[dict[str, Any]] = [header, {"at_ns": 9 * S, "probes": ordered}]
+    report = {"at_ns": 9 * S, "probes": ordered, "last": True, **more}
+    lines: list[dict[str, Any]] = [header, report]
     (directory / "probes.jsonl").write_bytes(recorded.lines(lines))
     return Run(directory)
 
@@ -104,6 +106,19 @@ def test_delays_and_losses(directory: Path) -> None:
     found = run.series(THERE, "loss")
     assert (found.times_ns, found.values) == ((0, 3 * S), (250_000_000, 10**9))
     assert run.series(BACK, "loss").values == (0,)
+
+
+def test_losses_that_nobody_knows_are_no_zeros(directory: Path) -> None:
+    probes: list[Probe] = [(0, S, 5), (0, S + 1, None), (0, 7 * S, 5), (0, 8 * S, 6)]
+    found = probe(directory, probes, open=[[0, 7 * S + 1], [0, 9 * S]]).series(THERE, "loss")
+    assert found.times_ns == (S, 7 * S, 8 * S, 9 * S)
+    assert found.values == (500_000_000, None, 0, None)
+    assert "4 values from 0 to 500000000 ppb, 2 open" in repr(found)
+    found = probe(directory, probes, last=False).series(THERE, "loss")  # nobody told at its end
+    assert found.values == (500_000_000, None, None)
+    late = found.between("7s", "9s")
+    with pytest.raises(ExperimentError, match=r"nothing of loss .* was measured, 2 were open"):
+        late.mean()
 
 
 def test_a_part_has_its_begin_and_not_its_end(directory: Path) -> None:

@@ -19,7 +19,13 @@ from runtime.errors import RunError
 from runtime.json_schema import REMEDY
 from runtime.probing import probe_record
 from runtime.rundir.line_files import read_lines
-from runtime.rundir.runfiles import MEASURED_FIGURES, PLANNED_FIGURES, PROBE_COUNTS, SAMPLES
+from runtime.rundir.runfiles import (
+    MEASURED_FIGURES,
+    OPEN_PROBES,
+    PLANNED_FIGURES,
+    PROBE_COUNTS,
+    SAMPLES,
+)
 from runtime.rundir.sample_reader import LINKS, PAIRS, SampleReader
 from tstorm.output import to_json, visible
 from tstorm.reporting.run_facts import RunFacts, named
@@ -35,7 +41,7 @@ class CsvTable:
 
 _EVENT = ("seq", "planned_ns", "due_ns", "applied_ns", "lag_ns", "kind", "target")
 _FIGURE = ("name", "instance", "value", "message")
-_MEASURED = (*PROBE_COUNTS, *MEASURED_FIGURES)
+_MEASURED = (*PROBE_COUNTS, OPEN_PROBES, *MEASURED_FIGURES)
 _LINK = (
     *("pkts", "bytes", "out_pkts", "out_bytes", "drop_queue", "drop_loss", "drop_down"),
     *("backlog_bytes", "backlog_pkts", "own_backlog_bytes"),
@@ -74,6 +80,9 @@ def _probes(facts: RunFacts) -> Iterator[Row]:
     for pair, sent_ns, delay_ns in found.probes:
         src, dst = found.header.pairs[pair]
         yield sent_ns, src, dst, found.header.measure, delay_ns, int(delay_ns is None)
+    for pair, sent_ns in found.open:
+        src, dst = found.header.pairs[pair]
+        yield sent_ns, src, dst, found.header.measure, None, None
 
 
 def _links(facts: RunFacts) -> Iterator[Row]:

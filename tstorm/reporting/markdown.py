@@ -16,6 +16,7 @@ from typing import Any
 from runtime.judge import verdict_text
 from runtime.options import FAILED, INTERRUPTED
 from runtime.results.failed import changed, details, told, whose
+from runtime.rundir.runfiles import OPEN_PROBES
 from tstorm import units
 from tstorm.output import visible
 from tstorm.reporting.run_facts import EXPECTATION_FAILED, FINISHED, PASSED, SO_FAR, RunFacts
@@ -267,4 +268,7 @@ def _measured(measured: Mapping[str, Any] | None) -> str:
 
 
 def _lost(measured: Mapping[str, Any] | None) -> str:
-    return "-" if measured is None else f"{measured['lost']} of {measured['probes']}"
+    if measured is None:
+        return "-"
+    open_ = measured.get(OPEN_PROBES)
+    return f"{measured['lost']} of {measured['probes']}" + (f", {open_} open" if open_ else "")

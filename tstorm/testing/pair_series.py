@@ -3,7 +3,8 @@
 rtt          of each probe from the first to the second, and the probe the other way that was sent
              nearest to it: the sum of their delays, null if one of the two was lost
 delay        of each probe from the first to the second; null: lost
-loss         lost probes of those that were sent in a second of plan time
+loss         lost probes of those that were sent in a second of plan time, null if nobody knows
+             whether one of them was lost
 throughput   IP bytes that the network has delivered from the first to the second since the sample
              before
 
@@ -12,6 +13,7 @@ Times are plan time in ns. Input: probes.jsonl (docs/probes.md) and samples.json
 
 from __future__ import annotations
 
+import math
 import statistics
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -36,7 +38,8 @@ _COUNTER = "delivered_bytes"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Series:
-    """Values by time; `unit` is ns, bps or ppb. A value is None where a probe was lost."""
+    """Values by time; `unit` is ns, bps or ppb. A value is None where a probe was lost, and of
+    losses where nobody knows."""
 
     what: str
     pair: Pair
@@ -51,7 +54,7 @@ class Series:
         """Short, since pytest shows it several times where an assertion fails."""
         found = self.measured
         span = f" from {min(found)} to {max(found)} {self.unit}" if found else ""
-        lost = f", {len(self) - len(found)} lost" if len(found) < len(self) else ""
+        lost = f", {len(self) - len(found)} {self._gone}" if len(found) < len(self) else ""
         return f"<Series {self.what} {_told(self.pair)}: {len(self)} values{span}{lost}>"
 
     def between(self, start: str | int, end: str | int) -> Series:
@@ -63,8 +66,12 @@ class Series:
 
     @property
     def measured(self) -> tuple[int, ...]:
-        """The values without those that were lost."""
+        """The values without those that are None."""
         return tuple(value for value in self.values if value is not None)
+
+    @property
+    def _gone(self) -> str:
+        return "open" if self.what == "loss" else "lost"
 
     def least(self) -> int:
         return min(self._some())
@@ -82,7 +89,7 @@ class Series:
     def _some(self) -> tuple[int, ...]:
         found = self.measured
         if not found:
-            lost = f", {len(self)} were lost" if len(self) else ""
+            lost = f", {len(self)} were {self._gone}" if len(self) else ""
             raise ExperimentError(f"nothing of {self.what} {_told(self.pair)} was measured{lost}")
         return found
 
@@ -132,7 +139,8 @@ def _of_probes(directory: HeldDirectory, pair: Pair, what: str) -> Sequence[Poin
             sent[wanted[probe.pair]].append((probe.sent_at_ns, probe.delay_ns))
     ways = [sorted(sent[ends], key=lambda point: point[0]) for ends in (pair, back)]
     if what == "loss":
-        return _shares(ways[0])
+        open_ns = [probe.sent_at_ns for probe in found.open if probe.pair == there[pair]]
+        return _shares(ways[0], open_ns, found.untold_ns)
     return list(_sums(*ways)) if composed else ways[0]
 
 
@@ -156,14 +164,20 @@ def _sums(there: Sequence[Point], back: Sequence[Point]) -> Iterator[Point]:
         yield at, None if delay is None or answer is None else delay + answer
 
 
-def _shares(sent: Sequence[Point]) -> list[Point]:
-    """Lost ones of each second in which there were any, in parts per billion."""
+def _shares(
+    sent: Sequence[Point], open_ns: Sequence[int], untold_ns: int | None
+) -> list[tuple[int, int | None]]:
+    """Lost ones of each second in which there were any, in parts per billion; None where some are
+    open, or where lost ones are told nowhere, from `untold_ns` on."""
     counts: dict[int, list[int]] = {}
     for at, delay in sent:
         count = counts.setdefault(at // _SECOND, [0, 0])
         count[0] += 1
         count[1] += delay is None
-    return [(second * _SECOND, lost * 10**9 // all_) for second, (all_, lost) in counts.items()]
+    told_until = math.inf if untold_ns is None else untold_ns // _SECOND
+    unsure = {at // _SECOND for at in open_ns} | {at for at in counts if at >= told_until}
+    known = [(at, lost * 10**9 // all_) for at, (all_, lost) in counts.items() if at not in unsure]
+    return [(at * _SECOND, share) for at, share in [*known, *((at, None) for at in unsure)]]
 
 
 # -- counters --------------------------------------------------------------------------------------

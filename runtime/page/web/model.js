@@ -61,7 +61,7 @@ export class Series {
 const CHANNELS = {
   rate: "zero", lo: "zero", hi: "zero", queue: "hold", drops: "zero", pkts: "zero",
 };
-const PROBE_CHANNELS = { mean: "gap", lo: "gap", hi: "gap", got: "zero", lost: "zero" };
+const PROBE_CHANNELS = { mean: "gap", lo: "gap", hi: "gap", got: "zero", lost: "zero", open: "zero" };
 
 export class Model {
   constructor() {

@@ -203,7 +203,8 @@ function roundTrip(model, pair, other) {
   };
 }
 
-// Of all packets of the pair; of probes where nothing else is counted.
+// Of all packets of the pair; of probes where nothing else is counted. Nothing is said where the run
+// or an instance ended before anybody knew which of them were lost.
 function losses(model, pairs, line) {
   const size = model.time.grid.count;
   const found = [];
@@ -211,7 +212,11 @@ function losses(model, pairs, line) {
     const [lost, whole] = pair.drops ? [pair.drops, pair.pkts] : [pair.probe?.lost, pair.probe?.got];
     if (!lost) continue;
     const [missing, got] = [lost.values(size), whole?.values(size) ?? []];
-    const values = missing.map((value, at) => (value + (got[at] ?? 0) ? value / (value + (got[at] ?? 0)) : null));
+    const open = pair.drops ? [] : (pair.probe.open?.values(size) ?? []);
+    const values = missing.map((value, at) => {
+      const all = value + (got[at] ?? 0);
+      return all && !open[at] ? value / all : null;
+    });
     found.push(line(pair, { values, spanGaps: true }));
     const planned = plannedValues(model, model.plannedOf(pair), "planned_loss_ppb").map((ppb) => (ppb === null ? null : ppb / 1e9));
     if (planned.some((value) => value))
@@ -223,9 +228,9 @@ function losses(model, pairs, line) {
 export function pairsAsRows(model) {
   const { begin_ns, step_ns, count: size } = model.time.grid;
   const flow = ["rate", "lo", "hi", "pkts", "drops"];
-  const probe = ["mean", "lo", "hi", "got", "lost"];
+  const probe = ["mean", "lo", "hi", "got", "lost", "open"];
   const head = ["src", "dst", "from_ns", "rate_bps", "rate_lo_bps", "rate_hi_bps", "packets", "drops",
-    "delay_mean_ns", "delay_lo_ns", "delay_hi_ns", "probes", "probes_lost"];
+    "delay_mean_ns", "delay_lo_ns", "delay_hi_ns", "probes", "probes_lost", "probes_open"];
   const rows = [];
   for (const pair of model.pairs.values()) {
     const columns = [

@@ -119,6 +119,7 @@ function mountPlanned(root, model, view) {
     { title: "planned rate", get: (row) => row.planned_rate_bps, show: (row) => (row.planned_rate_bps ? rate(row.planned_rate_bps) : "–"), number: true },
     { title: "rate", get: (row) => row.rate_bps, show: (row) => rate(row.rate_bps), number: true },
     { title: "probes", get: (row) => row.probes, number: true },
+    { title: "open", get: (row) => row.open, show: (row) => row.open || "–", number: true },
   ], { pick: (row) => view.move(row.from_ns, true) });
   const part = section("planned", "Planned and measured", el("span", { class: "quiet" }, "each probed pair, while nothing changed for it"));
   part.append(table.node);

@@ -10,7 +10,7 @@ enum { STEPPED_NS = 1000000 };
 static const char OPEN_USAGE[] = "open END netns=PATH addr=ADDRESS [if=NAME mac=MAC]";
 static const char PAIR_USAGE[] = "pair PAIR FROM TO wait=NS [bytes=N]";
 static const char AT_USAGE[] = "at NS PAIR";
-static const char REPORT_USAGE[] = "report NS";
+static const char REPORT_USAGE[] = "report NS [last]";
 
 /* -- arrivals ---------------------------------------------------------------------------------- */
 
@@ -149,16 +149,16 @@ static bool do_open(struct proto *p, struct words *w, struct refusal *r) {
     return done(p);
 }
 
-/* Nobody can tell what becomes of the probes that are on their way to or from this end. */
-static void forget(struct proto *p, uint32_t end) {
+/* Nobody can tell what becomes of the probes that are on their way to or from this end. The next
+ * report says so: to leave them out would tell of those that arrived alone. */
+static void give_up(struct proto *p, uint32_t end) {
     for (uint32_t number = p->first; number != p->next; number++) {
         struct flight *flight = flight_of(p, number);
         const struct pair *way = &p->pair[flight->pair];
         if (flight->fate == UNDER_WAY && (way->from == end || way->to == end)) {
-            flight->fate = REPORTED;
+            flight->fate = UNKNOWN;
         }
     }
-    move_on(p);
 }
 
 static bool do_close(struct proto *p, struct words *w, struct refusal *r) {
@@ -169,7 +169,7 @@ static bool do_close(struct proto *p, struct words *w, struct refusal *r) {
     if (!p->end[number].open) {
         return refuse(r, "unknown", "end %u is not open", number);
     }
-    forget(p, number);
+    give_up(p, number);
     p->io->close(p->io->context, number);
     p->end[number].open = false;
     return done(p);
@@ -229,36 +229,49 @@ static bool do_at(struct proto *p, struct words *w, struct refusal *r) {
 }
 
 /* What was sent so long ago that it should have been there before `at_ns` is lost. */
-static bool has_news(struct proto *p, const struct flight *flight, uint64_t at_ns) {
+static bool is_lost(const struct proto *p, const struct flight *flight, uint64_t at_ns) {
     uint64_t wait_ns = p->pair[flight->pair].wait_ns;
-    return flight->fate == ARRIVED ||
-           (flight->fate == UNDER_WAY && at_ns >= wait_ns && at_ns - wait_ns >= flight->sent_ns);
+    return flight->fate == UNDER_WAY && at_ns >= wait_ns && at_ns - wait_ns >= flight->sent_ns;
+}
+
+static bool has_news(const struct proto *p, const struct flight *flight, uint64_t at_ns,
+                     bool last) {
+    return flight->fate != REPORTED &&
+           (flight->fate != UNDER_WAY || last || is_lost(p, flight, at_ns));
+}
+
+/* The rest of a `report`: whether it is the last one, in which all is told. */
+static bool take_last(struct words *w, bool *last, struct refusal *r) {
+    const char *word = words_next(w);
+    *last = word;
+    return !word || (!strcmp(word, "last") && !words_next(w)) || syntax(r, REPORT_USAGE);
 }
 
 /* Two passes, since the number of lines comes first. */
 static bool do_report(struct proto *p, struct words *w, struct refusal *r) {
     uint64_t slack_ns;
-    if (!take_time(w, &slack_ns, REPORT_USAGE, r) || !take_end(w, REPORT_USAGE, r)) {
+    bool last;
+    if (!take_time(w, &slack_ns, REPORT_USAGE, r) || !take_last(w, &last, r)) {
         return false;
     }
     uint64_t now_ns = p->io->clock(p->io->context);
     uint64_t at_ns = now_ns > slack_ns ? now_ns - slack_ns : 0;
     uint32_t count = 0;
     for (uint32_t number = p->first; number != p->next; number++) {
-        count += has_news(p, flight_of(p, number), at_ns);
+        count += has_news(p, flight_of(p, number), at_ns, last);
     }
     text_add(&p->out, "ok %u skipped=%llu refused=%llu\n", count, (unsigned long long)p->skipped,
              (unsigned long long)p->refused);
     for (uint32_t number = p->first; number != p->next; number++) {
         struct flight *flight = flight_of(p, number);
-        if (!has_news(p, flight, at_ns)) {
+        if (!has_news(p, flight, at_ns, last)) {
             continue;
         }
         text_add(&p->out, "%u %llu ", flight->pair, (unsigned long long)flight->sent_ns);
         if (flight->fate == ARRIVED) {
             text_add(&p->out, "%llu\n", (unsigned long long)flight->delay_ns);
         } else {
-            text_add(&p->out, "-\n");
+            text_add(&p->out, is_lost(p, flight, at_ns) ? "-\n" : "?\n");
         }
         flight->fate = REPORTED;
     }

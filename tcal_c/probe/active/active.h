@@ -35,7 +35,8 @@ struct pair {
     uint32_t bytes;   /* of a probe, behind the IP header */
 };
 
-enum fate { REPORTED, UNDER_WAY, ARRIVED }; /* or nobody waits for it any more */
+/* UNKNOWN: an end was closed, so that nobody waits for it any more. */
+enum fate { REPORTED, UNDER_WAY, ARRIVED, UNKNOWN };
 
 struct flight {
     uint64_t sent_ns, delay_ns;

@@ -57,7 +57,8 @@ static void commands_are_strict(void) {
         "at 5",
         "at 5 0 0",
         "report",
-        "report 1 2"};
+        "report 1 2",
+        "report 1 last 2"};
     static const char *const out[] = {"open 65535 netns=/x addr=" ONE,
                                       "open -1 netns=/x addr=" ONE,
                                       "open 3 netns=/x addr=10.0",
@@ -177,9 +178,40 @@ static void ends_come_and_go(void) {
     fake_deliver(f, 1, 2, ONE, 310);
     f->refuse_send = -ENETUNREACH;
     fake_until(f, 400);
-    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 1 skipped=0 refused=1\n0 300 10");
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 2 skipped=0 refused=1\n0 100 ?\n0 300 10");
     fake_until(f, 100000);
     CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=0 refused=0");
+    fake_free(f);
+}
+
+/* At an end those that may still come are neither lost nor left out. */
+static void the_last_report_tells_of_all(void) {
+    struct fake *f = two_ends();
+    fake_ask(f, "at 100 0");
+    fake_ask(f, "at 100 1");
+    fake_ask(f, "at 5050 0");
+    fake_ask(f, "at 5060 0");
+    fake_until(f, 5100);
+    fake_deliver(f, 2, 2, ONE, 5090);
+    CHECK_TEXT(fake_ask(f, "report 1000 last"),
+               "ok 4 skipped=0 refused=0\n0 100 -\n1 100 ?\n0 5050 40\n0 5060 ?");
+    fake_deliver(f, 1, 1, TWO, 5110); /* it was told */
+    CHECK_TEXT(fake_ask(f, "report 1000 last"), "ok 0 skipped=0 refused=0");
+    CHECK_EQ(f->proto.first, f->proto.next);
+    fake_free(f);
+}
+
+/* One that is lost by the time of the report is told as such, though its end is closed. */
+static void what_was_lost_before_an_end_is_told_before_it(void) {
+    struct fake *f = two_ends();
+    fake_ask(f, "at 100 0");
+    fake_ask(f, "at 5000 0");
+    fake_until(f, 5100);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 1 skipped=0 refused=0\n0 100 -");
+    CHECK_TEXT(fake_ask(f, "close 1"), "ok");
+    fake_until(f, 100000);
+    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 1 skipped=0 refused=0\n0 5000 ?");
+    CHECK_EQ(f->proto.first, f->proto.next);
     fake_free(f);
 }
 
@@ -207,7 +239,11 @@ static void rings_are_bounded(void) {
     CHECK_EQ(f->sent, FLIGHTS);
     CHECK_EQ(f->proto.skipped, 1);
     CHECK_TEXT(fake_ask(f, "close 1"), "ok");
-    CHECK_TEXT(fake_ask(f, "report 1000"), "ok 0 skipped=1 refused=0");
+    char all[] = "report 1000";
+    static const char told[] = "ok 65536 skipped=1 refused=0\n1 100 ?\n";
+    session_line(&f->proto.session, all, sizeof all - 1);
+    CHECK(!strncmp(f->proto.out.bytes + f->proto.out.begin, told, sizeof told - 1));
+    text_take(&f->proto.out, text_left(&f->proto.out));
     CHECK_EQ(f->proto.first, f->proto.next);
     fake_free(f);
 }
@@ -261,6 +297,8 @@ void test_active(void) {
     what_does_not_come_is_lost();
     foreign_packets_are_left_alone();
     ends_come_and_go();
+    the_last_report_tells_of_all();
+    what_was_lost_before_an_end_is_told_before_it();
     late_ones_are_not_sent();
     rings_are_bounded();
     nothing_grows_while_probes_go_on();
