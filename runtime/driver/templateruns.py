@@ -29,7 +29,7 @@ from runtime import say
 from runtime.backend.instance import FolderEntry, Instance, UnreachableError
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.errors import RunError
-from runtime.rundir.runfiles import COMMAND, COMMAND_END, TEMPLATE
+from runtime.rundir.runfiles import COMMAND, COMMAND_END, INSTANCE_ENDED, TEMPLATE
 from runtime.schedule import Schedule
 
 FIRST, EVENTUALLY, FINALLY, ANYTIME = "first_", "eventually_", "finally_", "anytime_"
@@ -254,7 +254,7 @@ class TemplateRun:
             gone = instance.present is not incarnation or incarnation.gone.done()
             if gone or (instance.dead and not was_dead):
                 del how["status"]
-                how["lost"] = "its instance ended"
+                how["lost"] = INSTANCE_ENDED
         except RunError as error:
             how = {"error": f"could not be run: {error.message}", "output": []}
         finally:

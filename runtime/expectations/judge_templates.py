@@ -27,7 +27,7 @@ from runtime.expectations.finding import (
     printable,
 )
 from runtime.expectations.run_evidence import RunEvidence
-from runtime.rundir.runfiles import COMMAND_END, TEMPLATE
+from runtime.rundir.runfiles import COMMAND_END, INSTANCE_ENDED, TEMPLATE
 
 CHECKS = ("eventually_", "finally_")
 _AWAITED = (*CHECKS, "first_")
@@ -55,7 +55,7 @@ def judge(wanted: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow
         return Finding(state, str(template["error"]))
     at_end = records.ended_well and records.covered.to_ns >= records.covered.plan_end_ns
     failed = [one for one in ends.own if one.get("status") != 0]
-    late = [one for one in ends.lost if one["command"].startswith(_AWAITED)] if at_end else []
+    late = [one for one in ends.lost if _was_awaited(one)] if at_end else []
     happened, never = _names(wanted, ends)
     if failed or late:
         count, wrong = len(ends.own) + len(late), len(failed) + len(late)
@@ -66,6 +66,11 @@ def judge(wanted: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow
         why = f"; {seen.missing}" if seen.missing else ""
         return Finding(NOT_MEASURED, missing + why, happened=happened)
     return Finding(PASSED, _summary(ends), happened=happened, never=never)
+
+
+def _was_awaited(one: Mapping[str, Any]) -> bool:
+    """Whether it had until the end of the run, of what was ended."""
+    return one["command"].startswith(_AWAITED) and one["lost"] != INSTANCE_ENDED
 
 
 def _ends(wanted: PlannedExpectation, records: RunEvidence) -> _Ends | None:
@@ -100,6 +105,9 @@ def _failed(
 
 def _missing(ends: _Ends) -> str:
     """What has not run that had to, '' for nothing."""
+    cut = next((one for one in ends.lost if one["command"].startswith("first_")), None)
+    if cut is not None:
+        return f"{cut['command']} has not run to its end: {cut['lost']}"
     commands = [str(one) for one in ends.template["commands"]]
     checks = [one for one in commands if one.startswith(CHECKS)]
     checked = any(one["command"].startswith(CHECKS) for one in ends.own)

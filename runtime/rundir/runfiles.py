@@ -56,6 +56,7 @@ HEADER = "header"  # kind of a first line
 EXPECT_RUN, EXPECTATION = "expect_run", "expectation"  # kinds of events
 # Of `expect drivers`: what is in its template; a command of it begins; it has ended
 TEMPLATE, COMMAND, COMMAND_END = "template", "command", "command_end"
+INSTANCE_ENDED = "its instance ended"  # what `lost` of a COMMAND_END says then
 LOGS_INCOMPLETE = "logs_incomplete"  # of the facts and the manifest: instances, and why
 CERTIFICATE = "certificate.json"
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from compiler.plan.parts.expectations import DRIVERS
 from runtime.expectations import kept_files
 from runtime.options import RunOptions
+from runtime.rundir.runfiles import INSTANCE_ENDED
 from tests.certify.scene import SECOND, TDL, Scene
 from tests.expectations.support import expecting, finding, happened
 
@@ -71,6 +74,17 @@ def test_a_check_that_has_not_ended_when_the_experiment_did(tmp_path: Path) -> N
     assert found["message"] == message
     found = _judged(tmp_path / "cut", *WELL, late, outcome="interrupted")
     assert found["state"] == "not_measured"
+
+
+@pytest.mark.parametrize("name", ["first_f", "eventually_e"])
+def test_what_was_awaited_and_ended_with_its_instance_is_not_measured(
+    tmp_path: Path, name: str
+) -> None:
+    cut = _ended(name, 2, lost=INSTANCE_ENDED)
+    others = [one for one in CHECKED[1:] if one["command"] != name]
+    found = _judged(tmp_path, CHECKED[0], cut, *others)
+    assert found["state"] == "not_measured"
+    assert name in found["message"] and "had not ended when" not in found["message"]
 
 
 def test_a_check_that_drivers_have_kept_from_running(tmp_path: Path) -> None:

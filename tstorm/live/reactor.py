@@ -414,7 +414,7 @@ class Reactor:
                 longer, header, plan = self._longer(one)
             except TdlError as error:
                 errors = (one for one in error.diagnostics if one.severity is Severity.ERROR)
-                why = "; ".join(each.message for each in errors)
+                why = "; ".join(dict.fromkeys(each.message for each in errors))
                 break
             except _NotNowError as error:
                 why = str(error)
