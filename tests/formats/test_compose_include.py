@@ -241,8 +241,10 @@ KEY="first
 SECOND=x" # why
 NOTE='it\\'s
 $HOST'
-EMPTY= # nothing
+EMPTY=
 LAST=$BEFORE
+COLOUR=#fff
+TAB=x\t#y
 """
 
 
@@ -250,7 +252,9 @@ def test_a_file_of_variables_is_read_as_compose_reads_it(tmp_path: Path) -> None
     (tmp_path / ".env").write_text("A=project\n")
     (tmp_path / "first.env").write_text("BEFORE=earlier\nA=own\n")
     (tmp_path / "a.env").write_text(ENV_FILE)
-    file = "services: {a: {image: x, env_file: [first.env, a.env]}}\n"
+    (tmp_path / "raw.env").write_text('# raw\n\nRAW= "$A"  # all of it\r\n')
+    raw = "{path: raw.env, format: raw}"
+    file = f"services: {{a: {{image: x, env_file: [first.env, a.env, {raw}]}}}}\n"
     (tmp_path / "c.yml").write_text(file)
     partial = parse_partial('include "c.yml"\n', SourceFolder(tmp_path))
     assert partial.diagnostics == ()
@@ -259,6 +263,7 @@ def test_a_file_of_variables_is_read_as_compose_reads_it(tmp_path: Path) -> None
     assert dict(service.env) == {
         "BEFORE": "earlier", "A": "own", "HOST": "inner", "URL": "http://inner:80/project",
         "KEY": "first\nSECOND=x", "NOTE": "it's\n$HOST", "EMPTY": "", "LAST": "earlier",
+        "COLOUR": "#fff", "TAB": "x\t#y", "RAW": ' "$A"  # all of it',
     }  # fmt: skip
 
 

@@ -87,14 +87,21 @@ class ServiceReader:
         return None if found is None else as_map(key, found[1])
 
     def _put(self, word: str, written: str, span: Span) -> None:
+        self._judge_text(written, span)
         self._words[word] = [Piece(f"{word}={written}", span)]
 
     def _list(self, word: str, items: Iterable[tuple[str, Span]]) -> None:
         """A property with a list, each item with its place."""
         begin = f"{word}="
         for written, span in items:
+            self._judge_text(written, span)
             self._words.setdefault(word, []).append(Piece(f"{begin}{written}", span))
             begin = ";"
+
+    def _judge_text(self, written: str, span: Span) -> None:
+        if "\r" in written:
+            hint = "no text of an experiment has one"
+            self._sink.error("TS0502", span, "a carriage return cannot be carried over", hint)
 
     def _lost(self, span: Span, what: str, why: str) -> None:
         self._sink.warning("TS0971", span, f"{what} is not carried over", why)
@@ -168,13 +175,16 @@ class ServiceReader:
 
     def _environment(self) -> None:
         found: dict[str, tuple[str, Span]] = {}
-        for file, needed in self._env_files():
+        for file, needed, is_raw in self._env_files():
             data = self._project.text(file.text or "", file.span, "file", needed=needed)
             if data is not None:
                 path = self._project.path(file.text or "", file.span)
                 there: env_files.Variables = {}
                 expand = self._project.variables.and_last(_values(there, found)).text
-                env_files.read_into(there, data, path, expand, self._sink)
+                if is_raw:
+                    env_files.read_raw(there, data, path, self._sink)
+                else:
+                    env_files.read_into(there, data, path, expand, self._sink)
                 for name, (_, value) in there.items():
                     self._variable(found, name, value, file.span)
         stated = self._get("environment")
@@ -184,7 +194,8 @@ class ServiceReader:
             self._variable(found, name, self._reading.printed(one), one.span)
         self._list("env", ((variable(k, value), span) for k, (value, span) in found.items()))
 
-    def _env_files(self) -> Iterator[tuple[Value, bool]]:
+    def _env_files(self) -> Iterator[tuple[Value, bool, bool]]:
+        """Each, whether it has to be there, and whether its values are as they stand."""
         value = self._get("env_file")
         if value is None:
             return
@@ -194,8 +205,12 @@ class ServiceReader:
             fields = fields or self._reading.entries(one, known, "env_file")
             path = fields.get("path")
             if path is not None and path.text:
-                needed = fields.get("required")
-                yield path, needed is None or self._reading.flag(needed)
+                needed, kind = fields.get("required"), fields.get("format")
+                is_raw = self._reading.word(kind) == "raw"
+                if kind is not None and not is_raw:
+                    message = f"'{(kind.text or '')[:40]}' is no format of an env_file"
+                    self._sink.error("TS0501", kind.span, message, "raw, or none")
+                yield path, needed is None or self._reading.flag(needed), is_raw
 
     def _variable(
         self, found: dict[str, tuple[str, Span]], name: str, value: str | None, span: Span

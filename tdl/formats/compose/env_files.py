@@ -1,8 +1,9 @@
 """Files of variables: `.env`, and those of `env_file`. NAME=value on each line.
 
 Values in single quotes are as they are; in double quotes a backslash and n, t or r stand for a
-line feed, a tab, a return. What is in quotes may have several lines. Others end at ` #`. Source:
-docker's page on the syntax of env files, and what its reader makes of them.
+line feed, a tab, a return. What is in quotes may have several lines. Others end at a blank with #
+behind it. With `format: raw` all behind = is the value. Source: docker's page on the syntax of env
+files, and what its reader makes of them.
 """
 
 from __future__ import annotations
@@ -55,11 +56,26 @@ def read_into(found: Variables, data: bytes, file: str, expand: Expand, sink: Si
             sink.error("TS0504", span, "the quote is never closed", "close it, or leave it out")
             return  # all that follows would be its
         elif name[2]:
-            value = re.split(r"(?:^|\s)#", line[name.end() - at :])[0].rstrip()
-            found[name[1]] = (span, expand(value, span))
+            value, _, _ = line[name.end() - at :].partition(" #")
+            found[name[1]] = (span, expand(value.rstrip(), span))
         else:
             found[name[1]] = (span, None)
         at += len(line) + 1
+
+
+def read_raw(found: Variables, data: bytes, file: str, sink: Sink) -> None:
+    """The same of a file in which nothing stands for anything else."""
+    lines = data.decode("utf-8", "replace").removeprefix("\ufeff").split("\n")
+    for number, whole in enumerate(lines, 1):
+        line = whole.removesuffix("\r").lstrip()
+        if not line or line.startswith("#"):
+            continue
+        span = Span(number, 1, number, max(2, len(whole) + 1), file)
+        name, sign, value = line.partition("=")
+        if name and not re.search(r"\s", name):
+            found[name] = (span, value if sign else None)
+        else:
+            sink.error("TS0504", span, "this is not NAME=value", "one variable a line")
 
 
 def _at(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
