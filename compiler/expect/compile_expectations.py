@@ -19,6 +19,7 @@ from compiler.phrases import moment
 from compiler.plan.event_kinds import ENDINGS
 from compiler.plan.format import MAX_INT
 from compiler.plan.frame_domains import FrameDomains
+from compiler.plan.parts import action_texts
 from compiler.plan.parts import expectations as plan
 from compiler.plan.parts.expectations import PlannedExpectation
 from compiler.plan.parts.figures import PlannedFigure
@@ -157,12 +158,19 @@ def _of_drivers(
     statement: ast.Expect, base: PlannedExpectation, known: _Known
 ) -> PlannedExpectation | None:
     """Drivers are started until `to_ns`, from where on their checks run: not before the last event
-    of the timeline, and halfway to the end where nothing is said. Reports TS0404, TS0415."""
+    of the timeline, and halfway to the end where nothing is said. That is the same for a run to
+    which something is done: its drivers have been started already. Reports TS0404, TS0415."""
     assert known.presence is not None
     last_ns, end_ns, window = known.presence.last_ns, known.end_ns, statement.window
     if window is None or window.to_ns is None:
-        last_ns = max(last_ns, base.from_ns)
-        return replace(base, to_ns=last_ns + (end_ns - last_ns) // 2)
+        planned_ns = max(known.presence.last_planned_ns, base.from_ns)
+        to_ns = planned_ns + (end_ns - planned_ns) // 2
+        if last_ns <= to_ns:
+            return replace(base, to_ns=to_ns)
+        message = f"checks begin at {moment(to_ns)}, and faults would go on"
+        hint = f"the last event is at {moment(last_ns)}"
+        known.sink.error("TS0415", statement.span, message, hint)
+        return None
     if window.to_ns >= end_ns:
         hint = f"name a time before {moment(end_ns)}, or let it end later: `at T quit`"
         message = f"the experiment ends at {moment(end_ns)}: no time is left for checks"
@@ -262,9 +270,12 @@ class _Presence:
         self._since: dict[str, int] = {}
         self._spans: dict[str, list[_Interval]] = {}
         self.last_ns = 0  # of all events but the end
+        self.last_planned_ns = 0  # of those that nobody has done to the run
         for event in events:
             if event.kind != "quit":
                 self.last_ns = max(self.last_ns, event.at_ns)
+                if not action_texts.number_of(event.file):
+                    self.last_planned_ns = max(self.last_planned_ns, event.at_ns)
             if event.kind == "join":
                 self._since[event.target] = event.at_ns
             elif event.kind in ENDINGS:

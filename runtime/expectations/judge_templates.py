@@ -70,7 +70,7 @@ def judge(wanted: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow
 
 def _was_awaited(one: Mapping[str, Any]) -> bool:
     """Whether it had until the end of the run, of what was ended."""
-    return one["command"].startswith(_AWAITED) and one["lost"] != INSTANCE_ENDED
+    return str(one["command"]).startswith(_AWAITED) and str(one["lost"]) != INSTANCE_ENDED
 
 
 def _ends(wanted: PlannedExpectation, records: RunEvidence) -> _Ends | None:

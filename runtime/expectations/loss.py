@@ -79,7 +79,7 @@ def _of_pair(
     text = f"{name}: {lost:,} of {number(whole, 'probe')} were lost"
     if state == NOT_MEASURED:
         return not_measured(
-            f"{text}, and of {open_:,} others {_OPEN}: it was {quantity(shares.least(at), PPB)} to"
+            f"{text}, and of {open_:,} of them {_OPEN}: it was {quantity(shares.least(at), PPB)} to"
             f" {quantity(shares.most(at), PPB)}, where {bounded(op)} {quantity(bound, PPB)} is"
             " expected; an interval that ends some seconds earlier would help"
         )
@@ -96,7 +96,7 @@ def _of_pair(
     share, expected = compared(figure, bound, PPB)
     if open_:
         side = "at most" if figure == shares.most(at) else "at least"
-        text, share = f"{text}, and of {open_:,} others {_OPEN}", f"{side} {share}"
+        text, share = f"{text}, and of {open_:,} of them {_OPEN}", f"{side} {share}"
     text += f", {share}, full queues included, where {bounded(op)} {expected} is expected"
     decisive = next((one for one in sent[at:] if one.lost), sent[at])
     at_ns = records.clock.plan_time(decisive.sent_ns) if state == FAILED else None

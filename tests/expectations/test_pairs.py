@@ -202,7 +202,7 @@ def test_a_lossy_end_is_not_measured_by_what_arrived(tmp_path: Path) -> None:
     found = of("<", 20)
     assert found["state"] == "not_measured"
     assert (
-        "15 of 100 probes were lost, and of 9 others nobody knows, since the run"
+        "15 of 100 probes were lost, and of 9 of them nobody knows, since the run"
         in found["message"]
     )
     assert "it was 15 % to 24 %, where less than 20 % is expected" in found["message"]
@@ -220,7 +220,7 @@ def test_a_lossy_end_is_not_measured_by_what_arrived(tmp_path: Path) -> None:
     late = of("<", 1, from_ns=58 * SECOND + MS)
     assert late["state"] == "not_measured"
     assert late["message"].startswith(
-        "a.0 -> b.0: 0 of 18 probes were lost, and of 9 others nobody"
+        "a.0 -> b.0: 0 of 18 probes were lost, and of 9 of them nobody"
     )
 
 

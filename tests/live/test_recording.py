@@ -191,3 +191,29 @@ def test_lines_in_front_make_no_other_network(kind: str, tmp_path: Path) -> None
     plan = compile_source(PLACED[kind] + "at 9s quit\n", seed=7).plan
     text = recording.text_of(extend(plan, 1, "a crash 1", S).plan, tmp_path)
     assert "seed 7\n" in text
+
+
+DRIVEN = """\
+service a img=x
+bridge s
+link a--s
+at 2s a crash
+at 20s quit
+expect drivers a
+"""
+
+
+def test_where_checks_begin_is_not_moved_by_what_is_done(tmp_path: Path) -> None:
+    plan = compile_source(DRIVEN).plan
+    assert [one.to_ns for one in plan.expectations] == [11 * S]
+    longer = extend(plan, 1, "a--s set latency=5ms", 9 * S).plan
+    assert [one.to_ns for one in longer.expectations] == [11 * S]
+    with pytest.raises(TdlError, match="checks begin at 11s, and faults would go on"):
+        extend(longer, 2, "a--s set latency=9ms", 12 * S)
+    with pytest.raises(
+        RunError, match="checks of an `expect drivers` without `to` begin elsewhere"
+    ):
+        recording.text_of(longer, tmp_path)
+    stated = compile_source(DRIVEN.replace("drivers a", "drivers a to 11s")).plan
+    done = extend(stated, 1, "a--s set latency=5ms", 9 * S).plan
+    assert "to 11s" in recording.text_of(done, tmp_path)

@@ -18,6 +18,7 @@ from compiler import extension
 from compiler.expand.identity import identities
 from compiler.pipeline import compile_source
 from compiler.plan.parts import action_texts
+from compiler.plan.parts.expectations import DRIVERS
 from compiler.plan.properties import BY_FIELD, COMPOSED
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, PlannedMachine, Topology
@@ -136,7 +137,14 @@ def difference(plan: Plan, text: str, folder: Path) -> str:
         return f"it has {_moment(min(more))} besides"
     if known != found:
         return "events of one moment come in another order"
-    return "" if made.end_ns == plan.end_ns else "it ends at another time"
+    if made.end_ns != plan.end_ns:
+        return "it ends at another time"
+    begin, other = (
+        [one.to_ns for one in each.expectations if one.kind == DRIVERS] for each in (plan, made)
+    )
+    return (
+        "" if begin == other else "the checks of an `expect drivers` without `to` begin elsewhere"
+    )
 
 
 def _network(found: Topology) -> Topology:
