@@ -66,6 +66,14 @@ def test_a_moment_that_was_not_tried_again_says_so() -> None:
         assert ("fewer than 16 branches of that moment were tried" in last) == said
 
 
+def test_what_could_not_be_recorded_is_said_to_be_missing() -> None:
+    done = searched(World([5], [0.0]), moments=8)
+    for known in (True, False):
+        found = Decision("run", [], 8, done, [], knows_packets=known)
+        assert any("packets are not told" in line for line in found.text()) != known
+        assert found.to_json()["knows_packets"] == known
+
+
 def test_what_the_plan_has_decided_is_decided_at_the_start() -> None:
     search = searched(World([0], [0.0]))
     assert search.decided == (-1, 0)

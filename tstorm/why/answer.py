@@ -48,7 +48,7 @@ def answered(path: str, most: int, many: int | None, tell: Callable[[Estimate], 
     schedule = Schedule(plan, options)
     failed_ns = _failed_ns(run, wanted, schedule)
     runner = BranchRunner(path, options, str(manifest["plan_digest"]), wanted, many)
-    happened = _happened(path, run, options)
+    happened, knows_packets = _happened(path, run, options)
     first_ns = max(options.start_at_ns, 1)
     even = range(first_ns, failed_ns, max((failed_ns - first_ns) // EVEN, 1))
     moments = {first_ns, *even, *(one.at_ns for one in happened)}
@@ -65,7 +65,9 @@ def answered(path: str, most: int, many: int | None, tell: Callable[[Estimate], 
         jump.before.at_ns: drawn_events.decided_in(jump, failed_ns, events, runner.planned)
         for jump in search.jumps()
     }
-    return decision.Decision(path, sorted(wanted), failed_ns, search, happened, stopped, drawn)
+    return decision.Decision(
+        path, sorted(wanted), failed_ns, search, happened, stopped, drawn, knows_packets
+    )
 
 
 def _wanted(
@@ -97,19 +99,23 @@ def _failed_ns(run: RunDirectory, wanted: Mapping[Failure, int | None], schedule
     return min(moments, default=schedule.end_ns)
 
 
-def _happened(path: str, run: RunDirectory, options: RunOptions) -> list[Happening]:
-    """In the run; one that has not kept its packets is carried out again with them. RunError."""
+def _happened(path: str, run: RunDirectory, options: RunOptions) -> tuple[list[Happening], bool]:
+    """In the run, and whether packets are among it. One that has not kept its packets is carried
+    out again with them. To record them may take a look at the clock, after which orders and stops
+    are drawn otherwise: then nobody knows them. RunError."""
+    plan = rundir.plan_in(run)
     if run.has(PACKETS):
-        plan = rundir.plan_in(run)
-        return happenings.of(run, plan, Schedule(plan, options))
-    found = branches.again(path)
-    with branches.carried_out(path, found, replace(options, packets=True)) as result:
-        again = rundir.recorded(result.directory)
-        parts = part(run, again).earliest
-        if parts is not None:
-            raise RunError(
-                f"{path} is another run when it is carried out again: {parts.subject} differs",
-                "programs, files or this version are others than they were then",
-            )
-        plan = rundir.plan_in(again)
-        return happenings.of(again, plan, Schedule(plan, options))
+        return happenings.of(run, plan, Schedule(plan, options)), True
+    found, other = branches.again(path), ""
+    for kept in (True, False):
+        with branches.carried_out(path, found, replace(options, packets=kept)) as result:
+            again = rundir.recorded(result.directory)
+            parts = part(run, again).earliest
+            if parts is None:
+                schedule = Schedule(rundir.plan_in(again), options)
+                return happenings.of(again, plan, schedule, packets=kept), kept
+            other = parts.subject
+    raise RunError(
+        f"{path} is another run when it is carried out again: {other} differs",
+        "programs, files or this version are others than they were then",
+    )

@@ -28,6 +28,7 @@ class Decision:
     stopped: bool = False  # before it was done
     # By the moment before a jump: events that were drawn in it
     drawn: Mapping[int, Sequence[Happening]] = field(default_factory=dict)
+    knows_packets: bool = True  # they are among `happenings`
 
     @property
     def by_plan(self) -> bool:
@@ -62,6 +63,8 @@ class Decision:
             yield "decided at the start, by the plan: nothing that is drawn later has changed it;"
             yield f"the shortest timeline that fails so: tstorm shrink {self.run}"
             return
+        if not self.knows_packets:
+            yield "packets are not told: where they are recorded, the run is another one"
         jumps = self.search.jumps()
         for jump in jumps:
             yield from self._jump_text(jump, last=jump is jumps[-1])
@@ -91,6 +94,7 @@ class Decision:
             "decided_by_plan": self.by_plan,
             "narrow": self.search.is_narrow,
             "stopped": self.stopped,
+            "knows_packets": self.knows_packets,
             "branches": self.branches,
             "course": [_estimate(one) for one in self.search.course],
             "jumps": [self._jump_json(jump) for jump in self.search.jumps()],

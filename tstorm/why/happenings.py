@@ -33,10 +33,12 @@ class Happening(NamedTuple):
         return self.from_ns <= high_ns and self.at_ns >= low_ns
 
 
-def of(run: RunDirectory, plan: Plan, schedule: Schedule) -> list[Happening]:
-    """By their moments. RunError, also for a run without its packets."""
-    found = [*_events(run, schedule), *_lines(run, schedule), *_packets(run, plan, schedule)]
-    return sorted(found)
+def of(
+    run: RunDirectory, plan: Plan, schedule: Schedule, *, packets: bool = True
+) -> list[Happening]:
+    """By their moments. RunError, also for a run without its packets if these are asked for."""
+    told = _packets(run, plan, schedule) if packets else ()
+    return sorted([*_events(run, schedule), *_lines(run, schedule), *told])
 
 
 def _events(run: RunDirectory, schedule: Schedule) -> Iterator[Happening]:
