@@ -16,7 +16,6 @@ from tdl.diagnostics import Diagnostic, Severity
 from tdl.lalr_tables import END
 from tdl.suggest import nearest
 from tdl.tokens.lexer import Token
-from tdl.tokens.terminals import EXAMPLES, WORDS_FOR
 from tdl.tokens.words import (
     ACTIONS,
     FLAGS,
@@ -40,8 +39,40 @@ _ALL_PROPERTIES = tuple(
     dict.fromkeys((*LINK_PROPERTIES, *SERVICE_PROPERTIES, *LINK_ALIASES, *SERVICE_ALIASES))
 )
 _UNITS = ("ns", "us", "ms", "s", "m", "h", "d", "b", "Kb", "Mb", "Gb", "KB", "MB", "KiB", "MiB")
-
-
+# Properties that a statement may have, by its first terminal.
+_EXAMPLES = {
+    "SERVICE": "img=nginx",
+    "BRIDGE": "tags=core",
+    "BRIDGES": "tags=core",
+    "LAN": "tags=core",
+    "AIR": "tags=core",
+    "EXTERNAL": "if=eth1",
+}
+# What messages call the terminals of the grammar. An empty text: nothing to mention.
+_WORDS_FOR = {
+    "NAME": "a name",
+    "INSTANCE": "",
+    "VALUE": "a number",
+    "WORD": "text",
+    "STRING": "a string",
+    "ENVITEM": "NAME:value",
+    "TAGS": "tags=…",
+    "DASH": "'--'",
+    "ARROW": "'->'",
+    "LABEL": "",
+    "SEMI": "';'",
+    "COMMA": "','",
+    "OPEN": "'['",
+    "CLOSE": "']'",
+    "TO": "'to'",
+    "AND": "'and'",
+    "AT": "'at'",
+    "FROM": "'from'",
+    "REPLACE": "'replace'",
+    "FREQ": "'freq'",
+    "FLAG": "",
+    END: "the end of the line",
+}
 FIGURE_FORMS = 'write figure lost = log client "lost ([0-9]+)", or = json client "FILE" "KEY"'
 
 
@@ -435,9 +466,9 @@ def _expectation(place: _Place) -> str | None:
     expected = place.expected
     if place.token is not None and place.token.type in ("NAME", "INSTANCE") and "AND" in expected:
         return "a selector stands before its action; further events follow after 'and'"
-    words = [WORDS_FOR[kind] for kind in WORDS_FOR if kind in expected and WORDS_FOR[kind]]
+    words = [_WORDS_FOR[kind] for kind in _WORDS_FOR if kind in expected and _WORDS_FOR[kind]]
     if "KEY" in expected:
-        words.insert(0, "a property such as " + EXAMPLES.get(place.first.type, "latency=5ms"))
+        words.insert(0, "a property such as " + _EXAMPLES.get(place.first.type, "latency=5ms"))
     if expected & _VERBS:
         words.append("an action such as join, leave or set")
     if "FLAG" in expected and "KEY" in expected and place.first.type == "LINK":

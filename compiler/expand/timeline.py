@@ -14,7 +14,7 @@ from compiler.declare.actions import rule
 from compiler.declare.model import Model
 from compiler.declare.selectors import EMPTY
 from compiler.declare.steps import StatementStep
-from compiler.expand import clocks, disks, drawing, links, members, outage, partition, ramp
+from compiler.expand import drawing, host_properties, links, members, partition, ramp
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
 from compiler.expand.walk import Walk
@@ -29,7 +29,7 @@ WAITING_GRACE_NS = 24 * 3_600 * 10**9  # the same with `quit when`
 
 ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Join: members.join,
-    ast.Leave: outage.leave,
+    ast.Leave: members.leave,
     ast.Crash: members.crash,
     ast.Kill: members.kill,
     ast.Churn: members.churn,
@@ -40,8 +40,8 @@ ACTS: dict[type, Callable[[Walk, StatementStep], None]] = {
     ast.Restart: members.restart,
     ast.Flap: links.flap,
     ast.Set: links.set_properties,
-    ast.SetClock: clocks.set_clock,
-    ast.SetDisk: disks.set_disk,
+    ast.SetClock: host_properties.set_clock,
+    ast.SetDisk: host_properties.set_disk,
     ast.Ramp: ramp.ramp,
     ast.Background: links.background,
     ast.Partition: partition.partition,

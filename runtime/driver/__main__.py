@@ -15,8 +15,7 @@ from functools import partial
 
 from runtime.backend.local.local_backend import LocalBackend, LocalSettings
 from runtime.driver.driver import carry_out
-from runtime.driver.driver_config import from_record
-from runtime.driver.driver_messages import DriverEnd
+from runtime.driver.driver_messages import DriverEnd, config_of
 from runtime.json_schema import decoded
 from runtime.options import REAL
 from runtime.system.loop_signals import on_signals
@@ -33,7 +32,7 @@ async def main_async(connection: socket.socket) -> int:
     channel.watch()
     on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), channel.stop.set)
     make = partial(LocalBackend, decoded(LocalSettings, record["local"], "local"))
-    config = from_record(record["driver"])
+    config = config_of(record["driver"])
     if config.options.time == REAL:
         share = 0 < config.options.hosts <= rt_lock.MOST
         rt_throttle.RESTS.begin(rt_lock.make() if share else -1, PATIENCE_NS)

@@ -23,8 +23,7 @@ from runtime.backend.base import (
 )
 from runtime.driver import status
 from runtime.driver.control import ControlServer, Given, Reply, answered_by
-from runtime.driver.driver_config import DriverConfig
-from runtime.driver.driver_messages import RunStarted, Said
+from runtime.driver.driver_messages import DriverConfig, RunStarted, Said
 from runtime.driver.expectedruns import ExpectedRuns
 from runtime.driver.link_requests import LinkRequests
 from runtime.driver.machinewatch import MachineWatch

@@ -1,5 +1,5 @@
-"""What a driver says to whoever follows its run, and the socket on which it does on this machine:
-one JSON object a message.
+"""What a driver is told of its run, what it says to whoever follows that, and the socket on which
+it does on this machine: one JSON object a message.
 
 SOCK_SEQPACKET keeps messages whole, so a progress record that finds no room is dropped as a whole.
 """
@@ -11,12 +11,15 @@ import json
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from runtime.driver.progress import Progress
 from runtime.errors import RunError
 from runtime.json_schema import decoded, encoded
 from runtime.judge.run_end import RunEnd
+from runtime.options import RunOptions
+from runtime.options import decode as decode_options
 
 MESSAGE_BYTES = 1 << 20
 REPORT_SECONDS = 0.2  # five looks a second look like motion
@@ -28,6 +31,24 @@ def pair() -> tuple[socket.socket, socket.socket]:
     for end in ends:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_BYTES)
     return ends
+
+
+@dataclass(frozen=True, slots=True)
+class DriverConfig:
+    """What the driver is told, wherever the run takes place. Paths are absolute."""
+
+    run_id: str
+    directory: str
+    socket: str  # where the control socket is to be
+    options: RunOptions
+
+    @property
+    def plan(self) -> Path:
+        return Path(self.directory) / "plan"
+
+
+def config_of(record: Mapping[str, Any]) -> DriverConfig:
+    return DriverConfig(**{**record, "options": decode_options(record["options"], "options")})
 
 
 @dataclass(frozen=True, slots=True)

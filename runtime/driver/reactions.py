@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan
-from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import DriverConfig
 from runtime.driver.starts import check_of
 from runtime.driver.steering import Steering
 from runtime.driver.timelinerunner import CONDITION, TimelineRunner

@@ -9,7 +9,7 @@ from typing import Any
 from runtime.backend.base import Counters
 from runtime.backend.instance import FAILED_TO_START, Instance
 from runtime.datapath import sampler
-from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import DriverConfig
 from runtime.driver.progress import RUNNING, NextEvent, Progress, ServiceState
 from runtime.driver.timelinerunner import TimelineRunner
 

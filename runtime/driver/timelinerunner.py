@@ -36,7 +36,6 @@ from runtime.backend.instance_clocks import InstanceClocks
 from runtime.backend.instance_disks import InstanceDisks
 from runtime.driver.beforestart import BeforeStart, Early
 from runtime.driver.eventbook import EventBook, sleep_until
-from runtime.driver.quitwhen import QuitCondition
 from runtime.driver.starts import OnFailure, Setups, Starts
 from runtime.errors import RunError, fail
 from runtime.options import REAL, VIRTUAL, has_agents
@@ -74,6 +73,35 @@ class _Staged:
     opened_ns: int = 0  # when it was closed
 
 
+class _QuitCondition:
+    """Whether the run is to end because programs have (`quit when`). `services`: names of those
+    whose programs are waited for; empty if nobody waits."""
+
+    def __init__(self, plan: Plan, schedule: Schedule, instances: Mapping[str, Instance]) -> None:
+        topology = plan.topology
+        waited_for = frozenset(topology.quit_when)
+        self.services = [topology.services[number].name for number in sorted(waited_for)]
+        self._names = [
+            node.name for node in topology.nodes if node.is_instance and node.service in waited_for
+        ]
+        self._instances = instances
+        self._last_join: dict[str, int] = {}
+        for number, step in enumerate(schedule.steps):
+            self._last_join.update(dict.fromkeys(step.joins, number))
+
+    def is_over(self, next_step: int) -> bool:
+        """All of their programs have ended, or the timeline has ended them, and none will join in
+        this step or a later one. An instance without a program is not waited for."""
+        there = [self._instances[name] for name in self._names if name in self._instances]
+        there = [instance for instance in there if instance.argv]
+        return bool(there) and all(self._has_ended(one, next_step) for one in there)
+
+    def _has_ended(self, instance: Instance, next_step: int) -> bool:
+        if self._last_join.get(instance.node.name, -1) >= next_step:
+            return False
+        return instance.state == DOWN or instance.is_over
+
+
 class TimelineRunner:
     """`applied` counts the events done; `broken` holds an error that nobody expected."""
 
@@ -99,7 +127,7 @@ class TimelineRunner:
         self._log = log
         failed, setups = on_failure or (lambda *one: warn(one[2])), Setups(instances, self.book)
         self._starts = Starts(self.book, setups, warn, failed, self.look_for_the_end)
-        self._quit_when = QuitCondition(plan, schedule, instances)
+        self._quit_when = _QuitCondition(plan, schedule, instances)
         self._programs_over = asyncio.Event()
         self._clocks, self._disks = InstanceClocks(schedule), InstanceDisks(schedule)
         self._notice = notice
@@ -298,7 +326,7 @@ class TimelineRunner:
         self._steps_left += len(schedule.steps) - len(self.schedule.steps)
         self.plan, self.schedule = plan, schedule
         self.held_ns = run_clock.read(plan.attached.includes).held_ns
-        self._quit_when = QuitCondition(plan, schedule, self.instances)
+        self._quit_when = _QuitCondition(plan, schedule, self.instances)
         if self._steps_left:
             self._all_applied.clear()
         if self._preparing is not None:
@@ -324,7 +352,7 @@ class TimelineRunner:
         self._steps_left += len(schedule.steps) - len(self.schedule.steps)
         self.plan, self.schedule = plan, schedule
         if self._quit_when.services:
-            self._quit_when = QuitCondition(plan, schedule, self.instances)
+            self._quit_when = _QuitCondition(plan, schedule, self.instances)
         if self._steps_left:
             self._all_applied.clear()
         self._longer.set()

@@ -22,8 +22,7 @@ from runtime.backend.base import MakeBackend
 from runtime.driver import driver_messages
 from runtime.driver.control import ControlServer, Reply, answered_by
 from runtime.driver.driver import carry_out
-from runtime.driver.driver_config import DriverConfig
-from runtime.driver.driver_messages import REPORT_SECONDS, Said
+from runtime.driver.driver_messages import REPORT_SECONDS, DriverConfig, Said
 from runtime.driver.progress import Progress
 from runtime.errors import MachineError, RunError, unexpected, unwritten
 from runtime.job import assignment

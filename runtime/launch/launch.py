@@ -23,7 +23,7 @@ from runtime.backend.local.filesystem import scripts
 from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.local_backend import LocalSettings
 from runtime.driver import driver_messages
-from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import DriverConfig
 from runtime.driver.progress import Reporter, ignore
 from runtime.errors import MachineError, RunError, fail, unexpected
 from runtime.images.preparing import digests, prepared

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from runtime.backend.local import environment, outside
 from runtime.backend.local.local_backend import LocalSettings
 from runtime.driver import driver_messages
-from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import DriverConfig
 from runtime.errors import unwritten
 from runtime.json_schema import encoded
 from runtime.launch import registry

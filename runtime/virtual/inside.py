@@ -22,8 +22,7 @@ from runtime.backend.local.local_backend import LocalBackend, LocalSettings
 from runtime.driver import driver_messages
 from runtime.driver.control import ask, refusal
 from runtime.driver.driver import carry_out
-from runtime.driver.driver_config import DriverConfig, from_record
-from runtime.driver.driver_messages import Said
+from runtime.driver.driver_messages import DriverConfig, Said, config_of
 from runtime.driver.progress import Progress
 from runtime.errors import RunError
 from runtime.json_schema import decoded
@@ -162,7 +161,7 @@ class LineEnd:
 
 
 async def main_async(record: Mapping[str, Any]) -> int:
-    config: DriverConfig = from_record(record["driver"])
+    config: DriverConfig = config_of(record["driver"])
     local = decoded(LocalSettings, record["local"], "local")
     descriptor = os.open(DEVICE, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     Path(DEVICE).unlink()  # what instances, which are root here, write there is nothing we say

@@ -1,18 +1,20 @@
-"""Builds the first line of a `when`: what is looked for, of whom, and how often it counts.
+"""Builds what follows programs: the first line of a `when` (what is looked for, of whom, and how
+often it counts), and `figure NAME = …`, a number that programs give.
 
-Source: docs/tdl.md, "Reactions".
+Source: docs/tdl.md, "Reactions" and "Figures".
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from tdl import ast, values
 from tdl.bounds import MAX_FIRINGS
-from tdl.building.expect_actions import MAX_PATH, MAX_STATUS
-from tdl.building.figure_actions import FigureActions
+from tdl.building.builder import cover
+from tdl.building.expect_actions import MAX_PATH, MAX_STATUS, ExpectActions, is_file
 from tdl.diagnostics import Sink
 from tdl.tokens.lexer import Token
 
@@ -29,8 +31,8 @@ class Often(NamedTuple):
     most: Token | None
 
 
-class ReactionActions(FigureActions):
-    """Actions of the rules for reactions."""
+class ReactionActions(ExpectActions):
+    """Actions of the rules for reactions and figures."""
 
     def when_log(
         self, _word: Token, what: Token, group: _Group, text: Token, often: Often, _brace: Token
@@ -124,6 +126,42 @@ class ReactionActions(FigureActions):
 
     def at_most(self, _at: Token, _most: Token, number: Token) -> Token:
         return number
+
+    def figure_log(
+        self, _word: Token, name: Token, _log: Token, group: _Group, text: Token
+    ) -> _Statements:
+        errors = self.errors
+        pattern = self._pattern(text)
+        groups = re.compile(pattern).groups if self.errors == errors else 1
+        if groups != 1:
+            message = f"this pattern has {groups or 'no'} group{'s' if groups > 1 else ''}"
+            hint = "put the number in brackets: ([0-9]+); other brackets are (?:…)"
+            self.error("TS0411", text.span, message, hint)
+        return self._figure(name, group, pattern=pattern)
+
+    def figure_json(
+        self, _word: Token, name: Token, _json: Token, group: _Group, *texts: Token
+    ) -> _Statements:
+        path, key = map(self.text, texts)
+        if not is_file(path):
+            message = f"{texts[0].text} is no file of an instance"
+            hint = "name it from the instance's directory on: results/run.json"
+            self.error("TS0410", texts[0].span, message, hint)
+        if not key or len(key) > MAX_PATH:
+            hint = "names and positions with dots between them: latency.p99, runs.0.lost"
+            self.error("TS0410", texts[1].span, "this is no place in a JSON file", hint)
+        return self._figure(name, group, path=path, key=key)
+
+    def _figure(self, word: Token, group: _Group, **more: str) -> _Statements:
+        text = word.text.rstrip("= \t\u00a0")
+        if text[-1] in "+-":
+            span = cover(word, word)
+            self.error(
+                "TS0410", span, f"'{word.text}' adds to nothing", f"write {text[:-1].rstrip()} = …"
+            )
+            text = text[:-1]
+        named = ast.Name(text.rstrip(), word.part(0, len(text)))
+        return (ast.Figure(named, self.whole_span, tuple(group), **more),)
 
 
 # Times in the block of a `when`: `now`, `+5s`, or none for at once. They count from the firing.

@@ -24,8 +24,7 @@ from runtime.backend.k8s.cluster_backend import make
 from runtime.backend.k8s.httpget import ApiAddress
 from runtime.backend.k8s.supervisors import NodeParts, Notice
 from runtime.driver import driver
-from runtime.driver.driver_config import DriverConfig
-from runtime.driver.driver_messages import RunStarted, Said
+from runtime.driver.driver_messages import DriverConfig, RunStarted, Said
 from runtime.driver.progress import Progress
 from runtime.options import RunOptions
 from runtime.system.process_limits import raise_limit

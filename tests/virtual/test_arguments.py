@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runtime.backend.local.local_backend import LocalSettings
-from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import DriverConfig
 from runtime.launch import starting
 from runtime.options import DEFAULTS
 from runtime.rundir import rundir

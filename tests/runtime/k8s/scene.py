@@ -17,7 +17,7 @@ from runtime.backend.base import Backend, RunContext
 from runtime.backend.k8s import pods
 from runtime.backend.k8s.cluster_backend import ClusterBackend, make
 from runtime.driver import driver
-from runtime.driver.driver_config import DriverConfig
+from runtime.driver.driver_messages import DriverConfig
 from runtime.judge.run_end import RunEnd
 from runtime.options import RunOptions
 from tests.doubles.agent import KEY
