@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from compiler.plan.reader import Plan
-from runtime.backend.instance import Instance, ProgramEnd
+from runtime.backend.instance import Incarnation, Instance, ProgramEnd
 from runtime.errors import RunError
 from runtime.judge.pulse import Pulse
 from runtime.options import RunOptions
@@ -121,20 +121,6 @@ class Counters(Protocol):
         """Ends `run`."""
 
 
-class AttachedIncarnation(Protocol):
-    """An incarnation of an instance, as far as its network is concerned."""
-
-    @property
-    def name(self) -> str:
-        """Of the instance."""
-
-    @property
-    def pid(self) -> int:
-        """A process in its network namespace, as this process counts them."""
-
-    def alive(self) -> bool: ...
-
-
 class PortAllocator(Protocol):
     """Where incarnations are attached. RunError if that is refused.
 
@@ -145,10 +131,10 @@ class PortAllocator(Protocol):
     more: Sequence[NetlinkRequest]
     groups: bool
 
-    async def attach(self, incarnation: AttachedIncarnation, node: int) -> int:
+    async def attach(self, incarnation: Incarnation, node: int) -> int:
         """Makes eth0 of an incarnation, without addresses. Returns its port."""
 
-    async def furnished(self, incarnation: AttachedIncarnation, node: int, port: int) -> None:
+    async def furnished(self, incarnation: Incarnation, node: int, port: int) -> None:
         """The addresses are there and eth0 is up."""
 
     def give_back(self, port: int) -> None:

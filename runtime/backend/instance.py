@@ -37,23 +37,24 @@ class ProgramEnd:
         return how_ended({"status": self.status, "signal": self.signal})
 
 
-class Incarnation(Protocol):
-    """One incarnation of an instance: `port` is where it is attached."""
+class Incarnation:
+    """One incarnation of an instance, to which a backend adds what it starts and ends it by.
 
-    @property
-    def port(self) -> int: ...
+    name     of the instance
+    port     where it is attached, -1 before that
+    further  the ports of its further interfaces, by node
+    pid      a process in its namespaces, as this process counts them; 0 if it is elsewhere
+    gone     done when every process of it is dead
+    """
 
-    @property
-    def further(self) -> Mapping[int, int]:
-        """The ports of its further interfaces, by node."""
+    def __init__(self, name: str, port: int = -1, pid: int = 0) -> None:
+        self.name, self.port, self.pid = name, port, pid
+        self.further: Mapping[int, int] = {}
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    @property
-    def pid(self) -> int:
-        """A process in its namespaces, as this process counts them; 0 if it is elsewhere."""
-
-    @property
-    def gone(self) -> asyncio.Future[None]:
-        """Done when every process of it is dead."""
+    def alive(self) -> bool:
+        """Also right before `gone` says otherwise."""
+        return not self.gone.done()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ class Instance(ABC):
     change here only: it arrives, then its program starts or cannot, then it ends by itself, is
     killed by the timeline, or all of it dies unasked; meanwhile it may be paused.
 
+    present      the incarnation that is there
     state        as the timeline has it: up | cut | down
     commands     None: whoever starts its program sees to setup and readiness
     runner       of commands of the run's own; None: nobody runs them there
@@ -164,6 +166,7 @@ class Instance(ABC):
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.present: Incarnation | None = None
         self.state = DOWN
         self.commands: ServiceCommands | None = None
         self.runner: CommandRunner | None = None
@@ -177,10 +180,6 @@ class Instance(ABC):
     @abstractmethod
     def argv(self) -> tuple[str, ...]:
         """Of the program; empty if there is none."""
-
-    @property
-    @abstractmethod
-    def present(self) -> Incarnation | None: ...
 
     @property
     def shown_state(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from compiler.plan.types import Node, device_macs
-from runtime.backend.base import AttachedIncarnation
+from runtime.backend.instance import Incarnation
 from runtime.backend.refusals import Refusals
 from runtime.datapath.pktd import Engine, EngineError
 from runtime.system.network.netlink import NetlinkRequest
@@ -90,14 +90,14 @@ class EnginePorts:
         self._macs = device_macs(nodes)
         self._refusals = refusals
         self._on_gone = on_gone
-        self._owners: dict[int, tuple[str, AttachedIncarnation]] = {}  # the device, and whose
+        self._owners: dict[int, tuple[str, Incarnation]] = {}  # the device, and whose
         self._dropped: dict[int, dict[str, int]] = {}  # by port and reason, as it was last told
         self._numbers = Numbers()
         self._unused = UnusedPorts()
         self.kinds: set[str] = set()
         self.stamps: set[str] = set()
 
-    async def attach(self, incarnation: AttachedIncarnation, node: int) -> int:
+    async def attach(self, incarnation: Incarnation, node: int) -> int:
         port, device = self._numbers.take(), self._nodes[node].interface
         mac = f" mac={self._macs[node]}" if node in self._macs else ""
         if mac and not self._nodes[node].frames:
@@ -115,7 +115,7 @@ class EnginePorts:
         self.stamps.add(answer.values().get("stamp", "?"))
         return port
 
-    async def furnished(self, _incarnation: AttachedIncarnation, _node: int, _port: int) -> None:
+    async def furnished(self, _incarnation: Incarnation, _node: int, _port: int) -> None:
         """pktd found out by itself."""
 
     def give_back(self, port: int) -> None:

@@ -75,8 +75,8 @@ async def _attach() -> list[dict[str, str]]:
         kind = next(iter(ports.kinds))
         checks.append(_check("ports", "ok", _PORTS.get(kind, kind)))
         checks.append(_stamp(next(iter(ports.stamps))))
-        incarnation.holder.kill()
-        await incarnation.holder.gone
+        incarnation.kill()
+        await incarnation.gone
         maker.close()
         home.close()
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler.plan.parts.service_words import ENDED, STARTED, after
 from compiler.plan.reader import Plan
@@ -27,22 +27,22 @@ from runtime.options import RunOptions
 from runtime.schedule import first_moment
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Early:
-    """An instance whose join at the start has begun before it: `joined` with its program started at
-    `ready_ns` at the latest; or there is an `error`, and the program cannot be started."""
+    """How far an instance is before the start. Where its join has begun, it has `joined` with its
+    program started, at `ready_ns` at the latest; or there is an `error`, and the program cannot be
+    started. Others wait until it is `started` or `ready`; one that starts at time 0 is passed
+    over."""
 
     joined: Joined | None = None
     ready_ns: int | None = None
     error: str = ""
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
 
-
-class _Progress:
-    """How far an instance is; one that starts at time 0 is passed over."""
-
-    def __init__(self) -> None:
-        self.started = asyncio.Event()
-        self.ready = asyncio.Event()
+    @property
+    def has_begun(self) -> bool:
+        return self.joined is not None or bool(self.error)
 
     def passes(self) -> None:
         self.started.set()
@@ -66,7 +66,7 @@ class BeforeStart:
         self._setups = setups
         self._readiness = Readiness(book)
         self._book = book
-        self._progress: dict[str, _Progress] = {}
+        self._progress: dict[str, Early] = {}
         services = plan.topology.services
         self._after = {one.name: after(one) for one in services if self._starts}
         self._awaited = {name for waits in self._after.values() for name, _ in waits}
@@ -105,33 +105,34 @@ class BeforeStart:
         """By instance; those that are not in it join at the start as usual. ProgramsError."""
         begin_ns = first_moment(options, time.monotonic_ns())
         await sleep_until(begin_ns)
-        self._progress = {name: _Progress() for name in incarnations}
+        self._progress = {name: Early() for name in incarnations}
         tasks = {
             name: asyncio.create_task(self._prepare(self._instances[name], incarnation))
             for name, incarnation in incarnations.items()
         }
         try:
             await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
-            done = {name: task.result() for name, task in tasks.items() if task.done()}
+            for task in tasks.values():
+                if task.done():
+                    task.result()
         finally:
             for task in tasks.values():
                 task.cancel()
             await asyncio.wait(tasks.values())
-        return {name: early for name, early in done.items() if early is not None}
+        return {name: early for name, early in self._progress.items() if early.has_begun}
 
-    async def _prepare(self, instance: Instance, incarnation: Incarnation) -> Early | None:
+    async def _prepare(self, instance: Instance, incarnation: Incarnation) -> None:
         name, why = instance.node.name, ""
         await self._wait_for_others(name)
         if self._setups.is_wanted(name):
             why = await self._setups.run(name, incarnation)
         if why and self._starts:
             raise self._cannot_start(instance, why)
-        if not self._is_early(instance):
-            self._progress[name].passes()
-            return Early(error=why) if why else None
-        early = await self._start(instance, incarnation)
+        if self._is_early(instance):
+            await self._start(instance, incarnation, self._progress[name])
+        else:
+            self._progress[name].error = why
         self._progress[name].passes()
-        return early
 
     async def _wait_for_others(self, name: str) -> None:
         """What after= of its service says, of instances that are there at the start. ProgramsError
@@ -160,20 +161,20 @@ class BeforeStart:
             how = instance.ended.words
             raise ProgramsError(f"{name} ended with {how}, and others start after it", name)
 
-    async def _start(self, instance: Instance, incarnation: Incarnation) -> Early:
+    async def _start(self, instance: Instance, incarnation: Incarnation, early: Early) -> None:
         instance.state = self._states[instance.node.name]
         await instance.arrive(incarnation)
-        joined = await instance.start(incarnation)
-        if joined.error:
-            raise self._cannot_start(instance, joined.error)
-        self._progress[instance.node.name].started.set()
+        early.joined = await instance.start(incarnation)
+        if early.joined.error:
+            raise self._cannot_start(instance, early.joined.error)
+        early.started.set()
         if not instance.argv:
-            return Early(joined)
+            return
         if check_of(instance):
             why = await self._readiness.wait(instance, incarnation)
             if why:
                 raise ProgramsError(f"{instance.node.name} is not ready: {why}", instance.node.name)
-        return Early(joined, time.monotonic_ns())
+        early.ready_ns = time.monotonic_ns()
 
     def _cannot_start(self, instance: Instance, why: str) -> ProgramsError:
         instance.start_error = why = in_words(why)

@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -94,14 +93,7 @@ APART_NS = 53_129  # after a round time: programs wake at those (in virtual time
 ROUND_NS = 1_000_000
 
 
-@dataclass(slots=True, eq=False)
-class WatchedIncarnation:
-    """An incarnation of an instance: `pid` is a process in its network namespace."""
-
-    instance: str
-    pid: int
-    seen: dict[str, int] = field(default_factory=dict)
-    held: OpenStack | None = None  # while it ends
+_Incarnation = tuple[str, int]  # its instance, and a process in its network namespace
 
 
 class StackWatch:
@@ -112,9 +104,9 @@ class StackWatch:
         self._file = file
         self._moment = moment
         self._rests = rests
-        self._incarnations: dict[WatchedIncarnation, None] = {}
-        self._held = 0
-        self._dead: deque[WatchedIncarnation] = deque()
+        self._seen: dict[_Incarnation, dict[str, int]] = {}  # of the living
+        self._held: dict[_Incarnation, OpenStack] = {}  # while they end
+        self._dead: deque[tuple[_Incarnation, dict[str, int]]] = deque()  # and what was seen
         self._softnet: dict[str, int] = {}
         self._begun = False
         self._burial: asyncio.TimerHandle | None = None
@@ -128,22 +120,21 @@ class StackWatch:
 
     # -- lives ----------------------------------------------------------------------------------
 
-    def arrived(self, instance: str, pid: int) -> WatchedIncarnation:
-        incarnation = WatchedIncarnation(instance, pid)
-        self._incarnations[incarnation] = None
-        return incarnation
+    def arrived(self, instance: str, pid: int) -> None:
+        """An incarnation of an instance, of which this is a process."""
+        self._seen[instance, pid] = {}
 
-    def leaving(self, incarnation: WatchedIncarnation) -> None:
+    def leaving(self, instance: str, pid: int) -> None:
         """Its processes are about to be ended: what it drops until then is to be seen, too."""
-        if self._held < MAX_HELD and incarnation in self._incarnations:
+        if len(self._held) < MAX_HELD and (instance, pid) in self._seen:
             with suppress(OSError):
-                incarnation.held = OpenStack(incarnation.pid)
-                self._held += 1
+                self._held[instance, pid] = OpenStack(pid)
 
-    def dead(self, incarnation: WatchedIncarnation) -> None:
+    def dead(self, instance: str, pid: int) -> None:
         """Its processes are dead. It is read for the last time when there is time for it."""
-        if self._incarnations.pop(incarnation, incarnation) is None:
-            self._dead.append(incarnation)
+        seen = self._seen.pop((instance, pid), None)
+        if seen is not None:
+            self._dead.append(((instance, pid), seen))
             if len(self._dead) == 1:
                 self._bury_later()
 
@@ -155,14 +146,15 @@ class StackWatch:
             before.update(now)
             self._file.append({"at_ns": self._moment(), "instance": instance, "counters": grown})
 
-    def _read(self, incarnation: WatchedIncarnation) -> None:
+    def _read(self, incarnation: _Incarnation, seen: dict[str, int]) -> None:
         """A process that has just died, or a file that is none, tells nothing."""
+        instance, pid = incarnation
         with suppress(OSError, ValueError, IndexError):
-            if incarnation.held is not None:
-                self._write(incarnation.instance, incarnation.seen, incarnation.held.read())
+            if incarnation in self._held:
+                self._write(instance, seen, self._held[incarnation].read())
             else:
-                with OpenStack(incarnation.pid) as stack:
-                    self._write(incarnation.instance, incarnation.seen, stack.read())
+                with OpenStack(pid) as stack:
+                    self._write(instance, seen, stack.read())
 
     def _bury_later(self) -> None:
         """One by one, so that many that end at once keep nobody waiting."""
@@ -175,12 +167,10 @@ class StackWatch:
 
     def _bury(self) -> None:
         """The one that has been dead for longest."""
-        incarnation = self._dead.popleft()
-        if incarnation.held is not None:
-            self._read(incarnation)
-            incarnation.held.close()
-            incarnation.held = None
-            self._held -= 1
+        incarnation, seen = self._dead.popleft()
+        if incarnation in self._held:
+            self._read(incarnation, seen)
+            self._held.pop(incarnation).close()
 
     async def run(self, traffic: LineFile) -> None:
         """Reads counters until it is cancelled. `traffic`: a file that grows while packets move;
@@ -190,16 +180,16 @@ class StackWatch:
             if self._rests and traffic.lines == lines:
                 traffic.grown.clear()
                 await traffic.grown.wait()
-            incarnations = list(self._incarnations) if traffic.lines != lines else []
+            incarnations = list(self._seen.items()) if traffic.lines != lines else []
             lines = traffic.lines
             each_ns = max(INTERVAL_NS // max(len(incarnations), 1), EACH_NS)
             due_ns = _apart(time.monotonic_ns())
             end_ns = due_ns + max(INTERVAL_NS, each_ns * len(incarnations))
-            for incarnation in incarnations:
+            for incarnation, seen in incarnations:
                 due_ns += each_ns
                 await _until(due_ns)
-                if incarnation in self._incarnations:
-                    self._read(incarnation)
+                if incarnation in self._seen:
+                    self._read(incarnation, seen)
             await _until(end_ns)
             self._write(MACHINE, self._softnet, softnet())
 
@@ -207,8 +197,8 @@ class StackWatch:
         """The last readings: of the living, if there are any, and of the dead. Closes the file."""
         if self._burial is not None:
             self._burial.cancel()
-        for incarnation in list(self._incarnations):
-            self._read(incarnation)
+        for incarnation, seen in self._seen.items():
+            self._read(incarnation, seen)
         while self._dead:
             self._bury()
         self._write(MACHINE, self._softnet, softnet())

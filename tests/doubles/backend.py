@@ -45,16 +45,6 @@ LOG_SECONDS = 0.02
 NOISE = b'\x00\xff\r\n{"end": true}\n{"file": "events.jsonl", "offset": 0, "bytes": 9}\n'
 
 
-class FakeIncarnation:
-    """Somewhere else. It is over as soon as it has left."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.further: Mapping[int, int] = {}
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.pid = 0
-
-
 class FakeInstance(Instance):
     """Somewhere else: it starts its program by itself. `asked` is what it was told to do, and it
     says that it did that `lag_ns` later. `refuses`: why its program does not start, `unheard`: that
@@ -64,7 +54,6 @@ class FakeInstance(Instance):
         self, node: Node, port: int, asked: list[str] | None = None, lag_ns: int = 0
     ) -> None:
         super().__init__(node)
-        self._present: Incarnation | None = None
         self.refuses, self.unheard = "", False
         self.gates: list[int] = []
         self.asked = [] if asked is None else asked
@@ -76,18 +65,14 @@ class FakeInstance(Instance):
     def argv(self) -> tuple[str, ...]:
         return ("there",)
 
-    @property
-    def present(self) -> Incarnation | None:
-        return self._present
-
     def prepare(self) -> asyncio.Future[Any]:
         """It is there already."""
         found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         found.set_result(None)
         return found
 
-    async def next_incarnation(self) -> FakeIncarnation:
-        return FakeIncarnation(next(self._ports))
+    async def next_incarnation(self) -> Incarnation:
+        return Incarnation(self.node.name, next(self._ports))
 
     def hold(self, incarnation: Incarnation, gate: int) -> None:
         self.asked.append(f"hold {self.node.name} at {incarnation.port}")
@@ -96,7 +81,7 @@ class FakeInstance(Instance):
     async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         self.asked.append(f"join {self.node.name} at {incarnation.port}")
         self._arrived()
-        self._present, self.started, self._joined_ns = incarnation, True, self._now()
+        self.present, self.started, self._joined_ns = incarnation, True, self._now()
         return self._joined_ns
 
     async def start(self, incarnation: Incarnation) -> Joined:
@@ -108,14 +93,14 @@ class FakeInstance(Instance):
 
     async def leave(self) -> Left:
         self.asked.append(f"leave {self.node.name}")
-        incarnation, self._present = self._present, None
-        assert isinstance(incarnation, FakeIncarnation)
+        incarnation, self.present = self.present, None
+        assert incarnation is not None
         asyncio.get_running_loop().call_later(0.02, incarnation.gone.set_result, None)
         return Left(self._now(), incarnation)
 
     async def crash(self) -> int:
         self.asked.append(f"crash {self.node.name}")
-        self._present = None
+        self.present = None
         return self._now()
 
     def _now(self) -> int:

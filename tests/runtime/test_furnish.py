@@ -12,7 +12,7 @@ import pytest
 from runtime.backend.local import nursery
 from runtime.backend.local.filesystem import home_cover
 from runtime.backend.local.filesystem.instance_filesystem import _write
-from runtime.backend.local.nursery import Holder, Program
+from runtime.backend.local.nursery import LocalIncarnation, Program
 from runtime.errors import RunError
 from runtime.system.userids import Identity
 from tests.runtime.test_nursery import DEADLINE_SECONDS, carried_out
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.root]
 ENV = {"PATH": os.environ["PATH"]}
 
 
-async def made(maker: nursery.Nursery, *operations: nursery.Operation) -> Holder:
+async def made(maker: nursery.Nursery, *operations: nursery.Operation) -> LocalIncarnation:
     holder = maker.spawn("a.0", "a-0")
     (await asyncio.wait_for(holder.ready, DEADLINE_SECONDS)).close()
     done = holder.furnish(nursery.furniture(operations))
@@ -34,12 +34,12 @@ async def made(maker: nursery.Nursery, *operations: nursery.Operation) -> Holder
     return holder
 
 
-async def over(holder: Holder) -> None:
+async def over(holder: LocalIncarnation) -> None:
     holder.kill()
     await asyncio.wait_for(holder.gone, DEADLINE_SECONDS)
 
 
-async def said(holder: Holder, folder: Path, words: str, directory: str = "/") -> str:
+async def said(holder: LocalIncarnation, folder: Path, words: str, directory: str = "/") -> str:
     """What a shell in the instance says, as its program."""
     log = folder / "said"
     log.write_text("")

@@ -66,9 +66,9 @@ def test_an_order_to_end_comes_before_a_start_that_waits(tmp_path: Path) -> None
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("end", [nursery.Holder.kill, nursery.Holder.stop])
+@pytest.mark.parametrize("end", [nursery.LocalIncarnation.kill, nursery.LocalIncarnation.stop])
 def test_who_is_to_end_counts_as_dead_at_once(
-    tmp_path: Path, end: Callable[[nursery.Holder], None]
+    tmp_path: Path, end: Callable[[nursery.LocalIncarnation], None]
 ) -> None:
     """Its devices may go before the kernel says that it has."""
 
@@ -85,7 +85,7 @@ def test_who_is_to_end_counts_as_dead_at_once(
     carried_out(conversation, tmp_path)
 
 
-async def _came(*holders: nursery.Holder) -> None:
+async def _came(*holders: nursery.LocalIncarnation) -> None:
     """They are there, and the machine's first process has taken note of it."""
     for one in holders:
         (await asyncio.wait_for(one.ready, DEADLINE_SECONDS)).close()
@@ -95,7 +95,7 @@ async def _came(*holders: nursery.Holder) -> None:
             await asyncio.sleep(0.001)
 
 
-async def _went(*holders: nursery.Holder) -> None:
+async def _went(*holders: nursery.LocalIncarnation) -> None:
     """They are dead, and their descriptors closed: else a test that comes later is told of them."""
     for one in holders:
         one.kill()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from compiler.plan.types import Node
+from runtime.backend.instance import Incarnation
 from runtime.backend.local.ports import portpolicy
 from runtime.backend.local.ports.portwatch import gone
 from runtime.backend.missing import Missing
@@ -68,13 +69,6 @@ class Engine:
         return EngineAnswer([], list(self.rows) if command == "stats ports" else [])
 
 
-class Occupant:
-    name, pid = "a.0", 7
-
-    def alive(self) -> bool:
-        return True
-
-
 def test_what_one_engine_tells_of_a_port_is_counted_and_told_once() -> None:
     told: list[str] = []
     refusals, engine = Refusals(told.append), Engine()
@@ -85,7 +79,7 @@ def test_what_one_engine_tells_of_a_port_is_counted_and_told_once() -> None:
 
     async def play() -> None:
         ports = EnginePorts(engine, "auto", nodes, refusals, gone)  # type: ignore[arg-type]
-        await ports.attach(Occupant(), 0)
+        await ports.attach(Incarnation("a.0", pid=7), 0)
         for engine.rows in ([b"0 0 0 3"], [b"0 2 0 3"], [b"0 2 0 8", b"9 1 0 1"]):
             await ports.look()
 

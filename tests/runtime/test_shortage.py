@@ -215,7 +215,7 @@ class Refusing:
 
     more = ()
 
-    async def attach(self, holder: nursery.Holder, _node: int) -> int:
+    async def attach(self, holder: nursery.LocalIncarnation, _node: int) -> int:
         holder.kill()
         raise RunError("pktd refused `open`: No such file or directory")
 

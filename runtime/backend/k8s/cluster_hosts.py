@@ -24,9 +24,10 @@ from runtime.agent.process.orders import (
     PodsOrder,
     PodsReply,
 )
-from runtime.backend.base import AttachedIncarnation, RunContext
+from runtime.backend.base import RunContext
 from runtime.backend.hosts.agent_state import Port
 from runtime.backend.hosts.hosts import NetworkHandle
+from runtime.backend.instance import Incarnation
 from runtime.backend.k8s.pod_instances import PodInstance
 from runtime.backend.k8s.podplacement import Placed, addresses_of, of_family
 from runtime.backend.k8s.pods import GATE, INSTANCE, Pod
@@ -55,10 +56,10 @@ class PodPorts:
         self.more: Sequence[NetlinkRequest] = ()
         self.groups = False
 
-    async def attach(self, _incarnation: AttachedIncarnation, node: int) -> int:
+    async def attach(self, _incarnation: Incarnation, node: int) -> int:
         return node
 
-    async def furnished(self, _incarnation: AttachedIncarnation, node: int, port: int) -> None:
+    async def furnished(self, _incarnation: Incarnation, node: int, port: int) -> None:
         """It has its addresses."""
 
     def give_back(self, port: int) -> None:

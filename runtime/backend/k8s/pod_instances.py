@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,35 +40,21 @@ NOTED = ("setup", "set_up", "ready", "not_ready")
 LET_GO = "it was ended before its program ran"  # tstorm-hold's words, too
 
 
-@dataclass(slots=True)
-class PodIncarnation:
-    """See runtime.backend.instance (Incarnation). The port is attached as long as the pod is
-    there."""
+class PodIncarnation(Incarnation):
+    """See runtime.backend.instance (Incarnation). The port is attached as long as the pod is there;
+    `gone` tells that nothing is left of what it started and was asked to leave.
 
-    port: int
-    gone: asyncio.Future[None]
-    start: _Start | None = None  # the join that was carried out for it
+    joined   when its join was carried out (this clock), once that is told
+    refused  why that was not possible; '' if it was
+    ran      when its program did, or fails
+    """
 
-    @property
-    def further(self) -> Mapping[int, int]:
-        """None: Kubernetes does not carry out `interfaces`."""
-        return {}
-
-    @property
-    def pid(self) -> int:
-        """It is on another machine."""
-        return 0
-
-
-@dataclass(slots=True)
-class _Start:
-    """A join that was carried out. `ran` is when its program did (this clock), or fails; `gone`
-    when nothing is left of what it started and was asked to leave."""
-
-    at_ns: int
-    refused: str
-    ran: asyncio.Future[int]
-    gone: asyncio.Future[None]
+    def __init__(self, name: str, port: int) -> None:
+        super().__init__(name, port)
+        loop = asyncio.get_running_loop()
+        self.joined: asyncio.Future[int] = loop.create_future()
+        self.refused = ""
+        self.ran: asyncio.Future[int] = loop.create_future()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +92,22 @@ class PodInstance(Instance):
         self.index = index
         self._argv = argv
         self.held = held
-        self._present: PodIncarnation | None = None
         self._t0_ns = t0_ns
         self._hearers = hearers
         self._loop = asyncio.get_running_loop()
-        self._joins: asyncio.Queue[_Start] = asyncio.Queue()
+        self._expected: deque[PodIncarnation] = deque()  # no join of theirs is told yet
+        self._unasked: deque[PodIncarnation] = deque()  # told, and asked for by nobody yet
         self._done: dict[str, asyncio.Queue[int]] = {
             kind: asyncio.Queue() for kind in PROCESS_KINDS
         }
-        self._unanswered: deque[_Start] = deque()  # joins without the answer of tstorm-hold
+        self._unanswered: deque[PodIncarnation] = deque()  # joins without the answer of tstorm-hold
         self._said: set[tuple[int, str]] = set()  # a resumed agent may do a step a second time
         self._next_line = 0
         self._setting_up = False
         self._began_ns = 0  # its setup or program, since T0
         self._asked = ""  # how the present program was asked to end: leave | crash
-        self._current: _Start | None = None  # told last, and not told yet to end
-        self._leaving: _Start | None = None
+        self._current: PodIncarnation | None = None  # told last, and not told yet to end
+        self._leaving: PodIncarnation | None = None
         self._joined = False  # once at least
         self._early: list[HoldReport] = []  # before the first join is told
         self._ran_early_ns = 0  # behind a gate
@@ -142,10 +128,6 @@ class PodInstance(Instance):
     def argv(self) -> tuple[str, ...]:
         return self._argv
 
-    @property
-    def present(self) -> PodIncarnation | None:
-        return self._present
-
     def prepare(self) -> asyncio.Future[Any]:
         """Its pod is there already."""
         made: asyncio.Future[Any] = self._loop.create_future()
@@ -153,53 +135,61 @@ class PodInstance(Instance):
         return made
 
     async def next_incarnation(self) -> PodIncarnation:
-        return PodIncarnation(self.index, self._loop.create_future())
+        return self._incarnation(self._unasked, self._expected)
+
+    def _incarnation(
+        self, known: deque[PodIncarnation], unknown: deque[PodIncarnation]
+    ) -> PodIncarnation:
+        """The oldest that is known to the other side, which asks for it or tells of it; else a new
+        one, unknown to that side."""
+        if known:
+            return known.popleft()
+        unknown.append(PodIncarnation(self.node.name, self.index))
+        return unknown[-1]
 
     def hold(self, life: Incarnation, gate: int) -> None:
         """Its agent starts it with the step by itself."""
 
     async def arrive(self, life: Incarnation, _opened_ns: int = 0) -> int:
-        start = await self._joins.get()
         assert isinstance(life, PodIncarnation)  # instances get back what they have made
-        self._present = life
-        life.gone, life.start = start.gone, start
-        return start.at_ns
+        at_ns = await asyncio.shield(life.joined)
+        self.present = life
+        return at_ns
 
     async def start(self, life: Incarnation) -> Joined:
         assert isinstance(life, PodIncarnation)
-        assert life.start is not None  # it has arrived
-        start = life.start
-        if start.refused:
-            return Joined(start.at_ns, None, start.refused, unheard=True)
+        at_ns = life.joined.result()  # it has arrived
+        if life.refused:
+            return Joined(at_ns, None, life.refused, unheard=True)
         try:
-            ran_ns = await self._ran(start)
+            ran_ns = await self._ran(life)
         except TimeoutError:
             why = "nobody has reported that its program runs"
-            return Joined(start.at_ns, None, why, unheard=True)
+            return Joined(at_ns, None, why, unheard=True)
         except _NotStartedError as error:
             if self.present is life and error.let_go:
-                self._present = None
-            return Joined(start.at_ns, None, str(error), unheard=str(error) == RAN_ALREADY)
-        return Joined(start.at_ns, ran_ns)
+                self.present = None
+            return Joined(at_ns, None, str(error), unheard=str(error) == RAN_ALREADY)
+        return Joined(at_ns, ran_ns)
 
-    async def _ran(self, start: _Start) -> int:
+    async def _ran(self, life: PodIncarnation) -> int:
         """When its program did. A setup before it takes as long as it takes."""
         seconds = START_SECONDS if self.held else GATE_SECONDS
         while True:
             try:
-                return await asyncio.wait_for(asyncio.shield(start.ran), seconds)
+                return await asyncio.wait_for(asyncio.shield(life.ran), seconds)
             except TimeoutError:
-                if not self._setting_up and not start.ran.done():
+                if not self._setting_up and not life.ran.done():
                     raise
 
     async def leave(self) -> Left:
         at_ns = await self._done["leave"].get()
-        life, self._present = self.present, None
+        life, self.present = self.present, None
         return Left(at_ns, life)
 
     async def crash(self) -> int:
         at_ns = await self._done["crash"].get()
-        self._present = None
+        self.present = None
         return at_ns
 
     async def _signal(self, kind: str) -> int:
@@ -234,12 +224,12 @@ class PodInstance(Instance):
             self._leaving = ending
 
     def _ordered_to_join(self, at_ns: int, refused: str) -> None:
-        start = _Start(at_ns, refused, self._loop.create_future(), self._loop.create_future())
-        self._current = start
+        life = self._current = self._incarnation(self._expected, self._unasked)
         self._arrived()
         if not refused:
-            self._unanswered.append(start)
-        self._joins.put_nowait(start)
+            self._unanswered.append(life)
+        life.refused = refused
+        life.joined.set_result(at_ns)
         first, self._joined = not self._joined, True
         if first and not refused:
             self._began_early()
@@ -288,15 +278,15 @@ class PodInstance(Instance):
     def _answered(self, report: HoldReport) -> None:
         if not self._unanswered:
             return
-        start = self._unanswered.popleft()
-        if start.ran.done():
+        life = self._unanswered.popleft()
+        if life.ran.done():
             return
         if report.event == "started":
             self._asked, self.started, self._began_ns = "", True, report.elapsed_ns
-            start.ran.set_result(self._t0_ns() + report.elapsed_ns)
+            life.ran.set_result(self._t0_ns() + report.elapsed_ns)
         else:
             reason = report.error if report.event == "failed" else RAN_ALREADY
-            fail(start.ran, _NotStartedError(reason, let_go=reason == LET_GO))
+            fail(life.ran, _NotStartedError(reason, let_go=reason == LET_GO))
 
     def _note(self, report: HoldReport) -> None:
         """What it does beside its lives."""
@@ -367,14 +357,14 @@ class PodInstance(Instance):
 
     def _container_runs(self, at_ns: int) -> None:
         self.started, self._asked = True, ""
-        start = self._unanswered.popleft()
-        if not start.ran.done():
-            start.ran.set_result(at_ns)
+        life = self._unanswered.popleft()
+        if not life.ran.done():
+            life.ran.set_result(at_ns)
 
 
-def _over(start: _Start | None) -> None:
-    if start is not None and not start.gone.done():
-        start.gone.set_result(None)
+def _over(life: PodIncarnation | None) -> None:
+    if life is not None and not life.gone.done():
+        life.gone.set_result(None)
 
 
 class _NotStartedError(Exception):

@@ -21,8 +21,8 @@ from typing import Any
 
 from runtime.backend.instance import FolderEntry, Incarnation, Ran
 from runtime.backend.local import enter_instance
-from runtime.backend.local.instances import LocalIncarnation, LocalInstance
-from runtime.backend.local.nursery import Holder
+from runtime.backend.local.instances import LocalInstance
+from runtime.backend.local.nursery import LocalIncarnation, own
 from runtime.errors import RunError
 from runtime.rundir import held_directory
 from runtime.rundir.logmarks import line
@@ -71,7 +71,7 @@ class InstanceCommands:
     ) -> Ran:
         output = self._open_log() if logged else os.memfd_create("output", os.MFD_CLOEXEC)
         try:
-            process = self._start(_holder(incarnation), argv, output)
+            process = self._start(own(incarnation), argv, output)
             try:
                 status = await asyncio.wait_for(_status(process), seconds)
             except TimeoutError:
@@ -81,23 +81,25 @@ class InstanceCommands:
             os.close(output)
 
     def listed(self, incarnation: Incarnation, folder: str, /) -> tuple[FolderEntry, ...]:
-        holder = _holder(incarnation)
-        if not holder.alive():
+        found = own(incarnation)
+        if not found.alive():
             raise RunError("the instance is dead")
         try:
-            return namespaces.in_thread(partial(_entries, holder.pidfd, folder))
+            return namespaces.in_thread(partial(_entries, found.pidfd, folder))
         except OSError as error:
             raise RunError(f"{folder} cannot be read: {error.strerror}") from error
 
-    def _start(self, holder: Holder, argv: Sequence[str], output: int) -> subprocess.Popen[bytes]:
-        if not holder.alive():
+    def _start(
+        self, incarnation: LocalIncarnation, argv: Sequence[str], output: int
+    ) -> subprocess.Popen[bytes]:
+        if not incarnation.alive():
             raise RunError("the instance is dead")
         place = self._place()
         return process_limits.start(
             "tstorm-ns",
-            enter_instance.command(self._keeper, place, holder.pidfd, argv),
+            enter_instance.command(self._keeper, place, incarnation.pidfd, argv),
             env=place["environment"],
-            pass_fds=[holder.pidfd],
+            pass_fds=[incarnation.pidfd],
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -106,13 +108,13 @@ class InstanceCommands:
 
     async def connect(self, incarnation: Incarnation, port: int) -> str:
         """By IPv4, else by IPv6: a server may listen on one of them only."""
-        holder, loop = _holder(incarnation), asyncio.get_running_loop()
+        found, loop = own(incarnation), asyncio.get_running_loop()
         reasons = []
         for family, address in self._addresses():
-            if not holder.alive():
+            if not found.alive():
                 return "the instance is dead"
             try:
-                with namespaces.in_thread(partial(_socket, holder.pidfd, family)) as connection:
+                with namespaces.in_thread(partial(_socket, found.pidfd, family)) as connection:
                     connection.setblocking(False)
                     attempt = loop.sock_connect(connection, (address, port))
                     await asyncio.wait_for(attempt, CONNECT_SECONDS)
@@ -145,11 +147,6 @@ class InstanceCommands:
             return held_directory.append(self._log)
         except OSError as error:
             raise RunError(f"cannot write {self._log}: {error.strerror}") from error
-
-
-def _holder(incarnation: Incarnation) -> Holder:
-    assert isinstance(incarnation, LocalIncarnation)  # instances get back what they have made
-    return incarnation.holder
 
 
 def _socket(pidfd: int, family: socket.AddressFamily) -> socket.socket:

@@ -1,7 +1,7 @@
 """The instances of a run: making incarnations ahead of time, starting, stopping and killing them.
 
-An incarnation is one life of an instance: its namespaces (a Holder), its port at the network and
-its addresses. A rejoin is a new incarnation under the old name.
+An incarnation has namespaces of its own, a port at the network and addresses. A rejoin is a new
+incarnation under the old name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ from runtime.backend.local import cards
 from runtime.backend.local.assertion_files import AssertionFiles
 from runtime.backend.local.disk import Disk
 from runtime.backend.local.kernel_bridges import KernelBridges
-from runtime.backend.local.nursery import KILLED, Holder, MachineKeeper, Nursery, Program
+from runtime.backend.local.nursery import (
+    KILLED,
+    LocalIncarnation,
+    MachineKeeper,
+    Nursery,
+    Program,
+    own,
+)
 from runtime.backend.local.outside import Outside
 from runtime.backend.local.sync_watch import SyncWatch
 from runtime.errors import MachineError, RunError, unexpected, unread
@@ -44,26 +51,6 @@ GRACE_SECONDS = 5.0  # from the signal to stop to SIGKILL
 AT_ONCE = 32  # incarnations in the making
 READY_SECONDS = 60.0
 GONE_SECONDS = 0.5  # for the news that an instance is dead to arrive
-
-
-@dataclass(slots=True)
-class LocalIncarnation:
-    """See runtime.backend.instance (Incarnation)."""
-
-    holder: Holder
-    port: int
-    further: Mapping[int, int]
-    order: asyncio.Future[int] | None = None  # of a start that waits for its gate
-    stack: stacks.WatchedIncarnation | None = None
-    furnished: bool = False  # it has around its program what it is to have
-
-    @property
-    def gone(self) -> asyncio.Future[None]:
-        return self.holder.gone
-
-    @property
-    def pid(self) -> int:
-        return self.holder.pid
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +72,7 @@ class DiskFaults:
 
 NO_FILES: Mapping[str, str] = {}
 NO_MACHINES: Mapping[str, MachineKeeper] = {}
-OnReady = Callable[[Holder, Node], None]  # RunError
+OnReady = Callable[[LocalIncarnation, Node], None]  # RunError
 
 
 class Maker:
@@ -124,35 +111,37 @@ class Maker:
         async with self._limit:
             hosts = self._hosts.get(node.name, "")
             keeper = self._machines.get(node.name, self._nursery)
-            holder = keeper.spawn(node.name, hostname(node.name), hosts)
+            incarnation = keeper.spawn(node.name, hostname(node.name), hosts)
             try:
-                ports = await self._furnish(holder, node, endpoints)
+                ports = await self._furnish(incarnation, node, endpoints)
                 if self._outside is not None and self._services[node.service].gateway:
-                    await self._outside.lead(holder)
-                await bring(holder, furniture)
+                    await self._outside.lead(incarnation)
+                await bring(incarnation, furniture)
             except (RunError, OSError) as error:
-                await asyncio.wait({holder.gone}, timeout=GONE_SECONDS)
-                raise self._explained(error, holder) from error
+                await asyncio.wait({incarnation.gone}, timeout=GONE_SECONDS)
+                raise self._explained(error, incarnation) from error
             except BaseException:
-                holder.kill()
+                incarnation.kill()
                 raise
-        (_, port), *further = ports.items()
-        return LocalIncarnation(holder, port, dict(further))
+        (_, incarnation.port), *further = ports.items()
+        incarnation.further = dict(further)
+        return incarnation
 
-    def _explained(self, error: RunError | OSError, holder: Holder) -> RunError:
+    def _explained(self, error: RunError | OSError, incarnation: LocalIncarnation) -> RunError:
         """Whatever fails with an instance that is dead fails because it is dead."""
         reason = str(error.strerror or error) if isinstance(error, OSError) else error.message
-        if not holder.gone.done():
-            holder.kill()
-        if isinstance(error, MachineError) or not holder.gone.done():
+        if not incarnation.gone.done():
+            incarnation.kill()
+        if isinstance(error, MachineError) or not incarnation.gone.done():
             return error if isinstance(error, RunError) else unexpected(error)
-        return RunError(f"instance {holder.name} died while it was being set up: {reason}", KILLED)
+        message = f"instance {incarnation.name} died while it was being set up: {reason}"
+        return RunError(message, KILLED)
 
     async def _furnish(
-        self, holder: Holder, node: Node, endpoints: Mapping[int, Node]
+        self, incarnation: LocalIncarnation, node: Node, endpoints: Mapping[int, Node]
     ) -> Mapping[int, int]:
         try:
-            netlink = await asyncio.wait_for(holder.ready, READY_SECONDS)
+            netlink = await asyncio.wait_for(incarnation.ready, READY_SECONDS)
         except TimeoutError as error:
             raise RunError(
                 f"instance {node.name} was not ready in {READY_SECONDS:.0f} s"
@@ -161,10 +150,10 @@ class Maker:
         beyond = cards.beyond(self._services, node.service)
         with netlink:
             if self._on_ready is not None:
-                self._on_ready(holder, node)
+                self._on_ready(incarnation, node)
             try:
                 for index in endpoints:
-                    ports[index] = await self._ports.attach(holder, index)
+                    ports[index] = await self._ports.attach(incarnation, index)
                 wanted = [
                     addresses.Addresses(
                         ipv4=one.ipv4,
@@ -178,25 +167,25 @@ class Maker:
                     for number, (index, one) in enumerate(endpoints.items())
                 ]
                 if self._bridges is not None:
-                    wanted += self._bridges.lead(holder, next(iter(endpoints)))
-                more = [*self._ports.more, *await self._card(holder, node, netlink)]
+                    wanted += self._bridges.lead(incarnation, next(iter(endpoints)))
+                more = [*self._ports.more, *await self._card(incarnation, node, netlink)]
                 await process_limits.in_thread(
                     self._pool, addresses.configure, netlink, node.name, wanted, more
                 )
                 for index, port in ports.items():
-                    await self._ports.furnished(holder, index, port)
+                    await self._ports.furnished(incarnation, index, port)
             except BaseException:
                 self._give_back(ports.values())
                 raise
         return ports
 
     async def _card(
-        self, holder: Holder, node: Node, netlink: socket.socket
+        self, incarnation: LocalIncarnation, node: Node, netlink: socket.socket
     ) -> Sequence[NetlinkRequest]:
         external = self._services[node.service].external if self._services else None
         if external is None or self._outside is None:
             return ()
-        await self._outside.take(external, holder)
+        await self._outside.take(external, incarnation)
         return cards.requests(addresses.interface_index(netlink, cards.DEVICE), external)
 
     def _give_back(self, ports: Iterable[int]) -> None:
@@ -210,7 +199,7 @@ class Maker:
     def plug(self, incarnation: LocalIncarnation, *, plugged: bool) -> None:
         """Whether it is at the kernel's bridges that its instance is at."""
         if self._bridges is not None:
-            self._bridges.plug(incarnation.holder, plugged=plugged)
+            self._bridges.plug(incarnation, plugged=plugged)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -224,16 +213,16 @@ def _of_frames(index: int, node: Node) -> addresses.FrameAddresses | None:
     return addresses.FrameAddresses(device_mac(index), node.prefixes, node.gateways)
 
 
-async def bring(holder: Holder, furniture: bytes | None) -> None:
+async def bring(incarnation: LocalIncarnation, furniture: bytes | None) -> None:
     """What the instance has around its program. RunError."""
     if furniture is None:
         return
     try:
-        await asyncio.wait_for(holder.furnish(furniture), READY_SECONDS)
+        await asyncio.wait_for(incarnation.furnish(furniture), READY_SECONDS)
     except TimeoutError as error:
-        raise RunError(f"instance {holder.name} did not get its files and mounts") from error
+        raise RunError(f"instance {incarnation.name} did not get its files and mounts") from error
     except RunError as error:
-        raise RunError(f"instance {holder.name}: {error.message}", error.remedy) from error
+        raise RunError(f"instance {incarnation.name}: {error.message}", error.remedy) from error
 
 
 Furniture = Callable[[bool], bytes | None]  # of the first life, or of a later one; RunError
@@ -242,8 +231,9 @@ OnKilled = Callable[["LocalInstance"], None]
 
 
 class LocalInstance(Instance):
-    """See runtime.backend.instance (Instance). Its lives are Incarnations of this machine's
-    nursery."""
+    """See runtime.backend.instance (Instance)."""
+
+    present: LocalIncarnation | None
 
     def __init__(
         self,
@@ -270,7 +260,6 @@ class LocalInstance(Instance):
         self._furniture = furniture
         self._stacks = stack_watch
         self._is_first = True  # the next life to be made
-        self.current: LocalIncarnation | None = None
         self.can_lose_power = disk is not None
         self._disk = disk
         self.assertions = assertions or AssertionFiles("")
@@ -302,34 +291,31 @@ class LocalInstance(Instance):
     def argv(self) -> tuple[str, ...]:
         return self.program.argv if self.program else ()
 
-    @property
-    def present(self) -> LocalIncarnation | None:
-        return self.current
-
     async def next_incarnation(self) -> LocalIncarnation:
         if not self._prepared:
             self.prepare()
         return await self._prepared.popleft()
 
     def hold(self, incarnation: Incarnation, gate: int) -> None:
-        incarnation = _own(incarnation)
+        incarnation = own(incarnation)
         if self.program is not None:
             self._watch_disk(incarnation)
-            incarnation.holder.gate(gate)
-            incarnation.order = incarnation.holder.order_start(self._started_now(self.program))
+            incarnation.gate(gate)
+            incarnation.order_start(self._started_now(self.program))
 
     async def start(self, incarnation: Incarnation) -> Joined:
-        incarnation, at_ns = _own(incarnation), time.monotonic_ns()
+        incarnation, at_ns = own(incarnation), time.monotonic_ns()
         try:
             if not incarnation.furnished:
                 incarnation.furnished = True
-                await bring(incarnation.holder, self._furniture(False))
+                await bring(incarnation, self._furniture(False))
             if self.program is None:
                 return Joined(at_ns)
-            if incarnation.order is None:
+            started = incarnation.started  # of one that waited for its gate
+            if started is None:
                 self._watch_disk(incarnation)
-            order = incarnation.order
-            await (order or incarnation.holder.order_start(self._started_now(self.program)))
+                started = incarnation.order_start(self._started_now(self.program))
+            await started
         except RunError as refusal:
             return Joined(at_ns, None, refusal.message)
         self.started = True
@@ -342,7 +328,7 @@ class LocalInstance(Instance):
     def _watch_disk(self, incarnation: LocalIncarnation) -> None:
         """Before its program is ordered. RunError."""
         if self.heard:
-            incarnation.holder.make_disk_faulty(self.heard, self._faults.root)
+            incarnation.make_disk_faulty(self.heard, self._faults.root)
         if self._disk is None:
             return
         disk = self._disk
@@ -350,14 +336,14 @@ class LocalInstance(Instance):
             disk.begin()
         except OSError as error:
             raise unread(error) from error
-        incarnation.holder.hear_syncs(lambda relay: SyncWatch(relay, disk).begin())
+        incarnation.hear_syncs(lambda relay: SyncWatch(relay, disk).begin())
 
     def set_disk(self, incarnation: Incarnation, args: Mapping[str, int | str]) -> None:
         if not self.heard:
             super().set_disk(incarnation, args)
         order = ("fault", "delay_ns", "error_ppb", "disk_seed")
         words = [args[one] for one in order if one in args]
-        _own(incarnation).holder.set_disk(" ".join(map(str, words)))
+        own(incarnation).set_disk(" ".join(map(str, words)))
 
     def lose_power(self, seed: int) -> Mapping[str, int]:
         if self._disk is None:
@@ -367,35 +353,35 @@ class LocalInstance(Instance):
 
     async def arrive(self, incarnation: Incarnation, opened_ns: int = 0) -> int:
         """A predecessor that still uses its grace is killed: the timeline has priority."""
-        incarnation = _own(incarnation)
+        incarnation = own(incarnation)
         for old in list(self._dying):
-            old.holder.kill()
-            await old.holder.gone
-        self.current = incarnation
+            old.kill()
+            await old.gone
+        self.present = incarnation
         self._maker.plug(incarnation, plugged=self.state != CUT)
-        incarnation.holder.arrive()
+        incarnation.arrive()
         if self._stacks is not None:
-            incarnation.stack = self._stacks.arrived(self.name, incarnation.holder.pid)
+            self._stacks.arrived(self.name, incarnation.pid)
         self._arrived()
-        incarnation.holder.on_ended = lambda ended: self._program_ended(incarnation, ended)
-        incarnation.holder.gone.add_done_callback(lambda _gone: self._gone(incarnation))
+        incarnation.on_ended = lambda ended: self._program_ended(incarnation, ended)
+        incarnation.gone.add_done_callback(lambda _gone: self._gone(incarnation))
         now_ns = time.monotonic_ns()
-        return now_ns if incarnation.order is None else opened_ns
+        return now_ns if incarnation.started is None else opened_ns
 
     def follows(self, kind: str) -> None:
         super().follows(kind)
-        if self.current is not None and self.state in (UP, CUT):
-            self._maker.plug(self.current, plugged=self.state == UP)
+        if self.present is not None and self.state in (UP, CUT):
+            self._maker.plug(self.present, plugged=self.state == UP)
 
     def _program_ended(self, incarnation: LocalIncarnation, ended: ProgramEnd) -> None:
-        if self.current is incarnation:
+        if self.present is incarnation:
             self.ended = ended
-        self._on_ended(self, ended, self.current is not incarnation or self.dead)
+        self._on_ended(self, ended, self.present is not incarnation or self.dead)
 
     def _gone(self, incarnation: LocalIncarnation) -> None:
-        if self._stacks is not None and incarnation.stack is not None:
-            self._stacks.dead(incarnation.stack)
-        if self.current is incarnation:
+        if self._stacks is not None:
+            self._stacks.dead(self.name, incarnation.pid)
+        if self.present is incarnation:
             self.killed = True
             self._on_killed(self)
 
@@ -408,21 +394,21 @@ class LocalInstance(Instance):
         return time.monotonic_ns()
 
     async def _signal(self, kind: str) -> int:
-        if self.current is not None:
+        if self.present is not None:
             self.dead |= kind == "kill"
-            self.current.holder.signal(kind)
+            self.present.signal(kind)
         return time.monotonic_ns()
 
     def _let_go(self, grace: float) -> LocalIncarnation | None:
-        incarnation, self.current = self.current, None
+        incarnation, self.present = self.present, None
         if incarnation is None:
             return None
-        if self._stacks is not None and incarnation.stack is not None:
-            self._stacks.leaving(incarnation.stack)
+        if self._stacks is not None:
+            self._stacks.leaving(self.name, incarnation.pid)
         if grace:
-            incarnation.holder.stop(self.ending.signal)
+            incarnation.stop(self.ending.signal)
         else:
-            incarnation.holder.kill()
+            incarnation.kill()
         self._maker.plug(incarnation, plugged=False)
         self._dying.append(incarnation)
         task = asyncio.get_running_loop().create_task(self._farewell(incarnation, grace))
@@ -432,11 +418,11 @@ class LocalInstance(Instance):
 
     async def _farewell(self, incarnation: LocalIncarnation, grace: float) -> None:
         if grace:
-            await asyncio.wait({incarnation.holder.gone}, timeout=grace)
-            if not incarnation.holder.gone.done():
+            await asyncio.wait({incarnation.gone}, timeout=grace)
+            if not incarnation.gone.done():
                 self._on_overdue(self, int(grace * 1e9))
-            incarnation.holder.kill()
-        await incarnation.holder.gone
+            incarnation.kill()
+        await incarnation.gone
         self._maker.give_back(incarnation)
         self._dying.remove(incarnation)
 
@@ -446,12 +432,7 @@ class LocalInstance(Instance):
         for task in self._prepared:
             task.cancel()
             if task.done() and not task.cancelled() and task.exception() is None:
-                task.result().holder.kill()
+                task.result().kill()
         self._prepared.clear()
         if self._farewells:
             await asyncio.wait(set(self._farewells))
-
-
-def _own(incarnation: Incarnation) -> LocalIncarnation:
-    assert isinstance(incarnation, LocalIncarnation)  # instances get back what they have made
-    return incarnation

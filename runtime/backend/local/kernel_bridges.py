@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import count
 
 from compiler.plan.types import PlannedLanEnd, PlannedMachine
-from runtime.backend.local.nursery import Holder
+from runtime.backend.local.nursery import LocalIncarnation
 from runtime.backend.local.ports import devices
 from runtime.errors import RunError
 from runtime.system import namespaces
@@ -71,7 +71,8 @@ class KernelBridges:
         self._numbers = count(_FIRST_END)
         self._spaces: list[_Space] = []
         self._ends: dict[int, list[tuple[_Space, str, PlannedLanEnd]]] = {}  # by instance
-        self._made: dict[Holder, list[tuple[_Space, int, int]]] = {}  # devices, and bridges
+        # Of each its devices, and their bridges.
+        self._made: dict[LocalIncarnation, list[tuple[_Space, int, int]]] = {}
         try:
             for machine in machines:
                 self._add(machine)
@@ -90,12 +91,12 @@ class KernelBridges:
             for end in lan.ends:
                 self._ends.setdefault(end.node, []).append((space, lan.name, end))
 
-    def lead(self, holder: Holder, node: int) -> list[Addresses]:
+    def lead(self, incarnation: LocalIncarnation, node: int) -> list[Addresses]:
         """Makes the devices of a new life, and says what is to be configured of them. RunError."""
         found = []
         for space, lan, end in self._ends.get(node, ()):
             device, number = lan.rpartition(".")[2], next(self._numbers)
-            net = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
+            net = os.open(f"/proc/{incarnation.pid}/ns/net", os.O_RDONLY)
             near = [("IFLA_IFNAME", f"p{number}")]
             peer = [
                 ("IFLA_IFNAME", device),
@@ -106,27 +107,27 @@ class KernelBridges:
                 made = devices.veth(number, near, peer, up=False)
                 silenced = netlink.link(number, netlink.QUIET, up=True)
                 space.ask(
-                    NetlinkRequest(f"link {holder.name} to {lan}", made),
-                    NetlinkRequest(f"silence {holder.name} at {lan}", silenced),
+                    NetlinkRequest(f"link {incarnation.name} to {lan}", made),
+                    NetlinkRequest(f"silence {incarnation.name} at {lan}", silenced),
                 )
             finally:
                 os.close(net)
-            if holder not in self._made:
-                self._made[holder] = []
-                holder.gone.add_done_callback(lambda _gone: self._forget(holder))
-            self._made[holder].append((space, number, space.bridges[lan]))
+            if incarnation not in self._made:
+                self._made[incarnation] = []
+                incarnation.gone.add_done_callback(lambda _gone: self._forget(incarnation))
+            self._made[incarnation].append((space, number, space.bridges[lan]))
             found.append(_addresses(device, end))
         return found
 
-    def _forget(self, holder: Holder) -> None:
+    def _forget(self, incarnation: LocalIncarnation) -> None:
         """At once, and not when the kernel removes the namespace of a dead instance."""
-        for space, number, _ in self._made.pop(holder, ()):
+        for space, number, _ in self._made.pop(incarnation, ()):
             with suppress(RunError, OSError):  # it is gone by itself, or with the run
                 space.ask(NetlinkRequest("remove it", netlink.removed(number)))
 
-    def plug(self, holder: Holder, *, plugged: bool) -> None:
+    def plug(self, incarnation: LocalIncarnation, *, plugged: bool) -> None:
         """Whether its devices are at their bridges."""
-        for space, number, bridge in self._made.get(holder, ()):
+        for space, number, bridge in self._made.get(incarnation, ()):
             change = netlink.link(number, [("IFLA_MASTER", bridge if plugged else 0)])
             with suppress(RunError):  # it has died just now
                 space.ask(NetlinkRequest("change a device", change))

@@ -39,7 +39,7 @@ from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import DiskFaults, LocalInstance, Maker, OnReady
 from runtime.backend.local.kernel_bridges import KernelBridges
 from runtime.backend.local.log_watch import LogWatch
-from runtime.backend.local.nursery import Holder, MachineKeeper, Program
+from runtime.backend.local.nursery import LocalIncarnation, MachineKeeper, Program
 from runtime.backend.local.outside import Outside
 from runtime.backend.onehost import hop_network as onehost
 from runtime.backend.runwords import replaced
@@ -151,12 +151,12 @@ class LocalBackend:
         self._limits = limits
         machine_of = _machine_of(topology)
 
-        def ready(holder: Holder, node: Node) -> None:
+        def ready(incarnation: LocalIncarnation, node: Node) -> None:
             service = services[node.service]
             if limits is not None:
-                limits.put(holder.pid, node.name, service, machine_of.get(node.name, ""))
+                limits.put(incarnation.pid, node.name, service, machine_of.get(node.name, ""))
             if options.cpu_ppb:
-                cpu_accounting.charge(holder.pid, service.cpu_millis, node.name)
+                cpu_accounting.charge(incarnation.pid, service.cpu_millis, node.name)
 
         return ready
 
@@ -360,7 +360,7 @@ class LocalBackend:
 
     def prober(self, file: LineFile | None, notice: Notice, on_end: Notice) -> Prober:
         def place(name: str) -> tuple[str, asyncio.Future[None]] | None:
-            incarnation = self.instances[name].current
+            incarnation = self.instances[name].present
             if incarnation is None:
                 return None
             return f"/proc/{incarnation.pid}/ns/net", incarnation.gone
@@ -406,11 +406,11 @@ class LocalBackend:
         found = self.instances.get(instance)
         if found is None:
             raise no_instance(instance, sorted(self.instances), self._machines)
-        if found.current is None:
+        if found.present is None:
             raise RunError(f"instance {instance} is down now")
         if found.killed:
             raise RunError(f"instance {instance} was killed from outside the run")
-        return self._place(found), found.current.holder.pidfd
+        return self._place(found), found.present.pidfd
 
     def _enter_machine(self, machine: MachineKeeper) -> Entrance:
         """Among the processes of all parts; the command has the run's files and user."""

@@ -1,7 +1,7 @@
 """Client of `tstorm-ns nursery` and of the instances it makes (tcal_c/ns).
 
-A `Holder` is PID 1 of one incarnation of an instance: it holds the namespaces, starts the program,
-reaps, and takes everything with it when it dies.
+A `LocalIncarnation` is led by its PID 1, which holds the namespaces, starts the program, reaps, and
+takes everything with it when it dies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from runtime.backend.instance import ProgramEnd
+from runtime.backend.instance import Incarnation, ProgramEnd
 from runtime.errors import MachineError, RunError, fail
 from runtime.rundir import held_directory
 from runtime.system import process_limits
@@ -65,12 +65,13 @@ def furniture(operations: Sequence[Operation]) -> bytes:
     return data
 
 
-class Holder:
-    """One incarnation's PID 1, seen from the driver.
+class LocalIncarnation(Incarnation):
+    """An incarnation on this machine, by its PID 1 (`pid`), as the driver sees that.
 
-    ready    done with the netlink socket of its network namespace
-    gone     done when it and every process in its PID namespace is dead
-    machine  of which it is a part
+    ready      done with the netlink socket of its network namespace
+    machine    of which it is a part
+    started    the start of its program once that is ordered: done with its process number
+    furnished  it has around its program what it is to have
     """
 
     def __init__(
@@ -81,16 +82,15 @@ class Holder:
         control: socket.socket,
         machine: MachineKeeper | None = None,
     ) -> None:
-        self.name = name
-        self.pid = pid
+        super().__init__(name, pid=pid)
         self.pidfd = pidfd
         self.machine = machine
+        self.furnished = False
         self._control = control
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[socket.socket] = self._loop.create_future()
-        self.gone: asyncio.Future[None] = self._loop.create_future()
-        self._started: asyncio.Future[int] | None = None
-        self._furnished: asyncio.Future[None] | None = None
+        self.started: asyncio.Future[int] | None = None
+        self._furnishing: asyncio.Future[None] | None = None
         self._ending = False
         self.on_ended: Callable[[ProgramEnd], None] = lambda _ended: None
         self.on_syncs: Callable[[int], None] = os.close  # of a program that is heard
@@ -126,16 +126,16 @@ class Holder:
         elif word == "err":
             message = f"cannot set up instance {self.name}: {text}"
             fail(self.ready, MachineError(message, process_limits.remedy_for(text)))
-        elif word in ("started", "failed") and self._started and not self._started.done():
+        elif word in ("started", "failed") and self.started and not self.started.done():
             if word == "started":
-                self._started.set_result(int(text))
+                self.started.set_result(int(text))
             else:
-                fail(self._started, RunError(text))
-        elif word in ("furnished", "unfurnished") and self._furnished is not None:
+                fail(self.started, RunError(text))
+        elif word in ("furnished", "unfurnished") and self._furnishing is not None:
             if word == "unfurnished":
-                fail(self._furnished, RunError(text))
-            elif not self._furnished.done():
-                self._furnished.set_result(None)
+                fail(self._furnishing, RunError(text))
+            elif not self._furnishing.done():
+                self._furnishing.set_result(None)
         elif word == "syncs" and descriptors:
             self.on_syncs(descriptors[0])
         elif word == "exited":
@@ -151,7 +151,7 @@ class Holder:
         self._control.close()
         died = f"instance {self.name} died while it was being set up"
         fail(self.ready, MachineError(died, KILLED))
-        for waiting in (self._started, self._furnished):
+        for waiting in (self.started, self._furnishing):
             if waiting is not None:
                 fail(waiting, RunError("the instance was killed"))
         if not self.gone.done():
@@ -167,7 +167,7 @@ class Holder:
     def order_start(self, program: Program) -> asyncio.Future[int]:
         """Orders the program's start. The future is its process number, or RunError with exec's
         reason; the order itself raises RunError if the instance is gone."""
-        started = self._started = self._loop.create_future()
+        started = self.started = self._loop.create_future()
         request = program.request()
         try:
             log = held_directory.append(program.log)
@@ -212,7 +212,7 @@ class Holder:
     def furnish(self, request: bytes) -> asyncio.Future[None]:
         """Orders what `furniture` made. The future is done when it is there, or RunError with the
         reason, after which the instance is of no use."""
-        furnished = self._furnished = self._loop.create_future()
+        furnished = self._furnishing = self._loop.create_future()
         try:
             self._control.send(request)
         except OSError as error:
@@ -272,6 +272,11 @@ def _number(pidfd: int) -> int:
     return int(text.partition("\nPid:")[2].split()[0])
 
 
+def own(incarnation: Incarnation) -> LocalIncarnation:
+    assert isinstance(incarnation, LocalIncarnation)  # instances get back what they have made
+    return incarnation
+
+
 class _Keeper:
     """A process that makes others on request, each with namespaces of its own."""
 
@@ -293,7 +298,7 @@ class _Keeper:
 
     def _spawn(
         self, name: str, hostname: str, hosts: str, machine: MachineKeeper | None
-    ) -> tuple[Holder, int]:
+    ) -> tuple[LocalIncarnation, int]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
         try:
@@ -304,7 +309,7 @@ class _Keeper:
             ours.close()
             raise
         pid = number if machine is None else _number(pidfd)
-        return Holder(name, pid, pidfd, ours, machine), number
+        return LocalIncarnation(name, pid, pidfd, ours, machine), number
 
 
 def _refusal(what: str, reason: str) -> MachineError:
@@ -321,58 +326,59 @@ class MachineKeeper(_Keeper):
         self.name = name
         self.pid = _number(pidfd)
         self.pidfd = pidfd
-        self._numbers: dict[Holder, int] = {}  # in its PID namespace, of parts not present yet
-        self._present: set[Holder] = set()
-        self._to_kill: set[Holder] = set()
+        # In its PID namespace, of parts that are not present yet.
+        self._numbers: dict[LocalIncarnation, int] = {}
+        self._present: set[LocalIncarnation] = set()
+        self._to_kill: set[LocalIncarnation] = set()
 
     @property
     def is_up(self) -> bool:
         """Whether any of its parts is there."""
         return bool(self._present)
 
-    def spawn(self, name: str, hostname: str, hosts: str = "") -> Holder:
+    def spawn(self, name: str, hostname: str, hosts: str = "") -> LocalIncarnation:
         """As that of the nursery."""
-        holder, self._numbers[holder] = self._spawn(name, hostname, hosts, self)
-        holder.gone.add_done_callback(lambda _gone: self._forget(holder))
-        return holder
+        incarnation, self._numbers[incarnation] = self._spawn(name, hostname, hosts, self)
+        incarnation.gone.add_done_callback(lambda _gone: self._forget(incarnation))
+        return incarnation
 
-    def _forget(self, holder: Holder) -> None:
-        self._numbers.pop(holder, None)
-        self._present.discard(holder)
+    def _forget(self, incarnation: LocalIncarnation) -> None:
+        self._numbers.pop(incarnation, None)
+        self._present.discard(incarnation)
 
-    def present(self, holder: Holder) -> None:
+    def present(self, incarnation: LocalIncarnation) -> None:
         with suppress(OSError):  # it is dead, and so is the part
-            self._control.send(b"present %d" % self._numbers.pop(holder))
-            self._present.add(holder)
+            self._control.send(b"present %d" % self._numbers.pop(incarnation))
+            self._present.add(incarnation)
 
-    def killed(self, holder: Holder) -> bool:
+    def killed(self, incarnation: LocalIncarnation) -> bool:
         """Whether the part will be killed, when all that are to be killed now are known."""
-        if holder not in self._present:
+        if incarnation not in self._present:
             return False
         if not self._to_kill:
             asyncio.get_running_loop().call_soon(self._kill)
-        self._to_kill.add(holder)
+        self._to_kill.add(incarnation)
         return True
 
     def _kill(self) -> None:
-        holders, self._to_kill = self._to_kill, set()
-        if holders >= self._present:
-            group = _group_of(holders)
+        incarnations, self._to_kill = self._to_kill, set()
+        if incarnations >= self._present:
+            group = _group_of(incarnations)
             if group:
                 with suppress(ProcessLookupError):
                     os.killpg(group, signal.SIGKILL)
-        for holder in holders:
-            holder.kill_alone()
+        for incarnation in incarnations:
+            incarnation.kill_alone()
 
     def close(self) -> None:
         self._control.close()
         os.close(self.pidfd)
 
 
-def _group_of(holders: Iterable[Holder]) -> int:
+def _group_of(incarnations: Iterable[LocalIncarnation]) -> int:
     """The process group that all of these are in, 0 if they are in several."""
     try:
-        groups = {os.getpgid(one.pid) for one in holders}
+        groups = {os.getpgid(one.pid) for one in incarnations}
     except ProcessLookupError:  # one has died by itself
         return 0
     return groups.pop() if len(groups) == 1 else 0
@@ -395,11 +401,11 @@ class Nursery(_Keeper):
         if not self.closed.done():
             self.closed.set_result(None)
 
-    def spawn(self, name: str, hostname: str, hosts: str = "") -> Holder:
-        """Makes a holder; it becomes `ready` by itself. Takes well under a millisecond. `hosts`: a
-        file that is to be its /etc/hosts."""
-        holder, _ = self._spawn(name, hostname, hosts, None)
-        return holder
+    def spawn(self, name: str, hostname: str, hosts: str = "") -> LocalIncarnation:
+        """Makes an incarnation; it becomes `ready` by itself. Takes well under a millisecond.
+        `hosts`: a file that is to be its /etc/hosts."""
+        incarnation, _ = self._spawn(name, hostname, hosts, None)
+        return incarnation
 
     def machine(self, name: str, hostname: str) -> MachineKeeper:
         """Makes a machine, whose parts see each other's processes only from without. RunError."""

@@ -27,7 +27,7 @@ from runtime.errors import MachineError, RunError
 from runtime.system import compiled_programs, process_limits
 
 if TYPE_CHECKING:
-    from runtime.backend.local.nursery import Holder
+    from runtime.backend.local.nursery import LocalIncarnation
 
 DEVICE = "outside"
 NETWORK = "10.76.0.0/24"  # .2 is this machine's loopback, .3 answers DNS, .100 the instance
@@ -110,10 +110,10 @@ class Outside:
         self._tstorm = socket.socket(fileno=descriptor)
         self._log_name, self._warn = log_name, warn
 
-    async def take(self, external: PlannedExternal, holder: Holder) -> None:
+    async def take(self, external: PlannedExternal, incarnation: LocalIncarnation) -> None:
         """Returns when the instance has the card. MachineError."""
         said, answer = os.pipe()
-        net = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
+        net = os.open(f"/proc/{incarnation.pid}/ns/net", os.O_RDONLY)
         try:
             socket.send_fds(self._tstorm, [_TAKE + external.card.encode()], (net, answer))
         finally:
@@ -122,15 +122,15 @@ class Outside:
         heard = await _first_bytes(said)
         if heard != _TAKEN:
             message, _, remedy = heard.decode(errors="replace").partition("\n")
-            message = message or f"nobody has made {external.card} the card of {holder.name}"
+            message = message or f"nobody has made {external.card} the card of {incarnation.name}"
             raise MachineError(message, remedy)
 
-    async def lead(self, holder: Holder) -> None:
+    async def lead(self, incarnation: LocalIncarnation) -> None:
         """Returns when the device is there, with its address and the default route."""
         stays, gone = os.pipe()
         said, ready = os.pipe()
-        holder.gone.add_done_callback(lambda _gone: _close(gone))
-        net = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
+        incarnation.gone.add_done_callback(lambda _gone: _close(gone))
+        net = os.open(f"/proc/{incarnation.pid}/ns/net", os.O_RDONLY)
         user = os.open("/proc/self/ns/user", os.O_RDONLY)
         handed = (net, user, stays, ready)
         try:
@@ -140,15 +140,15 @@ class Outside:
                 os.close(one)
         if not await _first_bytes(said):
             raise MachineError(
-                f"{_PROGRAM} could not lead {holder.name} to the outside",
+                f"{_PROGRAM} could not lead {incarnation.name} to the outside",
                 f"its last words are in {self._log_name}; it must be able to open /dev/net/tun",
             )
-        if not holder.gone.done():  # when nobody reads the pipe any more
-            asyncio.get_running_loop().add_reader(gone, self._lost, holder, gone)
+        if not incarnation.gone.done():  # when nobody reads the pipe any more
+            asyncio.get_running_loop().add_reader(gone, self._lost, incarnation, gone)
 
-    def _lost(self, holder: Holder, gone: int) -> None:
+    def _lost(self, incarnation: LocalIncarnation, gone: int) -> None:
         asyncio.get_running_loop().remove_reader(gone)
-        self._warn(f"{holder.name} leads to the outside no longer: {_PROGRAM} ended")
+        self._warn(f"{incarnation.name} leads to the outside no longer: {_PROGRAM} ended")
 
 
 def _close(descriptor: int) -> None:

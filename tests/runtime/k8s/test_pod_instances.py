@@ -397,7 +397,7 @@ def test_what_a_restarted_agent_says_again_is_known() -> None:
         scene.report("ended", 2, status=0)
         scene.life("join", 0, step=4)
         assert len(scene.ended) == 1
-        assert scene.instance._joins.empty()
+        assert not scene.instance._unasked
 
     act(play)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from tests.runtime.k8s.scene import Scene
 
 def ran(server: FakeApi, *argv: str) -> Coroutine[Any, Any, Ran]:
     commands = PodCommands(server.api(), "server-0", {"TSTORM_IPV4": "10.244.0.2"})
-    life = PodIncarnation(0, asyncio.get_running_loop().create_future())
+    life = PodIncarnation("a.0", 0)
     return commands.run(life, commands.resolved(argv), logged=False)
 
 
@@ -51,7 +50,7 @@ def test_a_command_that_cannot_be_run() -> None:
         with pytest.raises(RunError, match="no container") as refusal:
             await ran(server, "x")
         assert not isinstance(refusal.value, UnreachableError)
-        life = PodIncarnation(0, asyncio.get_running_loop().create_future())
+        life = PodIncarnation("a.0", 0)
         life.gone.set_result(None)
         with pytest.raises(RunError, match="the instance is dead"):
             await PodCommands(server.api(), "server-0", {}).run(life, ["x"], logged=False)

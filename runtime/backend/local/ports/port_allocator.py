@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from compiler.plan.types import Topology
 from runtime.agent.process.orders import AttachOrder, DetachOrder
-from runtime.backend.base import AttachedIncarnation
 from runtime.backend.hosts.agent_state import Port
 from runtime.backend.hosts.hosts import NetworkHandle
+from runtime.backend.instance import Incarnation
 from runtime.backend.local import hosts_backend
 from runtime.backend.local.ports.veths import HostPorts
 from runtime.backend.ports import Numbers, UnusedPorts
@@ -33,9 +33,9 @@ class LocalPortAllocator:
         self._on_fatal = network.on_fatal
         self._numbers = Numbers()
         self._unused = UnusedPorts()
-        self._incarnations: dict[int, AttachedIncarnation] = {}  # of ports that are in use
+        self._incarnations: dict[int, Incarnation] = {}  # of ports that are in use
 
-    async def attach(self, incarnation: AttachedIncarnation, node: int) -> int:
+    async def attach(self, incarnation: Incarnation, node: int) -> int:
         port = self._numbers.take()
         try:
             await self._ports.add(port, node, incarnation.pid)
@@ -47,7 +47,7 @@ class LocalPortAllocator:
         self._agent_state.ports[port] = Port(node, netns, hosts_backend.shaper_name(port))
         return port
 
-    async def furnished(self, _incarnation: AttachedIncarnation, node: int, port: int) -> None:
+    async def furnished(self, _incarnation: Incarnation, node: int, port: int) -> None:
         known = self._agent_state.ports[port]
         order = AttachOrder(node, port, known.netns, known.interface)
         await self._ask(self._ports.host(node).index, order)
