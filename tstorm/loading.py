@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from runtime.system.collector import collector_paused
 from tdl.bounds import MAX_FILE_BYTES
 from tstorm import output
 from tstorm.exit_codes import CommandError
@@ -43,22 +44,6 @@ RUN_PLANNED = "planned"
 def source_name(file: str) -> str:
     """What diagnostics call `file`."""
     return "stdin.tdl" if file == STDIN else file
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """No search for reference cycles inside: a tree or a plan that grows is all alive, and looking
-    through it again and again takes a third of the time that making it does.
-    """
-    import gc
-
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 class _Remembered:

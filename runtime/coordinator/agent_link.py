@@ -88,23 +88,15 @@ class AgentLink:
         A link that is `shut` only measures clocks until open(): the agent does not know yet what
         the others do. Raises LostError with the last reason.
         """
-        loop = asyncio.get_running_loop()
         if self._asker is not None:  # half of the connection may be gone, and nobody knows yet
             self._asker.channel.give_up("another connection takes its place", "replaced")
             await self._closed.wait()
-        reason, remedy = "no answer in time", ""
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    found = await secure.connect(self.host.address, self.host.port, key)
-                break
-            except TimeoutError:
-                pass  # the reason of the attempt before says more
-            except ChannelError as error:
-                reason, remedy = error.message, error.remedy
-            if loop.time() + RETRY_SECONDS >= deadline:
-                raise LostError(self.number, f"{self.host.name}: {reason}", remedy)
-            await asyncio.sleep(RETRY_SECONDS)
+        address, port = self.host.address, self.host.port
+        try:
+            found = await secure.connect_by(deadline, address, port, key, RETRY_SECONDS)
+        except ChannelError as error:
+            message = f"{self.host.name}: {error.message}"
+            raise LostError(self.number, message, error.remedy) from error
         other = found.identity != self.identity
         if other:
             self.clock.restart()

@@ -8,9 +8,8 @@ up, is left out and said so: all else of the run is there, and the page can be m
 from __future__ import annotations
 
 import errno
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -31,26 +30,14 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import CERTIFICATE, EVENTS, LOGS_INCOMPLETE, REPORT, SUMMARY
 from runtime.schedule import Schedule
+from runtime.system.collector import collector_paused
 
 # Clocks as they were to the end; what was tried after the start; logs that lack lines.
 _LATE_FACTS = ("hosts", "proof", LOGS_INCOMPLETE)
 UNWRITTEN = "cannot write the results of the run"
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """What results are made of has no cycles: the collector would go through millions of records
-    again and again, which takes a fifth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
-@uncollected()
+@collector_paused()
 def results(
     directory: RunDirectory,
     plan: Plan,

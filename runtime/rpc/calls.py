@@ -152,6 +152,46 @@ class Asker:
         await asyncio.wait({self._reader})
 
 
+class AgentEnd:
+    """An agent's side of its channels, of which the last one counts: it answers requests (see
+    `answer`) and says things on its own. What is said while no coordinator is there is kept for the
+    next one, the last `most` messages of it."""
+
+    def __init__(
+        self, handler: Handler, most: int, last: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.channel: Channel | None = None
+        self.serving: set[asyncio.Task[None]] = set()
+        self._handler, self._last = handler, last
+        self._unsaid: deque[Mapping[str, object]] = deque(maxlen=most)
+
+    @property
+    def is_connected(self) -> bool:
+        return self.channel is not None and not self.channel.over
+
+    def welcome(self, channel: Channel) -> None:
+        """A coordinator is there."""
+        self.channel = channel
+        while self._unsaid and not channel.over:
+            channel.send(self._unsaid.popleft())
+        task = asyncio.get_running_loop().create_task(answer(channel, self._handler, self._last))
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
+
+    def say(self, message: Mapping[str, object]) -> None:
+        if self.channel is not None and not self.channel.over:
+            try:
+                self.channel.send(message)
+                return
+            except ChannelError:
+                pass  # gone in this moment
+        self._unsaid.append(message)
+
+    def forget(self) -> None:
+        """Nobody is to hear what is kept."""
+        self._unsaid.clear()
+
+
 async def answer(
     channel: Channel, handler: Handler, last: Callable[[], bool] = lambda: False
 ) -> None:

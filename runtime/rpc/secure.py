@@ -371,6 +371,26 @@ async def connect(address: str, port: int, key: bytes) -> Connection:
         raise ChannelError(f"cannot connect to {where}: {reason}") from error
 
 
+async def connect_by(
+    deadline: float, address: str, port: int, key: bytes, pause_s: float
+) -> Connection:
+    """Tries until `deadline` (of the loop's clock), with pauses. ChannelError with the reason of
+    the last attempt that had one."""
+    loop = asyncio.get_running_loop()
+    refused = ChannelError("no answer in time")
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await connect(address, port, key)
+        except TimeoutError:
+            pass  # the reason of the attempt before says more
+        except ChannelError as error:
+            refused = error
+        if loop.time() + pause_s >= deadline:
+            raise refused
+        await asyncio.sleep(pause_s)
+
+
 async def _connect(address: str, port: int, key: bytes) -> Connection:
     loop = asyncio.get_running_loop()
     _, channel = await loop.create_connection(lambda: Channel(ClientHandshake(key)), address, port)

@@ -17,11 +17,11 @@ from runtime.errors import RunError
 from runtime.judge.lateness import look_at_events
 from runtime.judge.verdict import Judge
 from runtime.judge.verdict_text import told
-from runtime.launch.conclude import uncollected
 from runtime.options import VIRTUAL, RunOptions
 from runtime.probing.probe_intervals import LARGE_BYTES
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
+from runtime.system.collector import collector_paused
 from tests.certify.scene import MS, SECOND, TDL, Scene, whats
 from tests.expectations.support import happened
 
@@ -223,7 +223,7 @@ def test_nothing_after_an_early_end_is_judged(tmp_path: Path) -> None:
 
 
 def test_cycles_are_looked_for_again_after_results() -> None:
-    with pytest.raises(RunError), uncollected():
+    with pytest.raises(RunError), collector_paused():
         assert not gc.isenabled()
         raise RunError("a damaged record")
     assert gc.isenabled()

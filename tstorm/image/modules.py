@@ -11,13 +11,13 @@ trees, which are then compiled: one pass over each file.
 from __future__ import annotations
 
 import ast
-import gc
 import importlib.util
 import marshal
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from runtime.system.collector import collector_paused
 
 _UNCHECKED_HASH = (1).to_bytes(4, "little")  # PEP 552: nobody looks whether the source has changed
 
@@ -46,7 +46,7 @@ def find(
     found: dict[str, Module] = {}
     seen: set[str] = set()
     waiting = list(names)
-    with _no_collection():
+    with collector_paused():
         while waiting:
             for name in _with_parents(waiting.pop()):
                 if name in left_out:
@@ -58,18 +58,6 @@ def find(
                     found[name], needed = _read(*where, name)
                     waiting += needed
     return found
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Syntax trees have millions of objects and no cycles: collecting triples the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _with_parents(name: str) -> Iterator[str]:

@@ -13,7 +13,6 @@ import asyncio
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import IO, Any
@@ -22,8 +21,8 @@ from runtime.agent.pod import node_facts, noderun, pod_messages
 from runtime.agent.pod.noderun import NodeRun
 from runtime.agent.pod.supervisor_settings import Settings
 from runtime.errors import RunError
-from runtime.rpc import calls
-from runtime.rpc.secure import Channel, ChannelError, Server, read_key
+from runtime.rpc.calls import AgentEnd
+from runtime.rpc.secure import Server, read_key
 
 ALONE_SECONDS = 15.0
 LEAVE_SECONDS = 10.0  # an agent notices after 10.5 s at the latest, and its programs end within 6
@@ -41,14 +40,12 @@ class Supervisor:
         self._log = log
         self._alone_seconds = alone_seconds
         self._key = read_key(str(settings.key))
-        self._server = Server(self._key, self._welcome)
-        self._channel: Channel | None = None
+        self._coordinator = AgentEnd(self._answer, SAYINGS)
+        self._server = Server(self._key, self._coordinator.welcome)
         self._alone_since = time.monotonic()
         self._run: NodeRun | None = None
         self._left = settings.ports.exists()  # of a container that was killed
         self._changing = asyncio.Lock()  # one thing at a time begins or ends
-        self._unsaid: deque[Mapping[str, object]] = deque(maxlen=SAYINGS)
-        self._serving: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
         self._handlers = {
             "facts": self._facts,
@@ -77,14 +74,6 @@ class Supervisor:
 
     # -- the coordinator ----------------------------------------------------------------------
 
-    def _welcome(self, channel: Channel) -> None:
-        self._channel = channel
-        while self._unsaid and not channel.over:
-            channel.send(self._unsaid.popleft())
-        task = asyncio.get_running_loop().create_task(calls.answer(channel, self._answer))
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
-
     async def _answer(self, request: dict[str, Any], _at_ns: int) -> Mapping[str, object]:
         what = request.get("do")
         handler = self._handlers.get(what) if isinstance(what, str) else None
@@ -98,13 +87,7 @@ class Supervisor:
         """To the coordinator, or kept until one is there; to the log in any case."""
         message = pod_messages.write(said)
         self._tell(f"says {message}")
-        if self._channel is not None and not self._channel.over:
-            try:
-                self._channel.send(message)
-                return
-            except ChannelError:
-                pass  # gone in this moment
-        self._unsaid.append(message)
+        self._coordinator.say(message)
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -141,7 +124,7 @@ class Supervisor:
     async def _finish(self) -> str:
         """Ends what is on, and removes what is left of runs that were killed."""
         run, self._run = self._run, None
-        self._unsaid.clear()
+        self._coordinator.forget()
         if run is not None:
             left = await run.end()
         else:
@@ -160,7 +143,7 @@ class Supervisor:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             now = time.monotonic()
-            if self._changing.locked() or (self._channel is not None and not self._channel.over):
+            if self._changing.locked() or self._coordinator.is_connected:
                 self._alone_since = now
             elif self._run is not None or self._left:
                 if now - self._alone_since > self._patience():

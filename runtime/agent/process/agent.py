@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -30,8 +29,8 @@ from runtime.coordinator.says import AgentFailed, AgentNotice, TrafficSample
 from runtime.errors import RunError
 from runtime.judge.machine_load import OwnMachine
 from runtime.options import REAL
-from runtime.rpc import calls
-from runtime.rpc.secure import Channel, ChannelError, Server
+from runtime.rpc.calls import AgentEnd
+from runtime.rpc.secure import Server
 from runtime.system.loop_signals import on_signals
 
 ENDED, FAILED, LOST, WITHOUT_DATAPATH = 0, 1, 4, 5  # exit status; 2 is for wrong options
@@ -51,7 +50,9 @@ class Agent:
         self.clock = SystemClock(options.clock_offset_ns)
         self.datapath = Datapath(self.clock, self._datapath_says)
         self.mailbox = Mailbox(self.clock, options.metadata, options.drop_metadata_ppb)
-        self.server = Server(key, self._welcome)
+        self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._coordinator = AgentEnd(self._answer, SAYINGS, self._over.done)
+        self.server = Server(key, self._coordinator.welcome)
         self.service = Responder(
             options.plan,
             key,
@@ -65,24 +66,11 @@ class Agent:
             ports=options.ports,
         )
         self._machine = OwnMachine(options.clock_step_ns)
-        self._channel: Channel | None = None
         self._answering = False
         self._answered_ns = 0
-        self._unsaid: deque[Mapping[str, object]] = deque(maxlen=SAYINGS)
-        self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._wake = asyncio.Event()  # something has happened that ends the process
-        self._serving: set[asyncio.Task[None]] = set()
 
     # -- the coordinator ------------------------------------------------------------------------
-
-    def _welcome(self, channel: Channel) -> None:
-        self._channel = channel
-        while self._unsaid and not channel.over:
-            channel.send(self._unsaid.popleft())
-        serving = calls.answer(channel, self._answer, self._over.done)
-        task = asyncio.get_running_loop().create_task(serving)
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
 
     async def _answer(self, request: dict[str, Any], at_ns: int) -> Mapping[str, object]:
         self._answering = True
@@ -100,14 +88,7 @@ class Agent:
         """To the coordinator, or kept until one is there."""
         if self.options.count_ppb != PPB and isinstance(said, TrafficSample):
             said = _miscounted(said, self.options.count_ppb)
-        message = says.write(said)
-        if self._channel is not None and not self._channel.over:
-            try:
-                self._channel.send(message)
-                return
-            except ChannelError:
-                pass  # gone in this moment
-        self._unsaid.append(message)
+        self._coordinator.say(says.write(said))
 
     async def _watch(self) -> None:
         """Returns when the coordinator does not come, or stays away."""
@@ -116,7 +97,7 @@ class Agent:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             self._look_at_machine()
-            now, channel = time.monotonic_ns(), self._channel
+            now, channel = time.monotonic_ns(), self._coordinator.channel
             if channel is None:
                 heard, patience = began, first
             elif self._answering or not (channel.over or self.service.running):
@@ -205,8 +186,8 @@ class Agent:
             except RunError as error:
                 _tell(f"at the end: {error}")
             self.service.host_run.close()
-        if self._serving and self._channel is not None and self.service.stopping:
-            await asyncio.wait(self._serving, timeout=LAST_SECONDS)
+        if self._coordinator.serving and self.service.stopping:
+            await asyncio.wait(self._coordinator.serving, timeout=LAST_SECONDS)
         await self.server.close()
         self.mailbox.close()
 

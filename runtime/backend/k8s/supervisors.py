@@ -82,21 +82,14 @@ class NodeParts:
 
     async def connect(self, seconds: float) -> bool:
         """Whether it is another process than before. RunError that names the node."""
-        loop = asyncio.get_running_loop()
-        deadline, reason, remedy = loop.time() + seconds, "no answer in time", ""
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    found = await secure.connect(self.address, self.port, self._key)
-                break
-            except TimeoutError:
-                pass  # the reason of the attempt before says more
-            except ChannelError as error:
-                reason, remedy = error.message, error.remedy
-            if loop.time() + RETRY_SECONDS >= deadline:
-                message = f"the agent pod of {self.name} does not answer: {reason}"
-                raise RunError(message, remedy)
-            await asyncio.sleep(RETRY_SECONDS)
+        deadline = asyncio.get_running_loop().time() + seconds
+        try:
+            found = await secure.connect_by(
+                deadline, self.address, self.port, self._key, RETRY_SECONDS
+            )
+        except ChannelError as error:
+            message = f"the agent pod of {self.name} does not answer: {error.message}"
+            raise RunError(message, error.remedy) from error
         other = found.identity != self._identity
         self._identity, self._away = found.identity, ""
         asker = self._asker = Asker(found.channel, self._said)

@@ -76,7 +76,8 @@ def command(
       tstorm diff a.plan b.plan --format json | jq .timeline.counts
     """
     from compiler.analysis.plan_diff import compare_plans
-    from tstorm.loading import collector_paused, load_plan
+    from runtime.system.collector import collector_paused
+    from tstorm.loading import load_plan
     from tstorm.notes import Statements
     from tstorm.text import difftext
 

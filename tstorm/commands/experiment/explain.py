@@ -85,7 +85,8 @@ def command(
       tstorm explain examples/expect.tdl --expect
       tstorm explain quickstart.tdl --from client --to server.2 --format json | jq .next_change
     """
-    from tstorm.loading import collector_paused, load_plan, plan_errors_shown
+    from runtime.system.collector import collector_paused
+    from tstorm.loading import load_plan, plan_errors_shown
 
     _check_usage(src, dst, at_ns, flow, seq, expected=expected)
     with plan_errors_shown(source), collector_paused():

@@ -258,7 +258,8 @@ def command(
       tstorm paths quickstart.plan --at 1m --from client --to server.0 --format json
     """
     from compiler.plan.parts.unemulated import lans_of_the_kernel
-    from tstorm.loading import collector_paused, load_plan, plan_errors_shown
+    from runtime.system.collector import collector_paused
+    from tstorm.loading import load_plan, plan_errors_shown
 
     with plan_errors_shown(source):
         with collector_paused():

@@ -63,7 +63,8 @@ def command(
       tstorm predict quickstart.plan --flows flows.tdl -o rates.svg
       tstorm predict quickstart.tdl --flows flows.csv --format json | jq '.flows[].bytes'
     """
-    from tstorm.loading import collector_paused, load_plan, plan_errors_shown
+    from runtime.system.collector import collector_paused
+    from tstorm.loading import load_plan, plan_errors_shown
 
     if target is not None and Path(target).suffix.lower() not in (".svg", ".png"):
         message = f"{target!r} is neither .svg nor .png; pictures have one of these suffixes"
