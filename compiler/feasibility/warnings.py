@@ -1,8 +1,8 @@
 """Warnings about a timeline that is legal and may still not be what is wanted, or not be possible.
 
 Input: a model and its timeline, both without errors, and what the user says about the machines.
-Output: warnings TS0914 to TS0922, TS0940, TS0941, TS0950 and TS0955 in the sink. The plan does not
-depend on any of this.
+Output: warnings TS0914 to TS0922, TS0940, TS0941 and TS0950 in the sink. The plan does not depend
+on any of this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from compiler.feasibility import (
 )
 from compiler.feasibility.command_checks import Finder
 from compiler.feasibility.statement_places import StatementPlaces
-from compiler.plan.parts.expectations import DRIVERS, OF_PAIRS, RUN
+from compiler.plan.parts.expectations import OF_PAIRS
 from compiler.plan.reader import Plan, decode
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -63,16 +63,13 @@ def warn_of_plan(model: Model, files: Mapping[str, bytes], machines: Machines, s
     from compiler.feasibility import underlay
 
     statements = model.declared.expects
-    runs_commands = any(statement.kind in _OF_COMMANDS for statement in statements)
-    if machines.underlay_ns is None and not _names_pairs(statements) and not runs_commands:
+    if machines.underlay_ns is None and not _names_pairs(statements):
         return
     plan = decode(files, topology=model.planned)
     if machines.underlay_ns is not None:
         underlay.warn(plan, machines.underlay_ns, StatementPlaces(model), sink)
     if _names_pairs(statements):
         _impossible(plan, statements, sink)
-    if runs_commands:
-        _spared(plan, statements, sink)
 
 
 # TS0950: an expectation that a run which is exactly as planned cannot meet.
@@ -103,30 +100,3 @@ def _impossible(plan: Plan, statements: Sequence[ast.Expect], sink: Sink) -> Non
 def _names_pairs(statements: Sequence[ast.Expect]) -> bool:
     """Whether there is anything to look at."""
     return any(statement.kind in OF_PAIRS for statement in statements)
-
-
-# TS0955: commands of expectations where something is planned for programs that they do not meet.
-
-_OF_COMMANDS = (RUN, DRIVERS)
-_FOR_PROGRAMS = {"disk": "set disk=", "pause": "pause"}  # kinds of events, and their words
-
-
-def _spared(plan: Plan, statements: Sequence[ast.Expect], sink: Sink) -> None:
-    nodes, services = plan.topology.nodes, plan.topology.services
-    planned = {
-        (event.target, _FOR_PROGRAMS[event.kind])
-        for event in plan.events
-        if event.kind in _FOR_PROGRAMS
-    }
-    for node in nodes:
-        if node.service >= 0:
-            service = services[node.service]
-            planned |= {(node.name, "cpu=")} if service.cpu_millis else set()
-            planned |= {(node.name, "mem=")} if service.mem_bytes else set()
-    for statement, expectation in zip(statements, plan.expectations, strict=True):
-        names = {nodes[node].name for node in expectation.nodes}
-        words = sorted({word for name, word in planned if name in names})
-        if expectation.kind in _OF_COMMANDS and words:
-            met = f"its commands do not meet {' and '.join(words)} of the instance"
-            hint = "its program does: let that do what is to meet it"
-            sink.warning("TS0955", statement.span, met, hint)

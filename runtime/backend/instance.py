@@ -78,10 +78,12 @@ class Left:
 @dataclass(frozen=True, slots=True)
 class Ran:
     """How a command in an instance ended: `status` as a shell says it (128 + N: by signal N), None
-    if it took too long; and the last lines of its output if that went nowhere else."""
+    if it took too long; the last lines of its output if that went nowhere else; and what is known
+    of the reason, '' for nothing."""
 
     status: int | None
     lines: tuple[str, ...] = ()
+    reason: str = ""
 
     @property
     def said(self) -> str:
@@ -102,22 +104,18 @@ class UnreachableError(RunError):
 
 
 class CommandRunner(Protocol):
-    """How commands of the run's own are run in an instance."""
+    """How commands of expectations are run in an instance."""
 
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         """A command of the plan as it is run here: variables of the run, programs beside it."""
 
     async def run(
-        self,
-        incarnation: Incarnation,
-        argv: Sequence[str],
-        *,
-        logged: bool,
-        seconds: float | None = None,
+        self, incarnation: Incarnation, argv: Sequence[str], *, seconds: float | None = None
     ) -> Ran:
-        """Runs a command in this life, as its program would run, to its end, or for so many seconds
-        at most; then, and when it is cancelled, it is killed. Its output goes to the instance's log
-        if that is asked for. RunError if it cannot be started."""
+        """Runs a command in this life, as its program runs, to its end, or for so many seconds at
+        most; then, and when it is cancelled, it is killed. What is in force for the instance is for
+        it as well: limits, faults of its disk, a pause, in which it does not begin either. RunError
+        if it cannot be started."""
 
     def listed(self, incarnation: Incarnation, folder: str, /) -> tuple[FolderEntry, ...]:
         """What is in a folder of this life, by name. RunError; UnreachableError where nobody looks
@@ -133,6 +131,17 @@ class ServiceCommands(CommandRunner, Protocol):
     ready: tuple[str, ...]  # () or ('none',): at once; ('tcp:PORT',); else an argv
     ready_timeout_ns: int
 
+    async def run_beside(
+        self,
+        incarnation: Incarnation,
+        argv: Sequence[str],
+        *,
+        logged: bool,
+        seconds: float | None = None,
+    ) -> Ran:
+        """As `run`, but without the limits of the instance and faults of its disk. Its output goes
+        to the instance's log if that is asked for. RunError if it cannot be started."""
+
     async def connect(self, incarnation: Incarnation, port: int) -> str:
         """Tries a TCP connection to the instance's own address from inside. Why there is none,
         '' if it was accepted."""
@@ -143,6 +152,10 @@ class ServiceCommands(CommandRunner, Protocol):
 
 # What is heard of what the programs of an instance ask of its disk: nothing, what changes it, all.
 NOT_HEARD, WRITES_HEARD, CALLS_HEARD = HEARD = ("", "writes", "reads")
+KILLED_UNHEARD = (  # by SIGSYS (tcal_c/ns/syncs.c)
+    "perhaps a 32-bit system call, which is not heard where a disk may have a fault"
+    " (docs/tdl.md, Disks)"
+)
 
 
 class Instance(ABC):
@@ -172,6 +185,7 @@ class Instance(ABC):
         self.runner: CommandRunner | None = None
         self.can_lose_power = False
         self.heard = NOT_HEARD
+        self._going = asyncio.Event()  # unless it is paused
         self._arrived()
 
     # -- what is known --------------------------------------------------------------------------
@@ -218,6 +232,7 @@ class Instance(ABC):
         self.started, self.start_error = False, ""
         self.ended: ProgramEnd | None = None
         self.killed = self.dead = self.paused = False
+        self._going.set()
 
     def follows(self, kind: str) -> None:
         """An event of this kind (of event_kinds.STATE_AFTER) is done, as the timeline says."""
@@ -229,7 +244,18 @@ class Instance(ABC):
         at_ns = await self._signal(kind)
         if kind in ("pause", "resume", "kill"):
             self.paused = kind == "pause"
+            (self._going.clear if self.paused else self._going.set)()
         return at_ns
+
+    async def goes_on(self, incarnation: Incarnation) -> None:
+        """Until it is not paused, or that life is over."""
+        while self.paused and not incarnation.gone.done():
+            going = asyncio.ensure_future(self._going.wait())
+            try:
+                first = asyncio.FIRST_COMPLETED
+                await asyncio.wait((going, incarnation.gone), return_when=first)
+            finally:
+                going.cancel()
 
     # -- what a backend does --------------------------------------------------------------------
 

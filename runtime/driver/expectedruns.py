@@ -37,11 +37,13 @@ class _Attempt:
     status: int | None = None
     error: str = ""
     output: tuple[str, ...] = ()
+    reason: str = ""
     unavailable: bool = False
 
     def to_record(self) -> dict[str, Any]:
         how = {"error": self.error} if self.status is None else {"status": self.status}
-        more = {"unavailable": True} if self.unavailable else {}
+        more: dict[str, Any] = {"unavailable": True} if self.unavailable else {}
+        more |= {"reason": self.reason} if self.reason else {}
         return {**how, **more, "output": list(self.output)}
 
 
@@ -108,13 +110,14 @@ class ExpectedRuns:
         seconds = self._seconds(expectation, last_ns)
         argv = runner.resolved(expectation.argv)
         try:
-            ran = await runner.run(incarnation, argv, logged=False, seconds=seconds)
+            ran = await runner.run(incarnation, argv, seconds=seconds)
         except UnreachableError as error:
             return _Attempt(error=error.message, unavailable=True)
         except RunError as error:
             return _Attempt(error=f"could not be run: {error.message}")
-        late = f"took longer than {seconds:.3g} s" if ran.status is None else ""
-        return _Attempt(ran.status, late, ran.lines)
+        stopped = ", in which the instance was paused" if instance.paused else ""
+        late = f"took longer than {seconds:.3g} s{stopped}" if ran.status is None else ""
+        return _Attempt(ran.status, late, ran.lines, ran.reason)
 
     @staticmethod
     def _seconds(expectation: PlannedExpectation, last_ns: int) -> float:

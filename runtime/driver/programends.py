@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from compiler.plan.types import Service
-from runtime.backend.instance import NOT_HEARD, Instance, ProgramEnd
+from runtime.backend.instance import KILLED_UNHEARD, NOT_HEARD, Instance, ProgramEnd
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import ProgramsError, fail
 from runtime.judge import judge_programs
@@ -22,10 +22,6 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.system.memory import Watch
 
 WARNED = 20  # programs that fail, of which each is a warning; the others are notices
-NARROW = (  # killed by tcal_c/ns/syncs.c
-    "perhaps a 32-bit system call, which is not heard where a disk may have a fault"
-    " (docs/tdl.md, Disks)"
-)
 NOTICED = 20  # programs that end as they should, of which each is a notice
 
 
@@ -69,7 +65,7 @@ class ProgramEnds:
         unasked = not asked and not self.stopping
         news = self._memory.news() if unasked and ended.signal == signal.SIGKILL else ""
         if unasked and ended.signal == signal.SIGSYS and instance.heard != NOT_HEARD:
-            news = NARROW
+            news = KILLED_UNHEARD
         if news:
             record["reason"] = news
         self._runner().book.note(record)

@@ -57,7 +57,7 @@ class Setups:
         began_ns = time.monotonic_ns()
         self._mark(commands, f"setup {commands.setup[0]}")
         try:
-            status = (await commands.run(incarnation, commands.setup, logged=True)).status
+            status = (await commands.run_beside(incarnation, commands.setup, logged=True)).status
         except RunError as error:
             self._note(name, began_ns, {"error": error.message})
             return f"setup could not run: {error.message}"
@@ -143,7 +143,7 @@ async def _try(
             return _Tried(
                 await commands.connect(incarnation, int(check[0].removeprefix(TCP_CHECK)))
             )
-        ran = await commands.run(incarnation, check, logged=False, seconds=seconds)
+        ran = await commands.run_beside(incarnation, check, logged=False, seconds=seconds)
     except RunError as error:
         return _Tried(error.message)
     if ran.status == 0:

@@ -18,7 +18,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
@@ -232,31 +232,29 @@ class TemplateRun:
             await sleep_until(min(time.monotonic_ns() + pause_ns, last_ns))
             command = draws.one_of(commands)
             async with self._turns.of(command.kind):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(last_ns - time.monotonic_ns(), 0) / 1e9):
+                        await self._goes_on(command)
                 if time.monotonic_ns() >= last_ns:
                     return
                 if self._instances[command.instance].present is not None:
                     await self._run(command)
 
+    async def _goes_on(self, command: TemplateCommand) -> None:
+        """Until its instance is not paused, or not there."""
+        instance = self._instances[command.instance]
+        if instance.present is not None:
+            await instance.goes_on(instance.present)
+
     async def _run(self, command: TemplateCommand) -> None:
         """To its end; one that is cancelled is killed."""
+        await self._goes_on(command)
         instance, began_ns = self._instances[command.instance], time.monotonic_ns()
-        was_dead = instance.dead
         said = {"command": command.name}
-        incarnation, runner = instance.present, instance.runner
-        assert runner is not None
         self._note(COMMAND, command.instance, began_ns, **said)
         how: dict[str, Any] = {"lost": "it was ended with its run or by a check", "output": []}
         try:
-            if incarnation is None:
-                raise RunError("the instance was not there")
-            ran = await runner.run(incarnation, (command.path,), logged=False)
-            how = {"status": ran.status, "output": [*ran.lines]}
-            gone = instance.present is not incarnation or incarnation.gone.done()
-            if gone or (instance.dead and not was_dead):
-                del how["status"]
-                how["lost"] = INSTANCE_ENDED
-        except RunError as error:
-            how = {"error": f"could not be run: {error.message}", "output": []}
+            how = await _ended(instance, command)
         finally:
             record = {**self._record(COMMAND_END, command.instance), **said, **how}
             self._book.note(record, began_ns=began_ns)
@@ -277,6 +275,24 @@ class TemplateRun:
     def _draws(self, who: str) -> _Draws:
         key = f"{self._expectation.text}\n{who}"
         return _Draws(self._seed, key, self._schedule, self._book)
+
+
+async def _ended(instance: Instance, command: TemplateCommand) -> dict[str, Any]:
+    """How it did, as its record has it."""
+    incarnation, runner, was_dead = instance.present, instance.runner, instance.dead
+    assert runner is not None
+    if incarnation is None:
+        return {"error": "could not be run: the instance was not there", "output": []}
+    try:
+        ran = await runner.run(incarnation, (command.path,))
+        how: dict[str, Any] = {"status": ran.status, "output": [*ran.lines]}
+        how |= {"reason": ran.reason} if ran.reason else {}
+    except RunError as error:
+        how = {"error": f"could not be run: {error.message}", "output": []}
+    gone = instance.present is not incarnation or incarnation.gone.done()
+    if gone or (instance.dead and not was_dead):
+        return {"lost": INSTANCE_ENDED, "output": how["output"]}
+    return how
 
 
 _WANTED = f"it needs one of {', '.join(_STARTS)}"

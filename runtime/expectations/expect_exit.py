@@ -137,6 +137,7 @@ def _told(
         text = f"{_command(expectation)} in {name} ended with 0 at {moment(at_ns)}{tries}"
         return Finding(PASSED, text, 0, 0, at_ns=at_ns, subject=name)
     how = f"ended with status {status}" if status is not None else str(last.get("error", ""))
+    how += f" ({printable(last['reason'], 400)})" if "reason" in last else ""
     said = f": {lines[-1].line}" if lines else ""
     text = f"{_command(expectation)} in {name} {how} at {moment(at_ns)}{tries}{said}"
     return Finding(FAILED, text, status, 0, at_ns=at_ns, subject=name, log=lines)

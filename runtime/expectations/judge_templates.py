@@ -92,6 +92,7 @@ def _failed(
     at_ns = records.clock.plan_time(max(int(one["applied_ns"]), 0))
     name, status = str(one["target"]), one.get("status")
     how = f"ended with status {status}" if status is not None else str(one.get("error", ""))
+    how += f" ({printable(one['reason'], _MOST_LINE)})" if "reason" in one else ""
     how = how or "had not ended when the experiment did"
     lines = tuple(
         MatchedLine(name, at_ns, printable(line, _MOST_LINE)) for line in one.get("output", ())

@@ -230,6 +230,7 @@ _KINDS = {  # of those that are not the plan's
             "tries": COUNT,
             "status?": INTEGER,
             "error?": TEXT,
+            "reason?": TEXT,
             "unavailable?": FLAG,
             "output": [TEXT],
         }
@@ -255,6 +256,7 @@ _KINDS = {  # of those that are not the plan's
             "status?": INTEGER,
             "error?": TEXT,
             "lost?": TEXT,
+            "reason?": TEXT,
             "output": [TEXT],
         }
     ),

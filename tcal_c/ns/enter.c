@@ -107,7 +107,8 @@ static _Noreturn void become(const struct entry *entry, const struct lifeline *l
     _exit(process_become(entry->program));
 }
 
-/* Stops when the program stops, so that ^Z works on the shell that called us. */
+/* Stops when the program stops, so that ^Z works on the shell that called us; not by SIGSTOP, which
+ * a pause of the instance sends: it goes on with that, and nobody would continue us. */
 static int wait_for(pid_t child) {
     int status;
     for (;;) {
@@ -120,8 +121,10 @@ static int wait_for(pid_t child) {
         if (!WIFSTOPPED(status)) {
             return exit_status(status);
         }
-        raise(SIGSTOP);
-        kill(child, SIGCONT);
+        if (WSTOPSIG(status) != SIGSTOP) {
+            raise(SIGSTOP);
+            kill(child, SIGCONT);
+        }
     }
 }
 

@@ -68,7 +68,7 @@ static const struct form FORMS[] = {
     {SYS_preadv, READS, 0, 3, 2, false, true},
     {SYS_preadv2, READS, 0, 3, 2, false, true},
 };
-enum { FORM_COUNT = sizeof FORMS / sizeof *FORMS, EVENTS = 16, PARTS = 1024 };
+enum { FORM_COUNT = sizeof FORMS / sizeof *FORMS, PARTS = 1024 };
 
 /* Without what syncs.c hears anyway. In the order of FORMS, so that writes come before reads. */
 static const int MORE[] = {SYS_sync_file_range, SYS_write,     SYS_pwrite64, SYS_writev,
@@ -77,15 +77,26 @@ static const int MORE[] = {SYS_sync_file_range, SYS_write,     SYS_pwrite64, SYS
                            SYS_readv,           SYS_preadv,    SYS_preadv2};
 enum { MORE_COUNT = sizeof MORE / sizeof *MORE, MORE_READS = 5 };
 
+/* One program or command that is heard, and all that it starts. It is freed when they have ended
+ * and none of its calls waits. What is watched (epoll) begins with its kind. */
+enum kind { LISTENER, RELAY, TIMER };
+struct heard {
+    enum kind listener_kind;
+    enum kind relay_kind;
+    int listener; /* -1: all have ended */
+    int relay;
+    size_t waiting; /* calls */
+};
+
 struct waiting {
+    enum kind kind;
+    struct heard *whose;
     struct seccomp_notif call;
     int timer;
 };
 
 struct faults {
-    int watch;    /* epoll(7) of all below */
-    int listener; /* -1: nobody is heard */
-    int relay;
+    int watch; /* epoll(7) of all who are heard, and of calls that wait */
     bool allowed;
     bool reads; /* are heard */
     size_t root_length;
@@ -112,7 +123,6 @@ bool faults_fails(uint64_t seed, uint64_t number, uint64_t share_ppb) {
 struct faults *faults_make(void) {
     struct faults *self = calloc(1, sizeof *self);
     if (self) {
-        self->listener = self->relay = -1;
         self->watch = epoll_create1(EPOLL_CLOEXEC);
         if (self->watch < 0) {
             free(self);
@@ -175,22 +185,9 @@ int faults_descriptor(const struct faults *self) {
     return self->watch;
 }
 
-static int watch(struct faults *self, int descriptor, void *whose) {
+static int watch(const struct faults *self, int descriptor, enum kind *whose) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = whose};
     return epoll_ctl(self->watch, EPOLL_CTL_ADD, descriptor, &event) < 0 ? -errno : 0;
-}
-
-int faults_hear(struct faults *self, int listener, int relay) {
-    if (self->listener >= 0) { /* an instance has one program in its life */
-        errno = EBUSY;
-        return -EBUSY;
-    }
-    self->listener = listener;
-    self->relay = relay;
-    if (watch(self, listener, &self->listener) < 0) {
-        return -errno;
-    }
-    return relay >= 0 ? watch(self, relay, &self->relay) : 0;
 }
 
 static void shut(int *descriptor) {
@@ -198,6 +195,40 @@ static void shut(int *descriptor) {
         close(*descriptor);
         *descriptor = -1;
     }
+}
+
+static struct heard *heard_by_listener(enum kind *whose) {
+    return (struct heard *)(void *)((char *)whose - offsetof(struct heard, listener_kind));
+}
+
+static struct heard *heard_by_relay(enum kind *whose) {
+    return (struct heard *)(void *)((char *)whose - offsetof(struct heard, relay_kind));
+}
+
+static void free_if_over(struct heard *one) {
+    if (one->listener < 0 && one->waiting == 0) {
+        shut(&one->relay);
+        free(one);
+    }
+}
+
+int faults_hear(struct faults *self, int listener, int relay) {
+    struct heard *one = malloc(sizeof *one);
+    if (!one) {
+        close(listener);
+        shut(&relay);
+        return -ENOMEM;
+    }
+    *one = (struct heard){LISTENER, RELAY, listener, relay, 0};
+    if (watch(self, listener, &one->listener_kind) < 0 ||
+        (relay >= 0 && watch(self, relay, &one->relay_kind) < 0)) {
+        int reason = errno;
+        shut(&one->listener);
+        free_if_over(one);
+        errno = reason;
+        return -reason;
+    }
+    return 0;
 }
 
 /* --- what a call is about --- */
@@ -434,12 +465,12 @@ static bool needs_room(const struct form *form, const struct seccomp_notif *call
 
 /* --- answers --- */
 
-static void answer(const struct faults *self, uint64_t id, int error) {
+static void answer(const struct heard *whose, uint64_t id, int error) {
     struct seccomp_notif_resp response = {
         .id = id, .error = -error, .flags = error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE};
-    if (self->listener >= 0) {
-        ioctl(self->listener, SECCOMP_IOCTL_NOTIF_SEND, &response); /* or it was killed meanwhile */
-    }
+    if (whose->listener >= 0) {
+        ioctl(whose->listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+    } /* or it was killed meanwhile */
 }
 
 static bool is_read_or_write(const struct seccomp_notif *call) {
@@ -475,7 +506,7 @@ static bool writes_through(const struct faults *self, const struct seccomp_notif
 }
 
 /* With credentials of the caller, whose number is another one for who reads it (unix(7)). */
-static bool pass_on(const struct faults *self, const struct seccomp_notif *call) {
+static bool pass_on(const struct heard *whose, const struct seccomp_notif *call) {
     union {
         char bytes[CMSG_SPACE(sizeof(struct ucred))];
         struct cmsghdr header;
@@ -492,19 +523,21 @@ static bool pass_on(const struct faults *self, const struct seccomp_notif *call)
     header->cmsg_type = SCM_CREDENTIALS;
     header->cmsg_len = CMSG_LEN(sizeof caller);
     memcpy(CMSG_DATA(header), &caller, sizeof caller);
-    return sendmsg(self->relay, &message, MSG_NOSIGNAL) >= 0; /* false: it was killed meanwhile */
+    return sendmsg(whose->relay, &message, MSG_NOSIGNAL) >= 0; /* false: it was killed meanwhile */
 }
 
-static void carry_out(const struct faults *self, const struct seccomp_notif *call) {
+static void carry_out(const struct faults *self, const struct heard *whose,
+                      const struct seccomp_notif *call) {
     bool heard_elsewhere =
-        self->relay >= 0 && (!is_read_or_write(call) || writes_through(self, call));
-    if (!heard_elsewhere || !pass_on(self, call)) {
-        answer(self, call->id, 0);
+        whose->relay >= 0 && (!is_read_or_write(call) || writes_through(self, call));
+    if (!heard_elsewhere || !pass_on(whose, call)) {
+        answer(whose, call->id, 0);
     }
 }
 
 /* False: it cannot wait. */
-static bool wait_for(struct faults *self, const struct seccomp_notif *call) {
+static bool wait_for(const struct faults *self, struct heard *whose,
+                     const struct seccomp_notif *call) {
     const uint64_t second = 1000000000u;
     const struct itimerspec length = {.it_value = {.tv_sec = (time_t)(self->amount / second),
                                                    .tv_nsec = (long)(self->amount % second)}};
@@ -512,10 +545,11 @@ static bool wait_for(struct faults *self, const struct seccomp_notif *call) {
     if (!one) {
         return false;
     }
-    one->call = *call;
+    *one = (struct waiting){.kind = TIMER, .whose = whose, .call = *call};
     one->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     if (one->timer >= 0 && timerfd_settime(one->timer, 0, &length, NULL) == 0 &&
-        watch(self, one->timer, one) == 0) {
+        watch(self, one->timer, &one->kind) == 0) {
+        whose->waiting++;
         return true;
     }
     shut(&one->timer);
@@ -523,72 +557,77 @@ static bool wait_for(struct faults *self, const struct seccomp_notif *call) {
     return false;
 }
 
-static void end_wait(struct faults *self, struct waiting *one) {
+static void end_wait(const struct faults *self, struct waiting *one) {
+    struct heard *whose = one->whose;
     shut(&one->timer);
-    carry_out(self, &one->call);
+    carry_out(self, whose, &one->call);
     free(one);
+    whose->waiting--;
+    free_if_over(whose);
 }
 
-static void judge(struct faults *self, const struct seccomp_notif *call) {
+static void judge(struct faults *self, struct heard *whose, const struct seccomp_notif *call) {
     const struct form *form = self->fault == FAULT_NONE ? NULL : form_of(call);
     struct stat found = {.st_size = 0};
     if (!form || !concerns_us(self, form, call, &found) ||
         (form->what != SYNCS && !S_ISREG(found.st_mode)) || !asks_the_disk(form, call)) {
-        carry_out(self, call);
+        carry_out(self, whose, call);
     } else if (self->fault == FAULT_SLOW) {
-        if (form->what == READS || !wait_for(self, call)) {
-            carry_out(self, call);
+        if (form->what == READS || !wait_for(self, whose, call)) {
+            carry_out(self, whose, call);
         }
     } else if (self->fault == FAULT_FULL) {
         if (form->what == WRITES && needs_room(form, call, &found)) {
-            answer(self, call->id, ENOSPC);
+            answer(whose, call->id, ENOSPC);
         } else {
-            carry_out(self, call);
+            carry_out(self, whose, call);
         }
     } else if (form->call != SYS_sync && /* which cannot fail */
                faults_fails(self->seed, self->number++, self->amount)) {
-        answer(self, call->id, EIO);
+        answer(whose, call->id, EIO);
     } else {
-        carry_out(self, call);
+        carry_out(self, whose, call);
     }
 }
 
-static void hear(struct faults *self, uint32_t events) {
+static void hear(struct faults *self, struct heard *whose, uint32_t events) {
     struct seccomp_notif call;
     memset(&call, 0, sizeof call); /* the kernel asks for that */
     if (events & EPOLLIN) {
-        if (ioctl(self->listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0) {
-            judge(self, &call);
+        if (ioctl(whose->listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0) {
+            judge(self, whose, &call);
         }
     } else if (events & EPOLLHUP) { /* all who were heard have ended */
-        shut(&self->listener);
-        shut(&self->relay);
+        shut(&whose->listener);
     }
 }
 
-static void take_answer(struct faults *self) {
+static void take_answer(struct heard *whose) {
     struct seccomp_notif_resp response;
-    ssize_t length = recv(self->relay, &response, sizeof response, 0);
+    ssize_t length = recv(whose->relay, &response, sizeof response, 0);
     if (length == (ssize_t)sizeof response) {
-        answer(self, response.id, 0);
+        answer(whose, response.id, 0);
     } else if (length == 0) {
-        shut(&self->relay);
+        shut(&whose->relay);
     }
 }
 
+/* One at a time: what is next may be of somebody whose last call this was. */
 void faults_go_on(struct faults *self) {
-    struct epoll_event events[EVENTS];
-    int count = epoll_wait(self->watch, events, EVENTS, 0);
-    for (int i = 0; i < count; i++) {
-        void *whose = events[i].data.ptr;
-        if (whose == &self->listener) {
-            hear(self, events[i].events);
-        } else if (whose == &self->relay) {
-            if (self->relay >= 0) {
-                take_answer(self);
-            }
-        } else {
-            end_wait(self, whose);
-        }
+    struct epoll_event event;
+    if (epoll_wait(self->watch, &event, 1, 0) != 1) {
+        return;
     }
+    enum kind *kind = event.data.ptr;
+    if (*kind == TIMER) {
+        end_wait(self, (struct waiting *)(void *)kind);
+        return;
+    }
+    struct heard *whose = *kind == RELAY ? heard_by_relay(kind) : heard_by_listener(kind);
+    if (*kind == RELAY) {
+        take_answer(whose);
+    } else {
+        hear(self, whose, event.events);
+    }
+    free_if_over(whose);
 }

@@ -2,12 +2,14 @@
  *
  * To the driver: `ready` with a route netlink socket of the new network namespace, `err TEXT`,
  * `furnished`, `unfurnished TEXT`, `started PID`, `failed TEXT`, `exited STATUS`,
- * `signaled NUMBER`, `syncs` with a descriptor for each program that is started, which tells
- * what it syncs (faults.c), if `syncs` was asked for beside `faults…`.
+ * `signaled NUMBER`, `ended NUMBER STATUS` and `refused NUMBER TEXT` of a command (commands.c),
+ * `syncs` with a descriptor for each program and command that is started, which tells what it
+ * syncs (faults.c), if `syncs` was asked for beside `faults…`.
  * From the driver: `furnish…` (furnish.c), `start…` (program.c) with the log as descriptor,
- * `stop NUMBER`, `pause`, `resume`, `faults…` and `disk…` (faults.c), and `gate` with the read end
- * of a pipe: the next start waits for its end of file. With one pipe for many instances one
- * close(2) starts them all. The driver kills us to kill the instance; end of file means the same.
+ * `run NUMBER…` the same with what takes a command's output, `end NUMBER` of it, `stop NUMBER`,
+ * `pause`, `resume`, `faults…` and `disk…` (faults.c), and `gate` with the read end of a pipe: the
+ * next start waits for its end of file. With one pipe for many instances one close(2) starts them
+ * all. The driver kills us to kill the instance; end of file means the same.
  *
  * To stop is to send the signal to the program; once that has ended (or if there is none) SIGTERM
  * to whatever else there is, and REST_MS later SIGKILL. How long the program may take is the
@@ -47,6 +49,7 @@ struct instance {
     int log;               /* of the program that waits for the gate, -1: none */
     bool syncs;            /* what programs ask of the disk is told to the driver */
     struct faults *faults; /* of the disk; NULL: there are none */
+    struct command *commands;
 };
 
 static _Noreturn void give_up(int control, const char *attempt) {
@@ -105,7 +108,9 @@ static int separate(int control, const char *hostname, const char *hosts) {
     return netlink;
 }
 
-static struct program program; /* too large for the stack */
+/* Too large for the stack. Two, since a program may wait for its gate while commands start. */
+static struct program program;
+static struct program command;
 
 /* Its listener, of a program that has started, comes to us by `ends`, and what has been heard goes
  * on to the driver, if that hears syncs. */
@@ -129,13 +134,13 @@ static int hear_faults(struct instance *self, int from) {
     return faults_hear(self->faults, listener, relay[0]);
 }
 
-static pid_t start_with_faults(struct instance *self, int log) {
+static pid_t start_with_faults(struct instance *self, const struct program *what, int log) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
         return -errno;
     }
     const struct hearing hearing = faults_hearing(self->faults, ends[1]);
-    pid_t pid = program_start(&program, &self->who, log, &hearing);
+    pid_t pid = program_start(what, &self->who, log, &hearing);
     if (pid >= 0 && hear_faults(self, ends[0]) < 0) {
         int reason = errno;
         kill(pid, SIGKILL);
@@ -147,16 +152,16 @@ static pid_t start_with_faults(struct instance *self, int log) {
     return pid;
 }
 
-static pid_t start_program(struct instance *self, int log) {
+static pid_t start_program(struct instance *self, const struct program *what, int log) {
     if (self->faults && faults_are_allowed(self->faults)) {
-        return start_with_faults(self, log);
+        return start_with_faults(self, what, log);
     }
     const struct hearing hearing = {.socket = -1};
-    return program_start(&program, &self->who, log, &hearing);
+    return program_start(what, &self->who, log, &hearing);
 }
 
 static void start(struct instance *self, int log) {
-    pid_t pid = start_program(self, log);
+    pid_t pid = start_program(self, &program, log);
     if (pid < 0) {
         message_sendf(self->control, "failed %s", strerror(errno));
         return;
@@ -175,6 +180,39 @@ static void order(struct instance *self, char *text, size_t length, int log) {
         start(self, log);
     } else if ((self->log = fcntl(log, F_DUPFD_CLOEXEC, 0)) < 0) {
         message_sendf(self->control, "failed cannot keep the log: %s", strerror(errno));
+    }
+}
+
+static void run_command(struct instance *self, char *text, size_t length, int output) {
+    long number;
+    pid_t pid = -EINVAL;
+    if (parse_number(text + strlen("run "), &number) < 0) {
+        message_send(self->control, "failed not a command", -1);
+        return;
+    }
+    if (self->ending) {
+        message_sendf(self->control, "refused %ld the instance is ending", number);
+        return;
+    }
+    errno = EINVAL;
+    if (output >= 0 && program_parse(&command, text, length) == 0) {
+        pid = start_program(self, &command, output);
+    }
+    if (pid >= 0 && commands_add(&self->commands, number, pid) < 0) {
+        int reason = errno;
+        kill(pid, SIGKILL);
+        errno = reason;
+        pid = -reason;
+    }
+    if (pid < 0) {
+        message_sendf(self->control, "refused %ld %s", number, strerror(errno));
+    }
+}
+
+static void end_command(struct instance *self, const char *text) {
+    long number;
+    if (parse_number(text, &number) == 0) {
+        commands_end(self->commands, number);
     }
 }
 
@@ -242,6 +280,10 @@ static void obey(struct instance *self) {
         return;
     } else if (strcmp(room, "furnish") == 0) {
         take_furniture(self, room, (size_t)length);
+    } else if (strncmp(room, "run ", 4) == 0) {
+        run_command(self, room, (size_t)length, received);
+    } else if (strncmp(room, "end ", 4) == 0) {
+        end_command(self, room + 4);
     } else if (strncmp(room, "stop ", 5) == 0) {
         stop(self, room + 5);
     } else if (strcmp(room, "pause") == 0 || strcmp(room, "resume") == 0) {
@@ -264,7 +306,8 @@ static void reap(struct instance *self) {
     int status;
     pid_t ended;
     while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (ended != self->life.program) {
+        if (commands_reaped(&self->commands, self->control, ended, status) ||
+            ended != self->life.program) {
             continue;
         }
         self->life.program = 0;

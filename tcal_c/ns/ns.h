@@ -78,7 +78,7 @@ struct program {
     char *argv[MAX_WORDS + 1];
     char *env[MAX_WORDS + 1];
 };
-/* Takes "start\0DIRECTORY\0ARGC\0ARG…\0NAME=VALUE…\0" apart in place; -EINVAL if malformed. */
+/* Takes "VERB\0DIRECTORY\0ARGC\0ARG…\0NAME=VALUE…\0" apart in place; -EINVAL if malformed. */
 int program_parse(struct program *program, char *text, size_t length);
 /* Who is told what a program asks of its disk, and what of that beside its syncs. */
 struct hearing {
@@ -89,6 +89,15 @@ struct hearing {
 /* Starts it as `who` with stdout and stderr to `log`. Its pid, or -errno with the reason. */
 pid_t program_start(const struct program *program, const struct identity *who, int log,
                     const struct hearing *hearing);
+
+/* commands.c: those that go on, NULL: none. */
+struct command;
+int commands_add(struct command **commands, long number, pid_t pid); /* 0 or -errno */
+/* SIGKILL to it and to all of its session; nothing if it has ended. */
+void commands_end(const struct command *commands, long number);
+/* Whether it was one of them: its end is told then. */
+bool commands_reaped(struct command **commands, int control, pid_t pid, int wait_status);
+
 /* syncs.c: from now on the caller is heard, these system calls as well. A descriptor for who hears
  * it, or -errno. */
 int syncs_watch(const int *more, size_t count);

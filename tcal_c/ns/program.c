@@ -1,5 +1,5 @@
-/* Starts one program of an instance. Input: the driver's `start` message; output: a process in a
- * session of its own with stdin from /dev/null, or the reason why exec was refused. */
+/* Starts one program of an instance. Input: the driver's `start` or `run` message; output: a
+ * process in a session of its own with stdin from /dev/null, or the reason why exec was refused. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -21,11 +21,7 @@ int program_parse(struct program *program, char *text, size_t length) {
     char *at = text;
     char *end = text + length;
     errno = EINVAL;
-    const char *verb = next_word(&at, end);
-    if (!verb || strcmp(verb, "start") != 0) {
-        return -EINVAL;
-    }
-    program->directory = next_word(&at, end);
+    program->directory = next_word(&at, end) ? next_word(&at, end) : NULL; /* after the verb */
     const char *count_text = program->directory ? next_word(&at, end) : NULL;
     long count;
     if (!count_text || parse_number(count_text, &count) < 0 || count < 1 || count > MAX_WORDS) {

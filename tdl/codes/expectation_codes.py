@@ -141,12 +141,4 @@ EXPECTATIONS = (
         "service a exec=x\nservice b exec=y\nlink a--b latency=46ms\nat 9s quit\n"
         "expect rtt a b < 60ms from 5s to 9s",
     ),
-    Code(
-        "TS0955",
-        "commands that meet less than programs",
-        "The commands of `expect run` and `expect drivers` run in an instance, on its network, "
-        "with its files and by its clock. Its `mem=` and `cpu=`, a `pause` and faults of its disk "
-        "are for its program: these commands do not meet them.",
-        'service a exec="x" mem=64Mi\nbridge s\nlink a--s\nat 5s quit\nexpect run "true" ok at 2s',
-    ),
 )

@@ -36,10 +36,7 @@ class Commands:
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return tuple(argv)
 
-    async def run(
-        self, incarnation: object, argv: Sequence[str], *, logged: bool, seconds: float
-    ) -> Ran:
-        assert not logged
+    async def run(self, incarnation: object, argv: Sequence[str], *, seconds: float) -> Ran:
         self.ran.append(tuple(argv))
         await asyncio.sleep(min(self.takes_s, seconds))
         return Ran(None, ("half of it",)) if self.takes_s > seconds else self.answer(argv)
@@ -49,6 +46,7 @@ class Commands:
 class FakeInstance:
     runner: Commands | None
     present: object | None = "a life"
+    paused: bool = False
 
 
 class Scene:

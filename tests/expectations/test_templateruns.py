@@ -49,8 +49,7 @@ class Folders:
             for name in self.inside[folder].split()
         )
 
-    async def run(self, _incarnation: object, argv: Sequence[str], *, logged: bool) -> Ran:
-        assert not logged
+    async def run(self, _incarnation: object, argv: Sequence[str]) -> Ran:
         name = argv[0].rpartition("/")[2]
         self.beside.append((name, *self.running))
         self.running.append(name)
@@ -84,6 +83,14 @@ class FakeInstance:
     present: Life | None = None
     dead: bool = False
     never: bool = False  # has it a life
+    paused_s: tuple[float, float] = (0, 0)  # from, to
+
+    async def goes_on(self, incarnation: Life) -> None:
+        """Until it is not paused."""
+        begin_s, end_s = self.paused_s
+        now_s = asyncio.get_running_loop().time()
+        if begin_s <= now_s < end_s:
+            await asyncio.wait({incarnation.gone}, timeout=end_s - now_s)
 
 
 def carried_out(
@@ -191,6 +198,21 @@ def test_a_check_waits_no_longer_than_the_run() -> None:
     assert records[-1]["lost"] == "it was ended with its run or by a check"
 
 
+@pytest.mark.parametrize("paused_s", [(0.0, 3.0), (5.0, 15.0)])
+def test_no_command_begins_in_a_pause(paused_s: tuple[float, float]) -> None:
+    """And none that waited for its end begins when the time of drivers is over."""
+    commands = Folders({"/t": "first_f* parallel_driver_p* finally_c*"})
+    records = carried_out(FakeInstance(commands, paused_s=paused_s))
+    ends = [one for one in records if "began_ns" in one]
+    begun = {round(one["began_ns"] / 1e9, 3): one["command"] for one in ends}
+    begin_s, end_s = paused_s
+    assert not [at for at in begun if begin_s <= at < end_s]
+    late = [name for at, name in begun.items() if at >= 10]
+    assert late == ["finally_c"]
+    assert begun[min(begun)] == "first_f"
+    assert (min(begun) >= end_s) == (begin_s == 0)
+
+
 def test_of_several_templates_one_is_drawn_and_instances_share_it() -> None:
     one = {"/t": "x/ y/ helper_z/", "/t/x": "singleton_driver_ax*", "/t/y": "anytime_ay*"}
     two = {"/t": "x/", "/t/x": "singleton_driver_bx* finally_bx*"}
@@ -257,10 +279,10 @@ def test_a_command_ends_with_its_instance(ends: Callable[[FakeInstance], None]) 
     commands = Folders({"/t": "singleton_driver_d*"}, status={"singleton_driver_d": 137})
     instance = FakeInstance(commands)
 
-    async def run(_incarnation: object, argv: Sequence[str], *, logged: bool) -> Ran:
+    async def run(_incarnation: object, argv: Sequence[str]) -> Ran:
         assert argv == ("/t/singleton_driver_d",)
         ends(instance)
-        return Ran(137 + logged)
+        return Ran(137)
 
     commands.run = run  # type: ignore[method-assign]
     end = carried_out(instance)[-1]

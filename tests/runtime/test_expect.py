@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from runtime.backend.local.instance_commands import OUT_OF_MEMORY
 from tests.runtime.support import Compile, User, records
 
 pytestmark = [pytest.mark.e2e, pytest.mark.one_user]
@@ -74,3 +75,41 @@ def test_in_virtual_time_they_repeat(plan_of: Compile, user: User) -> None:
     assert found == judged(user, "two")
     first, second = ((user.home / out / "events.jsonl").read_bytes() for out in ("one", "two"))
     assert first == second
+
+
+# What is in force for an instance's program is for a command there, too.
+RESUMED_NS = 1_600_000_000
+FULL = "from 600ms to 1600ms full set disk=full\n"
+IN_FORCE = f"""\
+service still exec="sleep 60"
+service full exec="sleep 60"
+service small exec="sleep 60" mem=24Mi
+bridge s
+link still--s latency=1ms
+link full--s latency=1ms
+link small--s latency=1ms
+from 600ms to 1600ms still pause
+{FULL}expect run "sh -c 'sleep 0.5; echo on'" ok on still.0 at 300ms
+expect run "true" ok on still.0 at 1s
+expect run "true" ok on still.0 within 400ms after 1s
+expect run "sh -c 'echo x >f'" ok on full.0 at 1s
+expect run "sh -c 'echo x >f'" ok on full.0 at 1800ms
+expect run "dd if=/dev/zero of=/dev/null bs=99M count=1" ok on small.0 at 100ms
+at 3s quit
+"""
+
+
+@pytest.mark.parametrize("hosts", [0, 2])
+def test_a_command_meets_what_its_instance_does(plan_of: Compile, user: User, hosts: int) -> None:
+    """Faults of disks are refused with --hosts."""
+    text = IN_FORCE.replace(FULL, "") if hosts else IN_FORCE
+    user.run(plan_of(text), hosts=hosts)
+    events = records(user.home / "out/events.jsonl")
+    ran = {one["expectation"]: one for one in events if one["kind"] == "expect_run"}
+    assert [ran[number]["status"] for number in (0, 1, 4)] == [0, 0, 0]
+    assert ran[0]["output"] == ["on"]
+    assert min(ran[number]["applied_ns"] for number in (0, 1)) >= RESUMED_NS
+    assert ran[2]["error"].endswith(" s, in which the instance was paused")
+    assert (ran[3]["status"] == 0) == bool(hosts)
+    enforced = "cannot be enforced" not in (user.home / "out/summary.json").read_text()
+    assert enforced == (ran[5].get("reason") == OUT_OF_MEMORY), ran[5]

@@ -8,6 +8,7 @@ import os
 import signal
 import termios
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from runtime.backend.local.nursery import Program
 from runtime.errors import RunError
 from runtime.system import compiled_programs
 from runtime.system.process_scope import namespace
+from tests.waiting import until
 
 DEADLINE_SECONDS = 20.0
 
@@ -158,3 +160,89 @@ def test_a_command_in_a_machine_sees_all_parts_and_no_network(tmp_path: Path) ->
         await _went(*parts)
 
     carried_out(conversation, tmp_path)
+
+
+def _states(pid: int) -> dict[str, str]:
+    """By its name, of those that a process has begun."""
+    found = {}
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with suppress(OSError):
+            before, _, behind = Path(f"/proc/{child}/stat").read_text().rpartition(")")
+            found[before.partition("(")[2]] = behind.split()[0]
+    return found
+
+
+def test_who_has_entered_goes_on_after_a_pause(tmp_path: Path) -> None:
+    place = {"user_namespace": namespace("user"), "user": "", "directory": "/"}
+    keeper, argv = str(compiled_programs.find("tstorm-ns")), ("/bin/sh", "-c", "read it; exit 3")
+
+    async def conversation(maker: nursery.Nursery) -> None:
+        holder = maker.spawn("a.0", "a-0")
+        await _came(holder)
+        entered = await asyncio.create_subprocess_exec(
+            *enter_instance.command(keeper, place, holder.pidfd, argv),
+            pass_fds=[holder.pidfd],
+            stdin=asyncio.subprocess.PIPE,
+        )
+        await until(lambda: _states(entered.pid) == {"sh": "S"}, "the command")
+        holder.signal("pause")
+        await until(lambda: _states(entered.pid) == {"sh": "T"}, "it is stopped")
+        holder.signal("resume")
+        await until(lambda: _states(entered.pid) == {"sh": "S"}, "it goes on")
+        await asyncio.wait_for(entered.communicate(b"it\n"), DEADLINE_SECONDS)
+        assert entered.returncode == 3
+        await _went(holder)
+
+    carried_out(conversation, tmp_path)
+
+
+def test_commands_beside_a_program(tmp_path: Path) -> None:
+    """One that is ended is ended with all of its session; a daemon has left that, and lives as long
+    as the instance."""
+    output = tmp_path / "output"
+    env = {"PATH": os.environ["PATH"], "WORD": "one"}
+
+    def command(text: str) -> Program:
+        return Program(("/bin/sh", "-c", text), env, tmp_path, tmp_path / "no log")
+
+    async def conversation(maker: nursery.Nursery) -> None:
+        holder = maker.spawn("a.0", "a-0")
+        await _came(holder)
+        with output.open("wb") as file:
+            ran = [holder.run(command(f"echo $WORD; exit {n}"), file.fileno()) for n in range(4)]
+            assert await asyncio.gather(*ran) == [0, 1, 2, 3]
+            missing = Program(("/no/such",), {}, tmp_path, tmp_path / "no log")
+            with pytest.raises(RunError, match="No such file"):
+                await holder.run(missing, file.fileno())
+            assert await holder.run(command("setsid sleep 999 & exit 0"), file.fileno()) == 0
+            long = asyncio.create_task(
+                holder.run(command("timeout 777 sleep 777; true"), file.fileno())
+            )
+            await until(lambda: {"sh", "sleep"} <= _states(holder.pid).keys(), "both are there")
+            await until(lambda: "timeout" in _of_pid_namespace(holder.pid), "and what it begins")
+            long.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await long
+            assert sorted(_of_pid_namespace(holder.pid)) == ["sleep", "tstorm-ns"]
+            last = asyncio.create_task(holder.run(command("sleep 777"), file.fileno()))
+            await until(lambda: len(_states(holder.pid)) == 2, "the last one")
+            holder.kill()
+            assert await last == 128 + signal.SIGKILL
+            await asyncio.wait_for(holder.gone, DEADLINE_SECONDS)
+            with pytest.raises(RunError, match="had died before a command was run in it"):
+                await holder.run(command("true"), file.fileno())
+
+    carried_out(conversation, tmp_path)
+    assert output.read_text() == "one\n" * 4
+    assert not (tmp_path / "no log").exists()
+
+
+def _of_pid_namespace(pid: int) -> list[str]:
+    """The names of all that live there; zombies do not."""
+    found, wanted = [], Path(f"/proc/{pid}/ns/pid").readlink()
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (place / "ns/pid").readlink() == wanted:
+                before, _, behind = (place / "stat").read_text().rpartition(")")
+                found += [before.partition("(")[2]] * (behind.split()[0] != "Z")
+    return found

@@ -24,7 +24,7 @@ expect drivers client "test"
 """
 SCRIPTS = {
     "first_create": "echo $TSTORM_INSTANCE >made",
-    "parallel_driver_hang": "sleep 777; exit 3",
+    "parallel_driver_hang": "timeout 777 sleep 777; exit 3",
     "eventually_whole": "grep client.0 made && ! pgrep -x sleep -a | grep 777 && ping -c 1 other",
 }
 

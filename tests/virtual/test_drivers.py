@@ -3,12 +3,14 @@ so is the run; checks find the network whole."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runtime.options import DEFAULTS
 from tests.cli.process import tstorm
 
 pytestmark = pytest.mark.virtual
@@ -112,3 +114,42 @@ def test_what_fails_in_a_harness_of_compose(tmp_path: Path) -> None:
     (tmp_path / "d.tdl").write_text(f'{text.rstrip()} "/opt/elsewhere"\n')
     said = tstorm(tmp_path, "run", "d.tdl", *WORDS, "--out", "b", code=5).stderr
     assert "in workload.0 /opt/elsewhere cannot be read: No such file or directory" in said
+
+
+# A driver writes each 100 ms; what is in force for its instance's program is for it as well.
+MET = """
+service paused exec="sleep 1000" files=test
+service slow exec="sleep 1000" files=test
+service lost exec="sleep 1000"
+bridge s
+link paused--s latency=5ms
+link slow--s latency=5ms
+link lost--s latency=5ms
+from 2s to 4s paused pause
+from 2s to 4s slow set disk=slow:1s
+at 3s lost crash power
+at 4s lost join
+at 8s quit
+expect drivers paused "test/main" to 7s
+expect drivers slow "test/main" to 7s
+expect run "sh -c 'for n in $(seq 30); do echo >f$n; echo >g$n; done; sync f* .'" ok on lost.0 at 2s
+expect run "sh -c 'test $(cat f* | wc -l) = 30 && ! test $(cat g* | wc -l) = 30'" ok on lost.0 at 5s
+"""
+TICK = "for n in 1 2 3 4 5 6 7 8; do echo $(date +%s%N) >>ticks; sleep 0.1; done"
+
+
+def _ticks(run: Path, instance: str) -> list[float]:
+    """When they were, in s since the start."""
+    words = (run / f"instances/{instance}/ticks").read_text().split()
+    return sorted((int(one) - DEFAULTS.clock_start_ns) / 1e9 for one in words)
+
+
+def test_a_command_meets_what_its_instance_does(tmp_path: Path) -> None:
+    _laid_out(tmp_path, singleton_driver_tick=f"{TICK}; {TICK}; {TICK}; {TICK}; {TICK}")
+    (tmp_path / "d.tdl").write_text(MET)
+    tstorm(tmp_path, "run", "d.tdl", *WORDS, "--out", "a")
+    paused, slow = (_ticks(tmp_path / "a", one) for one in ("paused.0", "slow.0"))
+    gaps = [(one, other) for one, other in itertools.pairwise(paused) if other - one > 0.15]
+    ((last, first),) = gaps
+    assert 1.8 < last <= 2 and 4 <= first < 4.2
+    assert 1 <= sum(2.05 < one < 4 for one in slow) <= 2, "each write takes a second longer"

@@ -196,7 +196,7 @@ class ClusterBackend:
         )
         plan = self._context.plan
         env = variables(node, plan.seed, plan.digest, addresses_of(pod))
-        instance.runner = PodCommands(self._api, pod.name, env)
+        instance.runner = PodCommands(self._api, pod.name, env, instance.goes_on)
         return instance
 
     def _t0_ns(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 from compiler.plan.types import Node
@@ -31,12 +31,20 @@ LINE_BYTES, LINE_CHARACTERS = 4096, 200
 
 
 class PodCommands:
-    """See runtime.backend.instance (CommandRunner)."""
+    """See runtime.backend.instance (CommandRunner). `goes_on`: waits while it is paused. What runs
+    in its container has the limits of that, and is paused with it."""
 
-    def __init__(self, api: Api, pod: str, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        pod: str,
+        env: Mapping[str, str],
+        goes_on: Callable[[Incarnation], Awaitable[None]],
+    ) -> None:
         self._api = api
         self._pod = pod
         self._env = env
+        self._goes_on = goes_on
 
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return replaced(argv, self._env)
@@ -45,27 +53,22 @@ class PodCommands:
         raise UnreachableError(f"in a cluster nobody looks into {folder} of an instance")
 
     async def run(
-        self,
-        incarnation: Incarnation,
-        argv: Sequence[str],
-        *,
-        logged: bool,
-        seconds: float | None = None,
+        self, incarnation: Incarnation, argv: Sequence[str], *, seconds: float | None = None
     ) -> Ran:
         """A life that is over may have another one in its place."""
-        if logged:
-            raise RunError("nothing is written into the log of a container from outside")
-        if incarnation.gone.done():
-            raise RunError("the instance is dead")
         last, ended = _Last(), b""
         try:
-            execution = self._api.execute(self._pod, INSTANCE, argv)
-            async with asyncio.timeout(seconds), aclosing(execution) as parts:
-                async for channel, data in parts:
-                    if channel in (STDOUT, STDERR):
-                        last.take(data)
-                    elif channel == ENDED:
-                        ended += data
+            async with asyncio.timeout(seconds):
+                await self._goes_on(incarnation)
+                if incarnation.gone.done():
+                    raise RunError("the instance is dead")
+                execution = self._api.execute(self._pod, INSTANCE, argv)
+                async with aclosing(execution) as parts:
+                    async for channel, data in parts:
+                        if channel in (STDOUT, STDERR):
+                            last.take(data)
+                        elif channel == ENDED:
+                            ended += data
         except TimeoutError:
             return Ran(None, last.lines())
         except ApiError as error:

@@ -1,8 +1,10 @@
-"""What is done inside an instance beside its program: setup, readiness checks, and lines of the
-run's own in its log.
+"""What is done inside an instance beside its program: commands of expectations, setup, readiness
+checks, and lines of the run's own in its log.
 
-Commands enter as `tstorm exec` does, so they have the program's user, directory, variables and
-network; whatever ends the instance ends them.
+Commands of expectations are started by the instance's first process as its program is, and meet
+what that meets. Setup and readiness checks enter as `tstorm exec` does: they have the program's
+user, directory, variables and network, but not its limits, and no faults of its disk. Whatever ends
+the instance ends all of these.
 """
 
 from __future__ import annotations
@@ -19,15 +21,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runtime.backend.instance import FolderEntry, Incarnation, Ran
+from runtime.backend.instance import (
+    KILLED_UNHEARD,
+    NOT_HEARD,
+    FolderEntry,
+    Incarnation,
+    Ran,
+)
 from runtime.backend.local import enter_instance
 from runtime.backend.local.instances import LocalInstance
-from runtime.backend.local.nursery import LocalIncarnation, own
+from runtime.backend.local.nursery import KILLED_STATUS, LocalIncarnation, Program, own
 from runtime.errors import RunError
 from runtime.rundir import held_directory
 from runtime.rundir.logmarks import line
 from runtime.system import namespaces, process_limits
 
+OUT_OF_MEMORY = "the instance wanted more memory than its mem="
 CONNECT_SECONDS = 1.0  # within an instance an answer takes no time, or does not come
 _SAID_BYTES = 4096
 _SAID_LINES = 10
@@ -36,7 +45,8 @@ _SAID_LINES = 10
 class InstanceCommands:
     """See runtime.backend.instance (ServiceCommands). `place`: how to enter the instance
     (enter_instance.command), with its `environment`; `resolved`: see ServiceCommands; `keeper`:
-    path of tstorm-ns."""
+    path of tstorm-ns; `wanted_memory`: whether the kernel has just killed something of it for that.
+    """
 
     def __init__(
         self,
@@ -48,6 +58,7 @@ class InstanceCommands:
         keeper: str,
         place: Callable[[], Mapping[str, Any]],
         log: Path,
+        wanted_memory: Callable[[], bool],
     ) -> None:
         self.setup = resolved(setup)
         self.ready = resolved(ready)
@@ -57,11 +68,42 @@ class InstanceCommands:
         self._keeper = keeper
         self._place = place
         self._log = log
+        self._wanted_memory = wanted_memory
 
     def resolved(self, argv: Sequence[str]) -> tuple[str, ...]:
         return self._resolved(argv)
 
     async def run(
+        self, incarnation: Incarnation, argv: Sequence[str], *, seconds: float | None = None
+    ) -> Ran:
+        output, status = os.memfd_create("output", os.MFD_CLOEXEC), None
+        try:
+            with suppress(TimeoutError):
+                status = await asyncio.wait_for(self._command(incarnation, argv, output), seconds)
+            return Ran(status, _last_lines(output), self._reason(status))
+        finally:
+            os.close(output)
+
+    def _reason(self, status: int | None) -> str:
+        if status == KILLED_STATUS and self._wanted_memory():
+            return OUT_OF_MEMORY
+        unheard = status == 128 + signal.SIGSYS and self._instance.heard != NOT_HEARD
+        return KILLED_UNHEARD if unheard else ""
+
+    async def _command(self, incarnation: Incarnation, argv: Sequence[str], output: int) -> int:
+        found = own(incarnation)
+        await self._instance.ready_for_command(found)
+        if not found.alive():
+            raise RunError("the instance is dead")
+        place = self._place()
+        directory = Path(place["directory"])
+        program = Program(tuple(argv), place["environment"], directory, self._log)
+        try:
+            return await found.run(program, output)
+        except RunError as error:
+            raise RunError(f"{argv[0]}: {error.message}") from error
+
+    async def run_beside(
         self,
         incarnation: Incarnation,
         argv: Sequence[str],

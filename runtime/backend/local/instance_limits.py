@@ -92,18 +92,16 @@ class Limits:
                     " may have in virtual time: more were refused"
                 )
 
-    def explain(self, name: str) -> str:
-        """To be said beside the end of its program."""
-        self._tell_refused(
-            name
-        )  # before Linux 6.11 the kernel writes to the file of its group only
+    def wanted_memory(self, name: str) -> bool:
+        """Whether the kernel has killed something of it for that, since this was asked last; to be
+        asked when its program, or a command in it, has ended."""
+        # Before Linux 6.11 the kernel writes to the file of its group only.
+        self._tell_refused(name)
         if name not in self._told:
-            return ""
-        told, self._told[name] = (
-            self._told.get(name, 0),
-            self._groups.kills(name, self._machines[name]),
-        )
-        return "; it wanted more memory than its mem=" if self._told[name] > told else ""
+            return False
+        told = self._told[name]
+        self._told[name] = self._groups.kills(name, self._machines[name])
+        return self._told[name] > told
 
     def close(self) -> None:
         self._tell_refused(*self._full)

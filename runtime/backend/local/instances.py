@@ -284,7 +284,9 @@ class LocalInstance(Instance):
     async def _make(self, *, first: bool) -> LocalIncarnation:
         furniture = self._furniture(True) if first else None
         made = await self._maker.make(self._endpoints, furniture)
-        made.furnished = first
+        if first:
+            made.furnished = asyncio.get_running_loop().create_future()
+            made.furnished.set_result(None)
         return made
 
     @property
@@ -299,23 +301,20 @@ class LocalInstance(Instance):
     def hold(self, incarnation: Incarnation, gate: int) -> None:
         incarnation = own(incarnation)
         if self.program is not None:
-            self._watch_disk(incarnation)
+            self._begin_disk(incarnation)
             incarnation.gate(gate)
             incarnation.order_start(self._started_now(self.program))
 
     async def start(self, incarnation: Incarnation) -> Joined:
         incarnation, at_ns = own(incarnation), time.monotonic_ns()
         try:
-            if not incarnation.furnished:
-                incarnation.furnished = True
-                await bring(incarnation, self._furniture(False))
-            if self.program is None:
-                return Joined(at_ns)
+            await self._furnish(incarnation)
             started = incarnation.started  # of one that waited for its gate
             if started is None:
-                self._watch_disk(incarnation)
-                started = incarnation.order_start(self._started_now(self.program))
-            await started
+                self._begin_disk(incarnation)
+            if self.program is None:
+                return Joined(at_ns)
+            await (started or incarnation.order_start(self._started_now(self.program)))
         except RunError as refusal:
             return Joined(at_ns, None, refusal.message)
         self.started = True
@@ -325,18 +324,38 @@ class LocalInstance(Instance):
         own = self.assertions.of_program()
         return replace(program, env={**program.env, **own}) if own else program
 
-    def _watch_disk(self, incarnation: LocalIncarnation) -> None:
+    async def ready_for_command(self, incarnation: LocalIncarnation) -> None:
+        """Until a command can be started there as its program can. RunError."""
+        await self._furnish(incarnation)
+        self._hear_disk(incarnation)
+        await self.goes_on(incarnation)
+
+    async def _furnish(self, incarnation: LocalIncarnation) -> None:
+        if incarnation.furnished is None:
+            furniture = self._furniture(False)
+            incarnation.furnished = asyncio.ensure_future(bring(incarnation, furniture))
+        if not incarnation.furnished.done():
+            await asyncio.shield(incarnation.furnished)  # others may wait for it as well
+        incarnation.furnished.result()
+
+    def _begin_disk(self, incarnation: LocalIncarnation) -> None:
         """Before its program is ordered. RunError."""
-        if self.heard:
-            incarnation.make_disk_faulty(self.heard, self._faults.root)
-        if self._disk is None:
-            return
-        disk = self._disk
+        self._hear_disk(incarnation)
         try:
-            disk.begin()
+            if self._disk is not None:
+                self._disk.begin()
         except OSError as error:
             raise unread(error) from error
-        incarnation.hear_syncs(lambda relay: SyncWatch(relay, disk).begin())
+
+    def _hear_disk(self, incarnation: LocalIncarnation) -> None:
+        """Before anything that is to be heard is ordered."""
+        if incarnation.heard:
+            return
+        incarnation.heard, disk = True, self._disk
+        if self.heard:
+            incarnation.make_disk_faulty(self.heard, self._faults.root)
+        if disk is not None:
+            incarnation.hear_syncs(lambda relay: SyncWatch(relay, disk).begin())
 
     def set_disk(self, incarnation: Incarnation, args: Mapping[str, int | str]) -> None:
         if not self.heard:

@@ -312,7 +312,11 @@ class LocalBackend:
             given.nursery,
             partial(self._place, instance),
             self._context.directory / LOGS / f"{instance.name}.log",
+            partial(self._wanted_memory, instance.name),
         )
+
+    def _wanted_memory(self, name: str) -> bool:
+        return self._limits is not None and self._limits.wanted_memory(name)
 
     def _furnisher(self) -> Furnisher:
         context = self._context
@@ -391,7 +395,8 @@ class LocalBackend:
         help_text = ""
         if not asked and not ended.well and instance.program is not None:
             help_text = environment.misplaced(instance.program, self._given.source_directory)
-            help_text += self._limits.explain(instance.name) if self._limits else ""
+            if self._wanted_memory(instance.name):
+                help_text += "; it wanted more memory than its mem="
             help_text += _lack_of_numbers(instance.program.log)
         self._context.on_ended(instance, ended, asked, help_text)
 

@@ -28,6 +28,8 @@ MESSAGE_BYTES = 192 * 1024  # longest request (tcal_c/ns/ns.h)
 MAX_WORDS = 4096  # most arguments, and most variables, of a program (the same place)
 ANSWER_SECONDS = 30.0
 KILLED = "something has killed its first process (tstorm-ns)"
+KILLED_STATUS = 128 + signal.SIGKILL
+_END_SECONDS = 5.0  # for a command that is killed to be gone
 Operation = tuple[str, ...]  # one of those that furnish an instance (tcal_c/ns/furnish.c)
 
 
@@ -41,12 +43,12 @@ class Program:
     log: Path
     owner: tuple[int, int] | None = None  # of its log: user and group, None: as it is
 
-    def request(self) -> bytes:
+    def request(self, verb: str = "start") -> bytes:
         if max(len(self.argv), len(self.env)) > MAX_WORDS:
             raise RunError(f"{self.argv[0]} has more than {MAX_WORDS} arguments or variables")
         if any("\0" in word for word in (*self.argv, *self.env, *self.env.values())):
             raise RunError("an argument or variable of the program holds a NUL character")
-        words = ["start", str(self.directory), str(len(self.argv)), *self.argv]
+        words = [verb, str(self.directory), str(len(self.argv)), *self.argv]
         words.extend(f"{name}={value}" for name, value in sorted(self.env.items()))
         data = b"".join(os.fsencode(word) + b"\0" for word in words)
         if len(data) >= MESSAGE_BYTES:
@@ -71,7 +73,8 @@ class LocalIncarnation(Incarnation):
     ready      done with the netlink socket of its network namespace
     machine    of which it is a part
     started    the start of its program once that is ordered: done with its process number
-    furnished  it has around its program what it is to have
+    furnished  done when it has around its program what it is to have; None: nobody asked for it
+    heard      what is heard of programs of the instance is heard of its own
     """
 
     def __init__(
@@ -85,12 +88,15 @@ class LocalIncarnation(Incarnation):
         super().__init__(name, pid=pid)
         self.pidfd = pidfd
         self.machine = machine
-        self.furnished = False
+        self.furnished: asyncio.Future[None] | None = None
+        self.heard = False
         self._control = control
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[socket.socket] = self._loop.create_future()
         self.started: asyncio.Future[int] | None = None
         self._furnishing: asyncio.Future[None] | None = None
+        self._commands: dict[int, asyncio.Future[int]] = {}  # that go on, by their numbers
+        self._last_command = 0
         self._ending = False
         self.on_ended: Callable[[ProgramEnd], None] = lambda _ended: None
         self.on_syncs: Callable[[int], None] = os.close  # of a program that is heard
@@ -132,16 +138,33 @@ class LocalIncarnation(Incarnation):
             else:
                 fail(self.started, RunError(text))
         elif word in ("furnished", "unfurnished") and self._furnishing is not None:
-            if word == "unfurnished":
-                fail(self._furnishing, RunError(text))
-            elif not self._furnishing.done():
-                self._furnishing.set_result(None)
+            self._take_furnished(RunError(text) if word == "unfurnished" else None)
+        elif word in ("ended", "refused"):
+            self._take_end(word, text)
         elif word == "syncs" and descriptors:
             self.on_syncs(descriptors[0])
         elif word == "exited":
             self.on_ended(ProgramEnd(int(text), 0))
         elif word == "signaled":
             self.on_ended(ProgramEnd(-1, int(text)))
+
+    def _take_furnished(self, refusal: RunError | None) -> None:
+        assert self._furnishing is not None
+        if refusal is not None:
+            fail(self._furnishing, refusal)
+        elif not self._furnishing.done():
+            self._furnishing.set_result(None)
+
+    def _take_end(self, word: str, text: str) -> None:
+        """Of a command."""
+        number, _, how = text.partition(" ")
+        over = self._commands.pop(int(number), None)
+        if over is None or over.done():
+            return
+        if word == "ended":
+            over.set_result(int(how))
+        else:
+            over.set_exception(RunError(how))
 
     def _died(self) -> None:
         self._receive_rest()
@@ -154,6 +177,9 @@ class LocalIncarnation(Incarnation):
         for waiting in (self.started, self._furnishing):
             if waiting is not None:
                 fail(waiting, RunError("the instance was killed"))
+        for over in self._commands.values():
+            if not over.done():
+                over.set_result(KILLED_STATUS)
         if not self.gone.done():
             self.gone.set_result(None)
 
@@ -183,6 +209,29 @@ class LocalIncarnation(Incarnation):
             os.close(log)
         return started
 
+    async def run(self, command: Program, output: int) -> int:
+        """A command beside its program, started as that would be, with stdout and stderr to this
+        descriptor and not to the log. The status with which it ends, as a shell says it; when this
+        is cancelled, it is killed, with all of its session. RunError, with exec's reason, if it
+        cannot be started."""
+        self._last_command = number = self._last_command + 1
+        request = command.request(f"run {number}")
+        try:
+            socket.send_fds(self._control, [request], [output])
+        except OSError as error:
+            raise self._gone("a command was run in it", error) from error
+        over: asyncio.Future[int] = self._loop.create_future()
+        self._commands[number] = over
+        try:
+            await asyncio.wait((over,))
+        finally:
+            if not over.done():
+                self._send(b"end %d" % number)
+                await asyncio.wait((over,), timeout=_END_SECONDS)
+                if over.done():
+                    over.exception()  # nobody hears of it
+        return over.result()
+
     def gate(self, descriptor: int) -> None:
         """The next start waits for end of file on this pipe. RunError if the instance is gone."""
         try:
@@ -195,14 +244,14 @@ class LocalIncarnation(Incarnation):
         return RunError(f"instance {self.name} had died before {when}{reason}", KILLED)
 
     def hear_syncs(self, heard: Callable[[int], None]) -> None:
-        """Of each program from now on that is heard (`make_disk_faulty`) `heard` gets the socket
-        that tells what it syncs (tcal_c/ns/faults.c), and closes it."""
+        """Of each program and command from now on that is heard (`make_disk_faulty`) `heard` gets
+        the socket that tells what it syncs (tcal_c/ns/faults.c), and closes it."""
         self.on_syncs = heard
         self._send(b"syncs")
 
     def make_disk_faulty(self, heard: str, root: str) -> None:
-        """Programs from now on meet what `set_disk` says in their files below `root`; `heard` is
-        not the first of instance.HEARD."""
+        """Programs and commands from now on meet what `set_disk` says in their files below `root`;
+        `heard` is not the first of instance.HEARD."""
         self._send(os.fsencode(f"faults {heard} {root}"))
 
     def set_disk(self, fault: str) -> None:

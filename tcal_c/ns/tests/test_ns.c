@@ -54,9 +54,7 @@ static void test_parse_bad(void) {
         size_t length;
     } cases[] = {
         {"", 0},
-        {"stop\0/\0"
-         "1\0a",
-         11}, /* another verb */
+        {"start", 5}, /* no verb */
         {"start\0/\0"
          "1\0a",
          11}, /* the last word is cut */
@@ -107,6 +105,35 @@ static void test_start(void) {
     CHECK(waitpid(pid, &status, 0) == pid && exit_status(status) == 7);
     CHECK(strcmp(said, "here\n/\n") == 0);
     free(program.env[1]);
+    free(kept);
+}
+
+static void test_commands(void) {
+    int ends[2];
+    struct command *commands = NULL;
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    char *kept;
+    static const char text[] = "run 7\0/\0"
+                               "1\0/bin/cat\0A=1";
+    CHECK(parse(text, sizeof text, &kept) == 0);
+    pid_t pid = program_start(&program, &(struct identity){0}, 2, &NOBODY);
+    CHECK(pid > 0 && commands_add(&commands, 7, pid) == 0);
+    CHECK(commands_add(&commands, 8, pid + 1) == 0); /* the later one comes first */
+    commands_end(commands, 9);                       /* is none */
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid); /* cat of /dev/null ends by itself */
+    CHECK(!commands_reaped(&commands, ends[0], pid + 2, status));
+    CHECK(commands_reaped(&commands, ends[0], pid, 3 << 8));
+    char said[32];
+    int descriptor;
+    CHECK(message_receive(ends[1], said, sizeof said, &descriptor) > 0);
+    CHECK(strcmp(said, "ended 7 3") == 0);
+    CHECK(!commands_reaped(&commands, ends[0], pid, status));
+    CHECK(commands_reaped(&commands, ends[0], pid + 1, SIGKILL) && commands == NULL);
+    CHECK(message_receive(ends[1], said, sizeof said, &descriptor) > 0);
+    CHECK(strcmp(said, "ended 8 137") == 0);
+    close(ends[0]);
+    close(ends[1]);
     free(kept);
 }
 
@@ -358,6 +385,7 @@ int main(void) {
     test_parse_bad();
     test_start();
     test_start_refused();
+    test_commands();
     test_messages();
     test_numbers();
     test_identity();

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runtime.backend.instance import Ran, UnreachableError
+from runtime.backend.instance import Incarnation, Ran, UnreachableError
 from runtime.backend.k8s.pod_instances import PodIncarnation
 from runtime.backend.k8s.podcommands import PodCommands
 from runtime.errors import RunError
@@ -19,10 +20,14 @@ from tests.runtime.k8s import scene
 from tests.runtime.k8s.scene import Scene
 
 
+async def going(_life: Incarnation) -> None:
+    """It is not paused."""
+
+
 def ran(server: FakeApi, *argv: str) -> Coroutine[Any, Any, Ran]:
-    commands = PodCommands(server.api(), "server-0", {"TSTORM_IPV4": "10.244.0.2"})
+    commands = PodCommands(server.api(), "server-0", {"TSTORM_IPV4": "10.244.0.2"}, going)
     life = PodIncarnation("a.0", 0)
-    return commands.run(life, commands.resolved(argv), logged=False)
+    return commands.run(life, commands.resolved(argv))
 
 
 def test_a_command_runs_to_its_end() -> None:
@@ -53,7 +58,23 @@ def test_a_command_that_cannot_be_run() -> None:
         life = PodIncarnation("a.0", 0)
         life.gone.set_result(None)
         with pytest.raises(RunError, match="the instance is dead"):
-            await PodCommands(server.api(), "server-0", {}).run(life, ["x"], logged=False)
+            await PodCommands(server.api(), "server-0", {}, going).run(life, ["x"])
+
+    api.act(play)
+
+
+def test_a_command_does_not_begin_in_a_pause() -> None:
+    async def play(server: FakeApi) -> None:
+        never, life = asyncio.Event(), PodIncarnation("a.0", 0)
+        waiting: list[Incarnation] = []
+
+        async def paused(incarnation: Incarnation) -> None:
+            waiting.append(incarnation)
+            await never.wait()
+
+        commands = PodCommands(server.api(), "server-0", {}, paused)
+        assert await commands.run(life, ["x"], seconds=0.01) == Ran(None)
+        assert (waiting, server.execs) == ([life], [])
 
     api.act(play)
 
