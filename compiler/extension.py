@@ -21,6 +21,7 @@ from compiler.pipeline import Compilation, compile_source
 from compiler.plan import run_clock
 from compiler.plan.parts import action_texts
 from compiler.plan.parts.action_texts import Firing
+from compiler.plan.parts.expectations import DRIVERS
 from compiler.plan.reader import Plan
 from compiler.plan.run_clock import RunClock
 from compiler.sources import RecordedFiles
@@ -236,6 +237,10 @@ def _clock(plan: Plan) -> RunClock:
 
 def _may_wait(plan: Plan) -> None:
     whole = (0, plan.end_ns)
+    for one in plan.expectations:
+        if one.kind == DRIVERS:
+            what = f"`{one.text}` begins its checks at {moment(one.to_ns)} of the run, held or not"
+            raise NotNowError(what, "run it without that: checks would find faults to come")
     if any((one.from_ns, one.to_ns) not in (whole, (0, 0)) for one in plan.expectations):
         what = "its expectations name times, which would be about something else then"
         raise NotNowError(what, "run it without them")

@@ -162,6 +162,10 @@ def test_the_plan_is_what_its_source_gives(plan: Plan) -> None:
     ("text", "what"),
     [
         (TEXT + "expect loss server client < 1% from 2s to 4s\n", "expectations name times"),
+        (
+            TEXT + "expect drivers client\n",
+            "`expect drivers client` begins its checks at .*s of the",
+        ),
         (TEXT, "not held"),
         (TEXT + "at 10s server.1 restart\nat 11s server.1 restart\n", "joins more than once"),
     ],

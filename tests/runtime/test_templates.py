@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.support import User, records
+from tests.runtime.support import User, processes_with, records
 
 pytestmark = pytest.mark.e2e
 
@@ -23,9 +23,11 @@ at 3s quit
 expect drivers client "test"
 """
 SCRIPTS = {
-    "first_create": "echo $TSTORM_INSTANCE >made",
+    "first_create": "echo $TSTORM_INSTANCE >made;"
+    " setsid sh -c 'trap : TERM; until sleep 86423; do :; done' &",
     "parallel_driver_hang": "timeout 777 sleep 777; exit 3",
-    "eventually_whole": "grep client.0 made && ! pgrep -x sleep -a | grep 777 && ping -c 1 other",
+    "eventually_whole": "grep client.0 made && ! pgrep -a sleep | grep 777 && ping -c 1 other"
+    " && pgrep -a sleep | grep 86423",
 }
 
 
@@ -47,3 +49,4 @@ def test_drivers_end_with_what_they_have_begun(user: User) -> None:
     hung = [one for one in ends if one["command"] == "parallel_driver_hang"]
     assert hung, "one was begun"
     assert all("lost" in one for one in hung)
+    assert processes_with("86423") == [], "a daemon lives as long as its instance"
