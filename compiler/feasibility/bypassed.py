@@ -4,20 +4,23 @@ never has more than one path.
 Input: the next hops of every epoch, as they pass on their way into the plan. At 0 s each way from
 where instances are is walked along, to the next place of instances. Later the ways behind a next
 hop that has changed are, where instances are in front of it, which is looked up against the
-direction of the way. All ends when every declared link has been met or `WORK` is used up: the
-warning then says so, and there is none where it was used up at 0 s. Links of instances that are
-behind one bridge are what all their packets take, and not looked at.
+direction of the way. Ways are left where no link that is looked for can be ahead of them in any
+state. All ends when every declared link has been met or `WORK` is used up: the warning then says
+so, and there is none where it was used up at 0 s. Links of instances that are behind one bridge are
+what all their packets take, and not looked at.
 """
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler.declare.model import Model
 from compiler.feasibility.statement_places import StatementPlaces
 from compiler.phrases import link_name, moment, number
+from compiler.plan.routes import tsroutes
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.table import RouteDelta
 from compiler.plan.types import Epoch
@@ -54,7 +57,9 @@ class Bypassed:
                 self._into[self._ahead[link]].append((row, link))
         self._hops = {hop: self._places.link_number(d) for d in core_links for hop in (d, d + 1)}
         self._work, self._states, self._looked = WORK, 0, 0
-        self._tells: dict[tuple[int, int], bool] = {}
+        self._near: set[int] = set()  # rows without instances from which an unused link is near
+        self._nearest = -1  # how many of these there were when that was found out
+        self._tells: dict[int, set[int]] = {}
 
     def through(
         self, snapshots: Iterable[tuple[Epoch, RouteDelta]]
@@ -62,9 +67,10 @@ class Bypassed:
         for epoch, delta in snapshots:
             self._states += 1
             self._core.add_groups(delta.groups)
+            if delta.groups:
+                self._tells.clear()
             if self.unused and self._work > 0:
-                for cell, value in zip(delta.cells, delta.values, strict=True):
-                    self._table[cell] = value
+                tsroutes.put(self._table, delta.cells, delta.values)
                 if self._looked:
                     self._go_on(delta.cells)
                     self._looked += 1
@@ -76,50 +82,75 @@ class Bypassed:
 
     def _begin(self) -> bool:
         """All ways of the state at 0 s. False: it is too much, and nothing is known."""
-        width, ahead = self._width, self._ahead
-        for row in self._sources:
-            if self._work <= 0:
-                return False
-            values = self._table[row * width : (row + 1) * width]
-            onward = set()  # values that lead to where no instances are
-            for value in set(values):
+        width = self._width
+        cells = {row: self._table[row * width : (row + 1) * width] for row in self._sources}
+        found = {row: set(values) for row, values in cells.items()}
+        for row, values in found.items():
+            for value in values:
                 for link in self._core.leads(row, value):
                     self._meet(link)
-                    if ahead[link] not in self._sources:
-                        onward.add(value)
+        self._look_near()
+        for row, values in found.items():
+            if self._work <= 0:
+                return False
             self._work -= width
-            for column in range(width) if onward else ():
-                if values[column] in onward:
+            onward = values & self._telling(row)
+            for column, value in enumerate(cells[row]) if onward else ():
+                if value in onward:
                     for link in self._ahead_of(row, column):
                         self._meet(link)
         self._first = self._table[:]
         return True
 
-    def _go_on(self, cells: Iterable[int]) -> None:
-        """What has become the way of somebody leads over a next hop that has changed."""
-        for cell in cells:
-            row, column = divmod(cell, self._width)
-            if not self._is_telling(row, self._table[cell]):
-                continue
-            found = self._ahead_of(row, column)
-            if found and self._passed(row, column):
-                for link in found:
-                    self._meet(link)
+    def _look_near(self) -> None:
+        """Finds out from where, through rows without instances, some state could lead to a link
+        that nobody has taken yet."""
+        if self._nearest == len(self.unused):
+            return
+        self._nearest = len(self.unused)
+        self._tells.clear()
+        links = self._topology.links
+        todo = [self._core.row_of[links[link].src] for link in self._hops]
+        self._near = set()
+        while todo:
+            row = todo.pop()
+            if row not in self._sources and row not in self._near:
+                self._near.add(row)
+                todo += [before for before, _ in self._into[row]]
 
-    def _is_telling(self, row: int, value: int) -> bool:
-        """Whether a way that goes on like this may lead over a link that nobody has taken yet."""
-        is_telling = self._tells.get((row, value))
-        if is_telling is None:
-            is_telling = self._tells[row, value] = any(
-                link in self._hops or self._ahead[link] not in self._sources
+    def _go_on(self, cells: array[int]) -> None:
+        """What has become the way of somebody leads over a next hop that has changed. `cells` are
+        ascending."""
+        self._look_near()
+        width, at = self._width, 0
+        while at < len(cells):
+            row = cells[at] // width
+            first, at = at, bisect_left(cells, (row + 1) * width, at)
+            telling = self._telling(row)
+            for cell in cells[first:at] if telling else ():
+                if self._table[cell] not in telling:
+                    continue
+                found = self._ahead_of(row, cell % width)
+                if found and self._passed(row, cell % width):
+                    for link in found:
+                        self._meet(link)
+
+    def _telling(self, row: int) -> set[int]:
+        """The values of cells of a row with which a way may lead over a link that nobody has taken
+        yet."""
+        if row not in self._tells:
+            self._tells[row] = {
+                value
+                for value in range(1, self._core.values(row) + 1)
                 for link in self._core.leads(row, value)
-            )
-        return is_telling
+                if link in self._hops or self._ahead[link] in self._near
+            }
+        return self._tells[row]
 
     def _ahead_of(self, row: int, column: int) -> list[int]:
         """Links that nobody has taken yet, on the ways from a row to a destination, until they come
         to where instances are: from there on they are ways of theirs."""
-        table, width, ahead, sources = self._table, self._width, self._ahead, self._sources
+        table, width, ahead, near = self._table, self._width, self._ahead, self._near
         found, todo, seen = [], [row], {self._core.row_of[self._core.columns[column]]}
         while todo:
             row = todo.pop()
@@ -130,7 +161,7 @@ class Bypassed:
             for link in self._core.leads(row, value):
                 if link in self._hops:
                     found.append(link)
-                if ahead[link] not in sources:
+                if ahead[link] in near:
                     todo.append(ahead[link])
         return found
 
@@ -139,7 +170,6 @@ class Bypassed:
         declared = self._hops.get(link, -1)
         if declared in self.unused:
             first = self.unused.pop(declared)
-            self._tells.clear()
             for one in (first, first + 1):
                 self._hops.pop(one, None)
 

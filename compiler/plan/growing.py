@@ -26,6 +26,7 @@ from compiler.plan.format import MAX_INT, Place
 from compiler.plan.parts import attached
 from compiler.plan.parts.attached import Attached
 from compiler.plan.reader import Plan
+from compiler.plan.routes import tsroutes
 from compiler.plan.routes.core import Core
 from compiler.plan.routes.routing import Routes
 from compiler.plan.routes.table import RouteDelta, RouteReader, RouteWriter
@@ -62,8 +63,7 @@ class _Deltas(RouteReader):
     def table(self, epoch: int) -> array[int]:
         found = array("H", bytes(2 * self._cells))
         for delta in self._deltas[: epoch + 1]:
-            for cell, value in zip(delta.cells, delta.values, strict=True):
-                found[cell] = value
+            tsroutes.put(found, delta.cells, delta.values)
         return found
 
 

@@ -374,3 +374,9 @@ void tsroutes_table_changes(const struct tsroutes_table *t, uint32_t *cells, uin
         values[i] = t->cell[cells[i]];
     }
 }
+
+void tsroutes_put(uint16_t *table, uint64_t count, const uint32_t *cells, const uint16_t *values) {
+    for (uint64_t i = 0; i < count; i++) {
+        table[cells[i]] = values[i];
+    }
+}

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TSROUTES_ABI 3
+#define TSROUTES_ABI 4
 
 #define TSROUTES_API __attribute__((visibility("default")))
 
@@ -53,6 +53,10 @@ TSROUTES_API int32_t tsroutes_table_apply(struct tsroutes_table *table, uint32_t
 TSROUTES_API uint64_t tsroutes_table_changed(const struct tsroutes_table *table);
 TSROUTES_API void tsroutes_table_changes(const struct tsroutes_table *table, uint32_t *cells,
                                          uint16_t *values);
+
+/* Writes such changes into another table, which has all these cells. */
+TSROUTES_API void tsroutes_put(uint16_t *table, uint64_t count, const uint32_t *cells,
+                               const uint16_t *values);
 
 /* With metric 3 a value above the number of a row's links stands for a set of them: the first above
  * it for the row's first set. Sets are told in the order in which they were first used (by apply,

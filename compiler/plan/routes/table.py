@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from operator import lt
 
 from compiler.plan.format import ROUTES, Place
+from compiler.plan.routes import tsroutes
 from compiler.plan.routes.core import MAX_GROUP, Core, Group
 from compiler.plan.types import Topology
 
@@ -87,8 +88,7 @@ class RouteWriter:
     def add(self, delta: RouteDelta) -> None:
         table = self._table
         self._groups += delta.groups
-        for cell, value in zip(delta.cells, delta.values, strict=True):
-            table[cell] = value
+        tsroutes.put(table, delta.cells, delta.values)
         if not self._entries:
             self._entries.append((_NOWHERE, self._put(pack(table)), 0, 0))
             return

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from compiler.plan.format import TOPOLOGY, PlanError
 
-ABI = 3  # TSROUTES_ABI in tsroutes.h
+ABI = 4  # TSROUTES_ABI in tsroutes.h
 NAME = "libtsroutes.so"
 _PACKAGE = Path(__file__).resolve().parents[1]
 _REMEDY = "run `make -C tcal_c` in the source tree, or install again with a C compiler present"
@@ -72,6 +72,7 @@ PROTOTYPES: Prototypes = {
     "tsroutes_table_apply": (_i32, (Handle, _u32, U32, U64, U8)),
     "tsroutes_table_changed": (_u64, (Handle,)),
     "tsroutes_table_changes": (None, (Handle, U32, U16)),
+    "tsroutes_put": (None, (U16, _u64, U32, U16)),
     "tsroutes_table_group_numbers": (_u64, (Handle,)),
     "tsroutes_table_groups": (None, (Handle, _u64, U16)),
     "tsroutes_paths_new": (
@@ -126,6 +127,12 @@ def load_library(path: Path, prototypes: Prototypes, version: str, abi: int) -> 
 def library() -> ctypes.CDLL:
     """The library, loaded once. Raises PlanError if it was not built or does not fit."""
     return load(first_of(places()))
+
+
+def put(table: array[int], cells: array[int], values: array[int]) -> None:
+    """Writes the new values ('H') of cells ('I') into a table that has them all. Raises PlanError
+    without the library."""
+    library().tsroutes_put(table, len(cells), cells, values)
 
 
 def first_of(looked_for: tuple[Path, ...]) -> Path:

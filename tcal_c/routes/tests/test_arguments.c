@@ -51,6 +51,12 @@ static void changes(void) {
     CHECK_EQ(tsroutes_table_apply(t, 2, three, delays, up), 0);
     CHECK_EQ(tsroutes_table_changed(t), 2);
     CHECK(cells[1] == 1 && cells[2] == 1);
+    uint32_t changed[2];
+    uint16_t values[2];
+    uint16_t copy[4] = {9, 9, 9, 9};
+    tsroutes_table_changes(t, changed, values);
+    tsroutes_put(copy, 2, changed, values);
+    CHECK(copy[0] == 9 && copy[1] == 1 && copy[2] == 1 && copy[3] == 9);
     CHECK_EQ(tsroutes_table_apply(t, 2, three, delays, up), 0);
     CHECK_EQ(tsroutes_table_changed(t), 0);
     tsroutes_table_free(t);
