@@ -10,10 +10,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.parts.expectations import RUN
 from compiler.plan.rules.capabilities import KUBERNETES
+from compiler.plan.types import Service
 from manifests import kubernetes_checks as checks
 from manifests import kubernetes_files
 from manifests.bundle import Bundle
@@ -150,20 +152,36 @@ def _files(bundle: Bundle, base: Mapping[str, object], carried: Carried) -> dict
 
 
 def _services(bundle: Bundle, base: Mapping[str, object], carried: Carried) -> dict[str, str]:
-    """A headless Service and a StatefulSet for each service, also for one without instances."""
+    """A headless Service and a StatefulSet for each service, also for one without instances.
+
+    Services of a large plan differ in little but their names: the text of those that do is filled
+    once. No text in a plan has the plan's digest, so none has what stands for the names.
+    """
     services = bundle.plan.topology.services
     names = object_names(service.name for service in services)
+    own, known = f"service-{bundle.digest}", f"object-{bundle.digest}"
+    texts: dict[Service, str] = {}
     files = {}
     for service in services:
+        alike = replace(service, name=own)
+        if alike not in texts:
+            texts[alike] = _service(bundle, base, carried, alike, known)
         name = names[service.name]
-        found = service_values(service, name, bundle.digest, bundle.plan.seed)
-        found["family"] = _FAMILIES.get(bundle.plan.topology.network, "")
-        found["volumes"] = kubernetes_files.volumes(service, carried)
-        found["files"] = kubernetes_files.mounts(service, carried)
-        text = fill("kubernetes/service.yaml.j2", {**base, "service": found})
+        text = texts[alike].replace(own, service.name).replace(known, name)
         checks.size(service.name, text)
         files[f"60-service-{name}.yaml"] = text
     return files
+
+
+def _service(
+    bundle: Bundle, base: Mapping[str, object], carried: Carried, service: Service, name: str
+) -> str:
+    """The objects of one service, which is called `name` in the cluster."""
+    found = service_values(service, name, bundle.digest, bundle.plan.seed)
+    found["family"] = _FAMILIES.get(bundle.plan.topology.network, "")
+    found["volumes"] = kubernetes_files.volumes(service, carried)
+    found["files"] = kubernetes_files.mounts(service, carried)
+    return fill("kubernetes/service.yaml.j2", {**base, "service": found})
 
 
 # A label selector as `kubectl -l` takes it, as the requirements of a node affinity.

@@ -30,9 +30,10 @@ def put(target: Path, files: Mapping[str, bytes | Iterable[bytes]]) -> None:
     OSError: it is as it was. The caller has made sure that what is there may be replaced.
     """
     with scratch.directory(target.parent, target.name) as fresh:
+        for folder in {name.rpartition("/")[0] for name in files}:
+            (fresh / folder).mkdir(exist_ok=True)
         for name, data in files.items():
             path = fresh / name
-            path.parent.mkdir(exist_ok=True)
             if isinstance(data, bytes):
                 path.write_bytes(data)
                 continue
