@@ -52,10 +52,11 @@ bool engine_prepare_link(struct engine *e, uint32_t link) {
     if (atomic_load_explicit(slot, memory_order_relaxed)) {
         return true;
     }
-    struct link_page *page = calloc(1, sizeof *page);
+    struct link_page *page = aligned_alloc(_Alignof(struct link_page), sizeof *page);
     if (!page) {
         return false;
     }
+    memset(page, 0, sizeof *page);
     for (uint32_t i = 0; i < LINK_FAN; i++) {
         page->link[i].waiting.at = HEAP_OUT;
     }
@@ -120,7 +121,7 @@ void engine_deliver_at(struct engine *e, uint32_t node, const struct piece *piec
     packet_cut(&frame->info, bytes, piece->first, piece->count, &cut);
     if (piece->aged && cut.header_bytes == 0 && frame->references == 1) { /* nobody else looks */
         packet_age(bytes, piece->aged);
-    } else {
+    } else if (piece->aged) {
         piece_age(piece, &cut);
     }
     struct iovec io[3] = {{&cut.vnet, sizeof cut.vnet},
@@ -134,24 +135,6 @@ void engine_deliver_at(struct engine *e, uint32_t node, const struct piece *piec
                                     .bytes =
                                         packet_bytes(&frame->info, piece->first, piece->count)};
     leave(e, port - 1, at_ns, &leaving, io, cut.header_bytes ? 3 : 2);
-}
-
-void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
-    if (e->closed) {
-        pair_drop(piece->frame->pair, DROP_DOWN, piece->count);
-        pool_piece_release(&e->transit.pool, piece);
-        return;
-    }
-    if (piece->frame->audience) {
-        many_arrive(e, node, piece, at_ns);
-        return;
-    }
-    if (node == piece->frame->dest) {
-        engine_deliver_at(e, e->paths ? piece->frame->source : node, piece, at_ns);
-        pool_piece_release(&e->transit.pool, piece);
-        return;
-    }
-    engine_forward(e, node, fib_get(&e->fib, node, piece->frame->dest), piece, at_ns);
 }
 
 const struct link *engine_any_link(const struct engine *e, uint32_t next) {
@@ -186,8 +169,9 @@ static struct link *link_of_flow(struct engine *e, uint32_t next, struct frame *
     return best;
 }
 
-void engine_forward(struct engine *e, uint32_t node, uint32_t next, struct piece *piece,
-                    uint64_t at_ns) {
+/* As engine_forward(), which other files call. */
+static inline void forward(struct engine *e, uint32_t node, uint32_t next, struct piece *piece,
+                           uint64_t at_ns) {
     struct link *link =
         next < LINK_LIMIT ? engine_link(e, next) : link_of_flow(e, next, piece->frame);
     if (!link || piece->hops++ >= HOP_LIMIT) {
@@ -195,16 +179,41 @@ void engine_forward(struct engine *e, uint32_t node, uint32_t next, struct piece
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    if (!link->obstructs || !obstruct(e, node, link, piece, at_ns)) {
+    if (link->obstructs) {
+        obstruct(e, node, link, piece, at_ns);
+    } else {
         link_offer(&e->transit, link, piece, at_ns);
     }
+}
+
+void engine_forward(struct engine *e, uint32_t node, uint32_t next, struct piece *piece,
+                    uint64_t at_ns) {
+    forward(e, node, next, piece, at_ns);
+}
+
+void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
+    if (e->closed) {
+        pair_drop(piece->frame->pair, DROP_DOWN, piece->count);
+        pool_piece_release(&e->transit.pool, piece);
+        return;
+    }
+    if (piece->frame->audience) {
+        many_arrive(e, node, piece, at_ns);
+        return;
+    }
+    if (node == piece->frame->dest) {
+        engine_deliver_at(e, e->paths ? piece->frame->source : node, piece, at_ns);
+        pool_piece_release(&e->transit.pool, piece);
+        return;
+    }
+    forward(e, node, fib_get(&e->fib, node, piece->frame->dest), piece, at_ns);
 }
 
 enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN, VERDICT_SPOOFED };
 
 bool engine_is_own_source(const struct node *node, const struct packet_info *info) {
     const struct addr *own = info->version == 4 ? &node->addr4 : &node->addr6;
-    if (own->version && memcmp(own->bytes, info->source, info->version == 4 ? 4 : 16) == 0) {
+    if (own->version && memcmp(own->bytes, info->source, sizeof own->bytes) == 0) {
         return true;
     }
     struct addr from = {.version = info->version};
@@ -347,12 +356,15 @@ void engine_step(struct engine *e) {
     /* `waiting` is the first member of a link. */
     struct link *link = (struct link *)(void *)heap_top(&e->transit.heap)->node;
     struct piece *piece = link_take(&e->transit, link);
-    if (piece && piece->frame->is_whole_frame) {
+    if (!piece) {
+        return;
+    }
+    if (piece->frame->is_whole_frame) {
         switching_arrive(e, link, piece, piece->due_ns);
         return;
     }
-    bool passes = piece && e->node[link->dest].hop;
-    if (piece && !(passes && engine_expire(e, link->dest, piece, piece->due_ns))) {
+    bool passes = e->has_hops && e->node[link->dest].hop;
+    if (!passes || !engine_expire(e, link->dest, piece, piece->due_ns)) {
         engine_arrive(e, link->dest, piece, piece->due_ns);
     }
 }
@@ -393,6 +405,7 @@ static void apply_node(struct engine *e, uint32_t node, const struct op_node *op
     n->has_mac = op->has_mac;
     memcpy(n->mac, op->mac, sizeof n->mac);
     e->readdresses |= op->has_mac;
+    e->has_hops |= op->hop;
     n->kind = op->kind;
     lead_to(e, node, &op->behind);
     if (n->addr4.version && !n->hop) { /* a hop answers, and is no destination */

@@ -100,6 +100,7 @@ struct engine {
     struct pair_page to_many; /* its first pair is that of packets for many, the next that of frames
                                at lans; they are not told */
     bool readdresses;         /* some node has a MAC of its own */
+    bool has_hops;            /* some node takes from the TTL of what passes */
     bool paths;               /* what has passed its link leaves by the port of its source */
     bool closed;              /* no path lets anything through */
     bool any_source; /* hop by hop: packets may come from addresses that their node does not have */
@@ -215,9 +216,9 @@ bool many_expire(struct engine *e, uint32_t node, struct piece *piece);
 
 /* --- obstruct.c: what a link refuses, what is too large for it, or whose TTL is used up --- */
 
-/* The piece stands at `node`, before a link that obstructs. True: it was refused or too large, and
- * was cut into fragments, or dropped and answered; it is taken over. */
-bool obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
+/* The piece stands at `node`, before a link that obstructs: it is offered to the link, or it is
+ * refused or too large, and cut into fragments, or dropped and answered. Takes it over. */
+void obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
               uint64_t at_ns);
 
 /* The piece has come over a link to `node`, a hop that it passes, which takes one from its TTL.

@@ -19,7 +19,6 @@
 #include <netinet/in.h>
 
 #define SLOTS (2 * FLOW_LIMIT)
-#define BITS_NS (8 * NS_PER_S)
 #define TCP_HEADER_BYTES 20u
 #define UDP_HEADER_BYTES 8u
 #define TCP_FIN 1

@@ -11,6 +11,10 @@
  * through. `span_ns` tells how long before that the first was through, so that the next link can
  * serve the segments from the time they would have arrived there: a piece waits for its own last
  * segment once, not once a hop.
+ *
+ * Most links have a rate, a delay, a loss, a jitter and a queue at most, and are `bare`: that one
+ * look spares their packets the looks for all the rest. What can be told when a link changes is
+ * told then (link_change), not with each packet.
  */
 #include "link.h"
 
@@ -104,9 +108,19 @@ void link_set_due(const struct transit *t, struct link *link, struct piece *piec
     lane->last_due_ns = piece->due_ns;
 }
 
+/* The same of a piece in order, where only the delay counts. */
+static inline void set_plain_due(struct link *link, struct piece *piece, uint64_t after_ns) {
+    uint64_t due_ns = max_u64(piece->served_ns, after_ns) + link->delay_ns;
+    piece->apart = false;
+    piece->due_ns = link->usual.last_due_ns = max_u64(due_ns, link->usual.last_due_ns);
+}
+
+static inline struct lane *lane_of(struct link *link, const struct piece *piece) {
+    return piece->apart ? &link->apart : &link->usual;
+}
+
 /* Puts it behind all in its lane that leave no later. */
-static void insert(struct link *link, struct piece *piece) {
-    struct lane *lane = piece->apart ? &link->apart : &link->usual;
+static inline void insert(struct lane *lane, struct piece *piece) {
     struct piece *before = lane->tail;
     while (before && before->due_ns > piece->due_ns) {
         before = before->prev;
@@ -140,7 +154,7 @@ static inline bool sends_next(const struct link *link, uint64_t *sends_ns) {
 }
 
 /* Where the link stands among the others, by its head or what it is to send. */
-static void schedule(struct transit *t, struct link *link) {
+static inline void schedule(struct transit *t, struct link *link) {
     uint64_t sends_ns;
     const struct piece *head = first(link);
     if (sends_next(link, &sends_ns)) {
@@ -153,9 +167,15 @@ static void schedule(struct transit *t, struct link *link) {
 }
 
 void link_append(struct transit *t, struct link *link, struct piece *piece, uint64_t at_ns) {
-    link_set_due(t, link, piece, at_ns);
+    struct lane *lane = &link->usual;
+    if (link->bare && link->jitter_ns == 0 && piece->order == PIECE_IN_ORDER) {
+        set_plain_due(link, piece, at_ns);
+    } else {
+        link_set_due(t, link, piece, at_ns);
+        lane = lane_of(link, piece);
+    }
     piece->seq = t->seq++;
-    insert(link, piece);
+    insert(lane, piece);
     if (first(link) == piece) {
         heap_put(&t->heap, &link->waiting, piece->due_ns, piece->seq);
     }
@@ -187,8 +207,8 @@ static void capture(const struct transit *t, struct captured *to, const struct p
     ring_put(t->ring, &entry, io, 2);
 }
 
-static void capture_at(const struct transit *t, _Atomic(struct captured *) *place,
-                       const struct piece *part, enum fate fate, uint64_t at_ns) {
+static inline void capture_at(const struct transit *t, _Atomic(struct captured *) *place,
+                              const struct piece *part, enum fate fate, uint64_t at_ns) {
     struct captured *to = atomic_load_explicit(place, memory_order_acquire);
     if (to && !(to->programs && part->frame->info.probe)) {
         capture(t, to, part, fate, at_ns);
@@ -196,8 +216,8 @@ static void capture_at(const struct transit *t, _Atomic(struct captured *) *plac
 }
 
 /* The part of a frame had this fate at `at_ns`. */
-static void record(const struct transit *t, struct link *link, const struct piece *part,
-                   enum fate fate, uint64_t at_ns) {
+static inline void record(const struct transit *t, struct link *link, const struct piece *part,
+                          enum fate fate, uint64_t at_ns) {
     if (t->digests != DIGESTS_OFF) {
         add_to_digest(t, link, part, fate, at_ns);
     }
@@ -231,24 +251,30 @@ struct run {
     uint64_t last_ns;  /* last is through */
 };
 
+/* The run goes on as this piece, of the same frame. */
+static void launch_run(struct transit *t, struct link *link, struct piece *piece,
+                       const struct run *run, uint64_t at_ns) {
+    piece->first = (uint16_t)run->first;
+    piece->count = (uint16_t)run->count;
+    piece->order = PIECE_IN_ORDER;
+    piece->served_ns = run->last_ns;
+    uint64_t through = max_u64(run->last_ns, at_ns);
+    piece->span_ns = (uint32_t)min_u64(through - min_u64(run->first_ns, through), UINT32_MAX);
+    link_append(t, link, piece, at_ns);
+}
+
 static void close_run(struct transit *t, struct link *link, struct piece *origin, struct run *run,
                       uint64_t at_ns) {
     if (run->count == 0) {
         return;
     }
     struct piece *piece = pool_piece(&t->pool, origin->frame);
-    if (!piece) {
+    if (piece) {
+        piece_come_as(piece, origin);
+        launch_run(t, link, piece, run, at_ns);
+    } else {
         counter_add(&t->drop_nobuf, run->count);
-        run->count = 0;
-        return;
     }
-    piece->first = (uint16_t)run->first;
-    piece->count = (uint16_t)run->count;
-    piece_come_as(piece, origin);
-    piece->served_ns = run->last_ns;
-    uint64_t through = max_u64(run->last_ns, at_ns);
-    piece->span_ns = (uint32_t)min_u64(through - min_u64(run->first_ns, through), UINT32_MAX);
-    link_append(t, link, piece, at_ns);
     run->count = 0;
 }
 
@@ -272,15 +298,21 @@ uint64_t link_backlog(const struct link_counters *c, uint64_t at_ns, uint64_t *p
     return backlog + counter_get(&c->held_bytes);
 }
 
+/* Until when what serves the queue is busy. */
+static inline void tell_busy(struct link *link) {
+    const struct queue *q = &link->queue;
+    counter_set(&link->count.busy_until_ns, q->free_ns);
+    if (q->trace) {
+        counter_set(&link->count.zero_ns, q->zero_ns);
+        counter_set(&link->count.spare, queue_spare(q));
+    }
+}
+
+/* And what serves it. */
 static void tell_queue(struct link *link) {
     const struct queue *q = &link->queue;
     counter_set(&link->count.rate_bps, q->rate_bps);
-    counter_set(&link->count.busy_until_ns, q->free_ns);
-    if (q->trace) {
-        u128 end = queue_served(q->trace, q->zero_ns, q->free_ns);
-        counter_set(&link->count.zero_ns, q->zero_ns);
-        counter_set(&link->count.spare, end > q->position ? (uint64_t)(end - q->position) : 0);
-    }
+    tell_busy(link);
     atomic_store_explicit(&link->count.trace, q->trace, memory_order_release);
 }
 
@@ -294,10 +326,12 @@ static bool is_of_neck(const struct link *link) {
     return link->flows && link->flows->is_neck;
 }
 
-/* Whether there is room for it. */
-static bool queue_segment(struct transit *t, struct link *link, const struct piece *origin,
-                          uint32_t segment, uint32_t bytes, uint64_t at_ns,
-                          struct service *service) {
+/* Whether there is room for it. Inlined by demand, as offer_segment() is: calls with that many
+ * arguments are a tenth of what a segment costs. */
+__attribute__((always_inline)) static inline bool
+queue_segment(struct transit *t, struct link *link, const struct piece *origin, uint32_t segment,
+              uint64_t at_ns, struct service *service) {
+    uint32_t bytes = packet_segment_bytes(&origin->frame->info, segment);
     bool idle = link->queue.free_ns <= at_ns;
     if (!queue_offer(&link->queue, at_ns, bytes, service)) {
         link_lose(t, link, origin, segment, FATE_QUEUE, at_ns);
@@ -307,7 +341,7 @@ static bool queue_segment(struct transit *t, struct link *link, const struct pie
         uint64_t keep = idle ? 0 : 1;
         counter_set(&link->count.burst_pkts, counter_get(&link->count.burst_pkts) * keep + 1);
         counter_set(&link->count.burst_bytes, counter_get(&link->count.burst_bytes) * keep + bytes);
-        tell_queue(link);
+        tell_busy(link);
     }
     if (is_of_neck(link)) {
         flows_own_enters(link->share, &link->queue, bytes, service->end_ns);
@@ -345,12 +379,20 @@ bool link_draws_loss(const struct transit *t, struct link *link, const struct pi
 }
 
 /* Draws and queues one segment, the nth of its kind; true when it goes on. */
-static bool offer_segment(struct transit *t, struct link *link, const struct piece *origin,
-                          uint32_t segment, uint64_t nth, uint64_t at_ns, struct service *service) {
+__attribute__((always_inline)) static inline bool
+offer_segment(struct transit *t, struct link *link, const struct piece *origin, uint32_t segment,
+              uint64_t nth, uint64_t at_ns, struct service *service) {
     const struct frame *frame = origin->frame;
-    uint32_t bytes = packet_segment_bytes(&frame->info, segment);
-    return !link_draws_loss(t, link, origin, segment, nth, at_ns) &&
-           queue_segment(t, link, origin, segment, bytes, at_ns, service);
+    if (!link->bare) {
+        if (link_draws_loss(t, link, origin, segment, nth, at_ns)) {
+            return false;
+        }
+    } else if (link->loss_ppb &&
+               draw_lost(link_seed(t, link, at_ns), frame->info.probe, nth, link->loss_ppb)) {
+        link_lose(t, link, origin, segment, FATE_LOSS, at_ns);
+        return false;
+    }
+    return queue_segment(t, link, origin, segment, at_ns, service);
 }
 
 uint64_t link_arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
@@ -361,11 +403,11 @@ uint64_t link_arrival(const struct piece *piece, uint32_t i, uint64_t at_ns) {
     return at_ns - span + span * i / (piece->count - 1);
 }
 
-static void add_to_run(struct transit *t, struct link *link, struct piece *origin, struct run *run,
-                       uint32_t segment, const struct service *service, uint64_t at_ns) {
+static inline void add_to_run(struct transit *t, struct link *link, struct piece *origin,
+                              struct run *run, uint32_t segment, const struct service *service,
+                              uint64_t at_ns) {
     /* Each packet leaves a trace when the trace says so. */
-    bool alone = link->queue.trace || service->end_ns - run->start_ns > PIECE_SERVICE_NS;
-    if (run->count && alone) {
+    if (run->count && (link->queue.trace || service->end_ns - run->start_ns > PIECE_SERVICE_NS)) {
         close_run(t, link, origin, run, at_ns);
     }
     if (run->count == 0) {
@@ -442,8 +484,7 @@ static void impair_segment(struct transit *t, struct link *link, struct piece *o
     if (fate & IMPAIR_DUPLICATE) {
         close_run(t, link, origin, run, at_ns);
         counter_add(&t->duplicated, 1);
-        uint32_t bytes = packet_segment_bytes(&frame->info, segment);
-        if (queue_segment(t, link, origin, segment, bytes, at_ns, service)) {
+        if (queue_segment(t, link, origin, segment, at_ns, service)) {
             add_to_run(t, link, origin, run, segment, service, at_ns);
         }
     }
@@ -473,8 +514,25 @@ static void offer_segments(struct transit *t, struct link *link, struct piece *p
             add_to_run(t, link, piece, &run, segment, &service, at_ns);
         }
     }
-    close_run(t, link, piece, &run, at_ns);
-    pool_piece_release(&t->pool, piece);
+    if (run.count) { /* nobody else needs the piece */
+        launch_run(t, link, piece, &run, at_ns);
+    } else {
+        pool_piece_release(&t->pool, piece);
+    }
+}
+
+/* A piece of one segment, on a bare link. */
+static void offer_packet(struct transit *t, struct link *link, struct piece *piece, uint64_t nth,
+                         uint64_t at_ns) {
+    struct service service;
+    if (!offer_segment(t, link, piece, piece->first, nth, at_ns, &service)) {
+        pool_piece_release(&t->pool, piece);
+        return;
+    }
+    piece->order = PIECE_IN_ORDER;
+    piece->served_ns = service.end_ns;
+    piece->span_ns = 0;
+    link_append(t, link, piece, at_ns);
 }
 
 /* Of the next that is offered: probes have numbers of their own, so that those of programs are the
@@ -484,8 +542,8 @@ static uint64_t next_number(const struct link *link, bool probe) {
     return probe ? probes : counter_get(&link->count.pkts) - probes;
 }
 
-static void count_offered(const struct transit *t, struct link *link, const struct piece *piece,
-                          uint64_t bytes, uint64_t at_ns) {
+static inline void count_offered(const struct transit *t, struct link *link,
+                                 const struct piece *piece, uint64_t bytes, uint64_t at_ns) {
     capture_at(t, &link->offered, piece, FATE_LEFT, at_ns);
     if (piece->frame->info.probe) {
         counter_add(&link->count.probes, piece->count);
@@ -521,8 +579,7 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     count_offered(t, link, piece, bytes, at_ns);
     if (!link->up) {
         drop_piece(t, link, piece, at_ns);
-    } else if (link->queue.rate_bps == 0 && link->loss_ppb == 0 && !link->impairs && !link->trace &&
-               !link->only) {
+    } else if (link->bare && link->queue.rate_bps == 0 && link->loss_ppb == 0) {
         link_count_accepted(link, piece->count, bytes);
         piece->served_ns = at_ns;
         piece->order = PIECE_IN_ORDER;
@@ -530,20 +587,22 @@ void link_offer(struct transit *t, struct link *link, struct piece *piece, uint6
     } else if (link->holds) {
         holding_offer(t, link, piece, nth, at_ns);
         schedule(t, link);
-    } else {
-        if (link->flows) {
-            flows_take_queue(link->flows, &link->queue);
-            flows_see(link->flows, link->share, &link->queue, piece->frame, at_ns);
-            tell_queue(link);
-        }
+    } else if (link->flows) {
+        flows_take_queue(link->flows, &link->queue);
+        flows_see(link->flows, link->share, &link->queue, piece->frame, at_ns);
+        tell_queue(link);
         offer_segments(t, link, piece, nth, at_ns);
         flows_give_queue(link->flows, &link->queue);
+    } else if (link->bare && piece->count == 1) {
+        offer_packet(t, link, piece, nth, at_ns);
+    } else {
+        offer_segments(t, link, piece, nth, at_ns);
     }
 }
 
 static inline struct piece *detach_head(struct transit *t, struct link *link) {
     struct piece *piece = first(link);
-    struct lane *lane = piece->apart ? &link->apart : &link->usual;
+    struct lane *lane = lane_of(link, piece);
     lane->head = piece->next;
     *(lane->head ? &lane->head->prev : &lane->tail) = NULL;
     schedule(t, link);
@@ -553,7 +612,7 @@ static inline struct piece *detach_head(struct transit *t, struct link *link) {
 
 struct piece *link_take(struct transit *t, struct link *link) {
     uint64_t sends_ns;
-    if (sends_next(link, &sends_ns)) {
+    if (link->aqm && sends_next(link, &sends_ns)) {
         holding_send(t, link, sends_ns, sends_ns);
         schedule(t, link);
         return NULL;
@@ -631,7 +690,7 @@ static struct piece *take_all(struct link *link) {
 static void put_all(struct link *link, struct piece *piece) {
     while (piece) {
         struct piece *next = piece->next;
-        insert(link, piece);
+        insert(lane_of(link, piece), piece);
         piece = next;
     }
 }
@@ -817,6 +876,7 @@ void link_change(struct transit *t, struct link *link, const struct link_config 
         follow(t, link, config->trace, at_ns);
         old_bps = queue_pace(&link->queue);
     }
+    link->bare = !link->impairs && !link->trace && !link->only;
     if (fields & TIMES) {
         retime(t, link, old_bps, at_ns);
     }

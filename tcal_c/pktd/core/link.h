@@ -78,20 +78,20 @@ struct link_config {
 };
 
 struct link_counters {
-    counter pkts;   /* offered, also while down */
-    counter probes; /* of them */
-    counter bytes;
     counter out_pkts;
     counter out_bytes;
+    counter pkts; /* offered, also while down */
+    counter bytes;
+    counter probes;        /* of `pkts` */
+    counter accepted_pkts; /* by the queue, less what waited when the link went down */
+    counter accepted_bytes;
+    counter burst_pkts; /* accepted since the queue was last empty */
+    counter burst_bytes;
+    counter busy_until_ns; /* copies of the queue's state, for the backlog */
+    counter rate_bps;
     counter drop_queue;
     counter drop_loss;
     counter drop_down;
-    counter accepted_pkts; /* by the queue, less what waited when the link went down */
-    counter accepted_bytes;
-    counter busy_until_ns; /* copies of the queue's state, for the backlog */
-    counter rate_bps;
-    counter burst_pkts; /* accepted since the queue was last empty */
-    counter burst_bytes;
     _Atomic(const struct trace *) trace; /* what serves the queue, and when it began */
     counter zero_ns;
     counter spare;     /* work that the trace will have served beyond what waits */
@@ -115,43 +115,53 @@ struct lane {
     uint64_t last_due_ns; /* of those that keep the order */
 };
 
+/* Of the cache, a packet that comes to a link meets four lines, and one that leaves it the first
+ * two of them, as long as it has only a rate, a delay and a queue. */
 struct link {
-    struct heap_node waiting; /* must be first: the heap hands it back */
-    struct lane usual;
-    struct queue queue;
-    uint64_t delay_ns;
-    uint64_t jitter_ns;
-    uint64_t seed;
-    const struct trace *trace;       /* that it follows; NULL: none */
-    const struct measured *measured; /* distribution of its jitter in place of `dist`; NULL: none */
+    _Alignas(64) struct heap_node waiting; /* must be first: the heap hands it back */
     uint32_t loss_ppb;
     uint16_t source; /* nodes */
     uint16_t dest;
-    enum dist dist;
     bool up;
+    bool bare;      /* it has no trace, no `only` and nothing that `impairs` tells of */
     bool obstructs; /* it rejects, or has an MTU */
     bool impairs;   /* something of `impair` beside that */
     bool holds;     /* its queue holds its packets (holding.c) */
     bool chained;   /* it is among the links of a node of frames (switching.c) */
     bool managed;   /* a discipline is asked for, whether there is memory for it or not */
-    struct link_counters count;
-    uint64_t reported; /* control thread: sum of the packet counters at the last report */
-    bool neck_waited;  /* control thread: something was in its neck's queue then */
-    struct link_usage told;
-    counter digest;                      /* 0 without packets */
-    uint64_t digest_told;                /* control thread */
+    uint64_t delay_ns;
+    uint64_t jitter_ns;
+    struct lane usual;
+
+    struct lane apart; /* of its further class; some of one that has ended may still be in it */
+    struct aqm *aqm;   /* NULL: no memory is needed, or there is none */
     _Atomic(struct captured *) captured; /* where its packets are recorded; NULL: nowhere */
-    _Atomic(struct captured *) offered;  /* the same, before its queue */
-    uint32_t mtu;                        /* of IP packets; 0: any */
-    struct impair impair;
+    struct link_counters count;
+
     struct flows *flows; /* of a measured path that leaves more to several; NULL: nobody counts */
+    _Atomic(struct captured *) offered; /* as `captured`, before its queue */
+    struct queue queue;
+
+    uint64_t seed;
+    const struct trace *trace;       /* that it follows; NULL: none */
+    const struct only *only;         /* its further class; NULL: it has none */
+    const struct measured *measured; /* distribution of its jitter in place of `dist`; NULL: none */
+    enum dist dist;
+    uint32_t mtu; /* of IP packets; 0: any */
+    struct impair impair;
     struct flow_share *share;
-    uint32_t next_out;       /* link + 1, of its source's links of frames; 0: it is the last */
-    uint32_t packets;        /* that the queue holds; 0: only bytes count */
-    struct aqm *aqm;         /* NULL: no memory is needed, or there is none */
-    const struct only *only; /* its further class; NULL: it has none */
-    struct lane apart;       /* of that class; some of one that has ended may still be in it */
+    uint32_t next_out; /* link + 1, of its source's links of frames; 0: it is the last */
+    uint32_t packets;  /* that the queue holds; 0: only bytes count */
+    counter digest;    /* 0 without packets */
+
+    /* Control thread: */
+    uint64_t digest_told;
+    uint64_t reported; /* sum of the packet counters at the last report */
+    bool neck_waited;  /* something was in its neck's queue then */
+    struct link_usage told;
 };
+_Static_assert(offsetof(struct link, apart) == 64 && offsetof(struct link, flows) == 256,
+               "begin lines of the cache");
 
 /* Whether links have digests (record/digest.h), and of what. */
 enum digests { DIGESTS_OFF, DIGESTS_CONTENTS, DIGESTS_TIMES };

@@ -102,16 +102,17 @@ static void cut_up(struct engine *e, struct link *link, struct piece *piece, uin
     pool_piece_release(pool, piece);
 }
 
-bool obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
+void obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
               uint64_t at_ns) {
     struct frame *frame = piece->frame;
     bool refused = link_refuses(&e->transit, link, piece, at_ns);
     if (!refused && !link_exceeded(link, piece)) {
-        return false;
+        link_offer(&e->transit, link, piece, at_ns);
+        return;
     }
     if (!refused && fragment_allowed(&frame->info, frame_bytes(frame))) {
         cut_up(e, link, piece, at_ns);
-        return true;
+        return;
     }
     counter_add(refused ? &e->transit.rejected : &e->transit.too_large, piece->count);
     struct refused_packet why = {.why = REFUSED_RULE};
@@ -129,7 +130,6 @@ bool obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *
         answer(e, node, told, &why, at_ns);
         pool_release(&e->transit.pool, told);
     }
-    return true;
 }
 
 /* As Linux limits these errors: six to one sender at once, then one a second (icmp_ratelimit in

@@ -17,8 +17,6 @@
  */
 #include "queue.h"
 
-#define BITS_NS (8 * NS_PER_S)
-
 uint64_t queue_pace(const struct queue *q) {
     return q->trace ? 0 : max_u64(q->capacity_bps, q->rate_bps);
 }
@@ -27,8 +25,13 @@ u128 queue_served(const struct trace *trace, uint64_t zero_ns, uint64_t at_ns) {
     return trace_served(trace, trace_since(trace, zero_ns, at_ns));
 }
 
-static bool offer_to_trace(struct queue *q, uint64_t at_ns, uint32_t bytes,
-                           struct service *service) {
+uint64_t queue_spare(const struct queue *q) {
+    u128 end = queue_served(q->trace, q->zero_ns, q->free_ns);
+    return end > q->position ? (uint64_t)(end - q->position) : 0;
+}
+
+bool queue_offer_to_trace(struct queue *q, uint64_t at_ns, uint32_t bytes,
+                          struct service *service) {
     const struct trace *trace = q->trace;
     u128 served = queue_served(trace, q->zero_ns, at_ns), work = trace_work(trace, bytes, 1);
     if (q->position <= served) {
@@ -56,41 +59,14 @@ void queue_count_from(struct queue *q, uint64_t zero_ns, uint64_t at_ns) {
     q->position = queue_served(q->trace, zero_ns, at_ns) + waits;
 }
 
-/* When the backlog as it is at `at_ns` has left. */
-static uint64_t leaves(const struct queue *q, uint64_t at_ns) {
-    if (q->capacity_bps <= q->rate_bps) {
-        return q->free_ns;
-    }
-    return at_ns + (uint64_t)((u128)(q->free_ns - at_ns) * q->rate_bps / q->capacity_bps);
+/* When a backlog at `at_ns` that is served at `end_ns` has left, at the capacity. */
+static uint64_t leaves(const struct queue *q, uint64_t at_ns, uint64_t end_ns) {
+    return at_ns + (uint64_t)((u128)(end_ns - at_ns) * q->rate_bps / q->capacity_bps);
 }
 
-static void work(struct queue *q, uint32_t bytes) {
-    uint64_t bits = bytes * BITS_NS + q->left;
-    q->free_ns += bits / q->rate_bps;
-    q->left = bits % q->rate_bps;
-}
-
-bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service) {
-    if (q->trace) {
-        return offer_to_trace(q, at_ns, bytes, service);
-    }
-    if (q->rate_bps == 0) {
-        *service = (struct service){at_ns, at_ns};
-        return true;
-    }
-    if (q->free_ns <= at_ns) {
-        q->free_ns = at_ns;
-        q->left = 0;
-    } else {
-        uint64_t room = q->limit_bytes > bytes ? q->limit_bytes - bytes : 0;
-        if ((u128)(q->free_ns - at_ns) * q->rate_bps > (u128)room * BITS_NS) {
-            return false;
-        }
-    }
-    service->start_ns = leaves(q, at_ns);
-    work(q, bytes);
-    service->end_ns = leaves(q, at_ns);
-    return true;
+void queue_leave_sooner(const struct queue *q, uint64_t at_ns, struct service *service) {
+    service->start_ns = leaves(q, at_ns, service->start_ns);
+    service->end_ns = leaves(q, at_ns, service->end_ns);
 }
 
 uint64_t queue_send(struct queue *q, uint64_t at_ns, uint32_t bytes) {
@@ -101,7 +77,7 @@ uint64_t queue_send(struct queue *q, uint64_t at_ns, uint32_t bytes) {
         q->free_ns = at_ns;
         q->left = 0;
     }
-    work(q, bytes);
+    queue_work(q, bytes);
     return q->free_ns;
 }
 

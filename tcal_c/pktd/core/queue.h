@@ -22,8 +22,46 @@ struct service {
     uint64_t end_ns;
 };
 
+#define BITS_NS (8 * NS_PER_S)
+
+/* Parts of queue_offer(). What a trace serves is offered to it; at a capacity above the rate what
+ * `service` tells of, a backlog at `at_ns`, leaves sooner; so many more bytes are to be served. */
+bool queue_offer_to_trace(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service);
+void queue_leave_sooner(const struct queue *q, uint64_t at_ns, struct service *service);
+
+static inline void queue_work(struct queue *q, uint32_t bytes) {
+    uint64_t bits = bytes * BITS_NS + q->left;
+    q->free_ns += bits / q->rate_bps;
+    q->left = bits % q->rate_bps;
+}
+
 /* Offers `bytes` at `at_ns`; false when the queue has no room for them. */
-bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes, struct service *service);
+static inline bool queue_offer(struct queue *q, uint64_t at_ns, uint32_t bytes,
+                               struct service *service) {
+    if (q->trace) {
+        return queue_offer_to_trace(q, at_ns, bytes, service);
+    }
+    if (q->rate_bps == 0) {
+        *service = (struct service){at_ns, at_ns};
+        return true;
+    }
+    if (q->free_ns <= at_ns) {
+        q->free_ns = at_ns;
+        q->left = 0;
+    } else {
+        uint64_t room = q->limit_bytes > bytes ? q->limit_bytes - bytes : 0;
+        if ((u128)(q->free_ns - at_ns) * q->rate_bps > (u128)room * BITS_NS) {
+            return false;
+        }
+    }
+    service->start_ns = q->free_ns;
+    queue_work(q, bytes);
+    service->end_ns = q->free_ns;
+    if (q->capacity_bps > q->rate_bps) {
+        queue_leave_sooner(q, at_ns, service);
+    }
+    return true;
+}
 
 /* Sends `bytes`, whatever there is room for, at its rate, at `at_ns` or when it is free; returns
  * when they have been sent. */
@@ -54,5 +92,9 @@ void queue_count_from(struct queue *q, uint64_t zero_ns, uint64_t at_ns);
 
 /* What a trace has served since `zero_ns`, the moment from which its beginning counts, by then. */
 u128 queue_served(const struct trace *trace, uint64_t zero_ns, uint64_t at_ns);
+
+/* Of one that a trace serves: work that the trace will have done beyond what was accepted, when
+ * that is served. */
+uint64_t queue_spare(const struct queue *q);
 
 #endif

@@ -27,7 +27,6 @@
 #include <math.h>
 #include <string.h>
 
-#define GOLDEN 0x9E3779B97F4A7C15ull
 #define KEY_LOSS 0x6C6F7373ull       /* "loss" */
 #define KEY_FLOW 0x666C6F77ull       /* "flow" */
 #define KEY_SECOND 0x7365636F6E64ull /* "second" */
@@ -49,16 +48,6 @@ enum dist dist_find(const char *name) {
         }
     }
     return DIST_COUNT;
-}
-
-static uint64_t mix(uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
-}
-
-uint64_t draw_bits(uint64_t key, uint64_t n) {
-    return mix(mix(key + GOLDEN) + (n + 1) * GOLDEN);
 }
 
 uint64_t draw_flow(const uint64_t *numbers, size_t count) {

@@ -17,8 +17,17 @@ static inline uint64_t draw_key(uint64_t seed, uint64_t kind, bool probe) {
     return seed ^ kind ^ (probe ? 0x70726F6265000000ull : 0); /* "probe" */
 }
 
+static inline uint64_t draw_mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
 /* 64 uniform bits. */
-uint64_t draw_bits(uint64_t key, uint64_t n);
+static inline uint64_t draw_bits(uint64_t key, uint64_t n) {
+    const uint64_t golden = 0x9E3779B97F4A7C15ull;
+    return draw_mix(draw_mix(key + golden) + (n + 1) * golden);
+}
 
 /* What stands for a flow that these numbers tell from others, and the draw for it of the link with
  * this seed. */

@@ -194,17 +194,7 @@ static uint32_t payload_of(const struct packet_info *info, uint32_t first, uint3
     return end - begin;
 }
 
-uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment) {
-    if (info->segments == 1) {
-        return info->length - ETH_BYTES;
-    }
-    return info->header - ETH_BYTES + payload_of(info, segment, 1);
-}
-
-uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t count) {
-    if (info->segments == 1) {
-        return info->length - ETH_BYTES;
-    }
+uint64_t packet_part_bytes(const struct packet_info *info, uint32_t first, uint32_t count) {
     return (uint64_t)count * (info->header - ETH_BYTES) + payload_of(info, first, count);
 }
 

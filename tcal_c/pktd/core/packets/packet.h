@@ -62,11 +62,19 @@ bool packet_is_for_many(const struct packet_info *info, const uint8_t *frame);
  * packet of its flow; fragments and protocols without ports have those of addresses alone. */
 void packet_flow(const struct packet_info *info, const uint8_t *frame, uint64_t *numbers);
 
-/* Layer-3 bytes of one segment, headers included. */
-uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment);
+/* A part of packet_bytes(): of a super-packet. */
+uint64_t packet_part_bytes(const struct packet_info *info, uint32_t first, uint32_t count);
 
-/* Layer-3 bytes of segments [first, first + count). */
-uint64_t packet_bytes(const struct packet_info *info, uint32_t first, uint32_t count);
+/* Layer-3 bytes of segments [first, first + count), headers included. */
+static inline uint64_t packet_bytes(const struct packet_info *info, uint32_t first,
+                                    uint32_t count) {
+    return info->segments == 1 ? info->length - ETH_BYTES : packet_part_bytes(info, first, count);
+}
+
+/* Of one segment. */
+static inline uint32_t packet_segment_bytes(const struct packet_info *info, uint32_t segment) {
+    return (uint32_t)packet_bytes(info, segment, 1);
+}
 
 /* Cuts segments [first, first + count) out of a frame; the payload stays where it is. */
 void packet_cut(const struct packet_info *info, const uint8_t *frame, uint32_t first,
