@@ -22,7 +22,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 MAGIC = 0x47505354  # "TSPG"
-VERSION = 1
+VERSION = 2
 NEVER = (1 << 64) - 1
 HOST_FROM = 2048  # bytes: from here on the host writes, before it the guest
 
@@ -57,7 +57,8 @@ class _Layout(ctypes.LittleEndianStructure):
         ("wake_host", ctypes.c_uint16),
         ("watch", ctypes.c_uint32),
         ("creep_ns", ctypes.c_uint64),
-        ("more_of_the_host", ctypes.c_ubyte * 2024),
+        ("free_turns", ctypes.c_uint64),
+        ("more_of_the_host", ctypes.c_ubyte * 2016),
     ]
 
 
@@ -134,6 +135,11 @@ class ClockPage:
         """Of a guest that waits, just before it gets a reason not to (a limit that is not before
         its `next_ns`, input): it counts as running, so that `wait` is for its next wait."""
         self._page.state = State.RUNS
+
+    def free(self, turns: int) -> None:
+        """Where time stands still, what programs do takes none of it so many times: looks at a
+        clock, calls that fail, computing that counts. They would wait for ever otherwise."""
+        self._page.free_turns = turns
 
     def creep(self, kernel_pid: int, by_ns: int) -> None:
         """Lets time go on by so much (not beyond the next event, nor the limit) although a program

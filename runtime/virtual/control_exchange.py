@@ -111,7 +111,8 @@ class ControlExchange:
         more = {"time_held_ns": self._since_begin(self._held_ns)} if self._held_ns else {}
         call = self._call(connection, more if request["ask"] == "state" else {})
         try:
-            await call.carry_out(request)
+            with self._limits.asking():
+                await call.carry_out(request)
         finally:
             del self._calls[call.number]
 
@@ -196,7 +197,8 @@ class ControlExchange:
                 data = await asyncio.wait_for(read_request(connection), ACTION_SECONDS)
                 if data:
                     (action,) = Lines("an action").take(data)
-                    answer = await self._acted(connection, action, holder, at_ns)
+                    with self._limits.acting(holder):
+                        answer = await self._acted(connection, action, holder, at_ns)
                     await loop.sock_sendall(connection, encode(answer))
                     await asyncio.wait_for(loop.sock_recv(connection, 1), REQUEST_SECONDS)
             finally:
@@ -228,7 +230,7 @@ class ControlExchange:
                 await asyncio.wait([asking], timeout=LOOK_SECONDS)  # it may have said it already
                 if asking.done():
                     break
-                at_ns += ACTION_NS
+                at_ns = self._next_step(holder, at_ns)
                 if self._held_ns is not None:
                     self._held_ns = at_ns
                     self._limits.set(_HELD, at_ns)
@@ -240,6 +242,14 @@ class ControlExchange:
         if "ok" not in answer:
             self._asked("do")
         return answer
+
+    def _next_step(self, holder: object, at_ns: int) -> int:
+        """How far time goes on for an action. Where others hold it before that, only to what comes
+        next: once the guest has answered it goes no further."""
+        others_ns, next_ns = self._limits.of_others(holder), self._limits.read().next_ns
+        if others_ns is None or others_ns >= at_ns + ACTION_NS or next_ns is None:
+            return at_ns + ACTION_NS
+        return min(max(next_ns, at_ns + 1), at_ns + ACTION_NS)
 
     async def close(self) -> None:
         """The run is over, and every call with it. What has been answered is still passed on."""

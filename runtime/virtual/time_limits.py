@@ -22,6 +22,10 @@ from runtime.virtual.clockpage import ClockPage, ClockReading, State
 LOOK_SECONDS = 0.002
 STOP_SECONDS = 8.0  # for a guest to come to a stop: less than who asks for it waits
 TICK_SECONDS = 0.005
+LOOK_NS = 256  # what a look at a clock takes in there
+FREE_TURNS = (
+    1_000_000  # of what a question has to do in there: a second's, for a loop that never ends
+)
 LEAD_NS = 50_000_000  # how far ahead of a guest that is slower the limit may get
 
 
@@ -32,6 +36,9 @@ class TimeLimits:
         self._page = page
         self._limits: dict[object, int] = {}
         self._moments: list[int] = []  # at which somebody is going to act, in order
+        self._acting: object | None = None
+        self._asking = 0
+        self._least_ns = 0  # nobody holds it before this
         self._is_over = False
 
     def read(self) -> ClockReading:
@@ -61,6 +68,35 @@ class TimeLimits:
             del self._moments[0]
             self._apply()
 
+    @contextmanager
+    def acting(self, holder: object) -> Iterator[None]:
+        """What it does at its moment takes some time, and nobody else holds that."""
+        self._acting = holder
+        self._apply()
+        try:
+            yield
+        finally:
+            self._acting = None
+            self._apply()
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Something is asked of the guest: where time stands still the answer takes none of it. A
+        look at a clock that has begun before ends first."""
+        self._asking += 1
+        self._page.free(FREE_TURNS)
+        reading, limit_ns = self._page.read(), self._page.limit_ns
+        if limit_ns is not None and reading.state == State.WAITS and reading.next_ns is not None:
+            end_ns = max(limit_ns, reading.now_ns) + LOOK_NS
+            self._least_ns = reading.next_ns if reading.next_ns <= end_ns else self._least_ns
+            self._apply()
+        try:
+            yield
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._page.free(0)
+
     def end(self) -> None:
         """The run is to end: nobody holds its time any more."""
         self._is_over = True
@@ -74,7 +110,11 @@ class TimeLimits:
         return min([*found, *self._moments[:1]], default=None)
 
     def _apply(self) -> None:
-        limit_ns = min([*self._limits.values(), *self._moments[:1]], default=None)
+        limit_ns = self._limits.get(self._acting)
+        if limit_ns is None:
+            limit_ns = min([*self._limits.values(), *self._moments[:1]], default=None)
+        if limit_ns is not None:
+            limit_ns = max(limit_ns, self._least_ns)
         if limit_ns != self._page.limit_ns:
             self._page.limit_ns = limit_ns
 

@@ -26,7 +26,7 @@ service client exec="tprobe rtt server.0 --count 60 --interval 50ms --each"
 bridge s1
 link server--s1 latency=1ms
 link client--s1 latency=1ms
-when log client "seq.:15," once { server.1 pause }
+when log client "seq.:50," once { server.1 pause }
 at 200ms server.2 pause
 at 300ms server.2 resume
 at 3s quit
@@ -48,6 +48,18 @@ def _succeeds(act: Callable[[], object]) -> Callable[[], bool]:
 
 def _all(place: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (place / "events.jsonl").read_text().splitlines()]
+
+
+def _answers_at_once_after(place: Path, entered_ns: int) -> None:
+    """Where an action by hand is still under way, and just after it: there a command has no time
+    to look at a clock."""
+    told = []
+    for after_ns in (1, 10_000, MS):
+        at = f"{(entered_ns + after_ns) / MS:.6f}ms"
+        there = tstorm(place, "at", "first", at, "client.0", "--", "date", "+%s%N")
+        assert int(there.stdout) > 0
+        told.append("what was done by hand took until" in there.stderr)
+    assert told[0]
 
 
 @pytest.fixture
@@ -103,6 +115,7 @@ def test_what_is_done_by_hand_comes_again_to_the_last_byte(place: Path, kernel: 
     log = ("sh", "-c", "grep -c 'rtt_us.:6' /run/tstorm/run/logs/client.0.log")
     there = tstorm(place, "at", "first", f"{at}ms", "client.0", "--", *log)
     assert 0 < int(there.stdout) < 5
+    _answers_at_once_after(place, done[0]["entered_ns"])
     tstorm(place, "record", "first", "-o", "steered.tdl")
     tstorm(place, "check", "steered.tdl")
 

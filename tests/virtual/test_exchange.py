@@ -335,6 +335,45 @@ def test_an_action_comes_while_time_stands_still(tmp_path: Path) -> None:
     played(scene, tmp_path)
 
 
+def test_an_action_has_time_where_others_hold_it_and_no_more_than_it_takes(tmp_path: Path) -> None:
+    async def scene(guest: Guest) -> None:
+        guest.pause(5_000)
+        guest.exchange._limits.set("another", 5_000)
+        async with guest.stream(ask="stop") as stream:
+            await stream.next()
+            stream.say(plan="longer")
+            call = await guest.next()
+            guest.pause(5_000, 5_256)  # looks at the clock
+            await guest.until_limit(5_256)
+            guest.pause(5_256, 5_512)
+            await guest.until_limit(5_512)
+            guest.say(call["call"], ok={"action": 1})
+            assert await stream.next() == {"ok": {"action": 1}}
+            await guest.until_limit(5_000)
+        await guest.until_limit(5_000)
+
+    played(scene, tmp_path)
+
+
+def test_an_answer_takes_no_time_where_it_stands_still(tmp_path: Path) -> None:
+    async def scene(guest: Guest) -> None:
+        assert guest.page._page.free_turns == 0
+        async with guest.stream(ask="exec") as stream:
+            call = await guest.next()
+            assert guest.page._page.free_turns == time_limits.FREE_TURNS
+            asking = asyncio.create_task(guest.ask(ask="state"))
+            other = await guest.next()
+            guest.say(other["call"], live=True)
+            guest.end(other["call"])
+            assert await asking == {"live": True}
+            assert guest.page._page.free_turns == time_limits.FREE_TURNS
+            guest.end(call["call"])
+            assert await stream.next() is None
+        assert guest.page._page.free_turns == 0
+
+    played(scene, tmp_path)
+
+
 def test_an_action_that_is_not_taken_is_a_question_like_others(tmp_path: Path) -> None:
     async def scene(guest: Guest) -> None:
         guest.pause(5_000)

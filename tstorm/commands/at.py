@@ -12,6 +12,7 @@ from tstorm.options import option_types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from compiler.plan.reader import Plan
     from runtime.results.sent_packets import SentPacket
@@ -116,13 +117,22 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
     if go_ns > (left_ns := schedule.end_ns - at_ns):
         end, left = units.duration(schedule.end_ns), units.duration(left_ns)
         output.note(f"note: the run ends at {end}, after {left} of --go, and CMD with it")
+    by_hand = [one for one in steer.entered(path) if one.at_ns <= moment_ns]
+
+    def act(control: Path) -> int:
+        if by_hand and still.late_ns:
+            late, moment = units.duration(still.late_ns), units.duration(at_ns)
+            output.note(
+                f"note: what was done by hand took until {late} after {moment}: time stands there"
+            )
+        return relay.exec_argv(control, instance, argv or ("sh",), more)
+
     still = Standstill(
         moment_ns,
-        lambda control: relay.exec_argv(control, instance, argv or ("sh",), more),
+        act,
         go_ns,
         (lambda: output.note(_stuck_words(argv[0], go_ns))) if argv else None,
     )
-    by_hand = [one for one in steer.entered(path) if one.at_ns <= moment_ns]
     again = steer.repetition(by_hand)
     with passing_places(AT_PLACE, path, found.name) as places:
         result = launch.run(found.plan, options, places, standstill=still, again=again)

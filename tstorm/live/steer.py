@@ -215,6 +215,25 @@ def in_stopped_time(
 ) -> Done:
     """The same where time stands still until it is done: at once, or at `at_ns` of the guest's
     clock, where it stands already. ActionError, RunError, PlanError."""
+    why = ""
+    for left in reversed(range(_TRIES if at_ns is None else 1)):
+        answer = _tried_in_stopped_time(directory, socket, options, action, at_ns)
+        if isinstance(answer, Done):
+            return answer
+        why = answer
+        if left:
+            time.sleep(_PAUSE_SECONDS)  # for a `when` that is about to change the plan
+    raise RunError(f"the run has not taken it: {why}", "nothing was changed: try again")
+
+
+def _tried_in_stopped_time(
+    directory: Path,
+    socket: Path,
+    options: RunOptions,
+    action: tuple[str, Extend],
+    at_ns: int | None,
+) -> Done | str:
+    """Why it was not taken, if another action came first."""
     text, extend = action
     with StoppedTime(socket, at_ns) as stopped:
         plan = read_plan(directory / PLAN, lazy=True)
@@ -233,10 +252,9 @@ def in_stopped_time(
         with scratch.numbered(directory, LONGER_PLAN, number) as path:
             scratch.fill(path, longer.files)
             answer = stopped.say(request)
-        if "ok" not in answer:
-            why = str(answer.get("again", ""))
-            raise RunError(f"the run has not taken it: {why}", "nothing was changed: try again")
-        return _done(answer, plan, longer, number)
+        return (
+            _done(answer, plan, longer, number) if "ok" in answer else str(answer.get("again", ""))
+        )
 
 
 def _fitting(text: str) -> str:

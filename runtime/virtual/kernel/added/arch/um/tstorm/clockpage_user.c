@@ -71,6 +71,18 @@ unsigned long long __clockpage_creep(unsigned long long now_ns)
 	return ns < limit_ns - now_ns ? ns : limit_ns - now_ns;
 }
 
+int __clockpage_free(unsigned long long end_ns)
+{
+	unsigned long long turns = __atomic_load_n(&clockpage->free_turns, __ATOMIC_SEQ_CST);
+
+	if (end_ns <= __atomic_load_n(&clockpage->limit_ns, __ATOMIC_SEQ_CST))
+		return 0;
+	while (turns && !__atomic_compare_exchange_n(&clockpage->free_turns, &turns, turns - 1, 0, __ATOMIC_SEQ_CST,
+						     __ATOMIC_SEQ_CST))
+		;
+	return turns > 0;
+}
+
 static void clockpage_end(void)
 {
 	if (clockpage)

@@ -13,6 +13,8 @@
  *
  * Calls that fail (FAILURE_NS), and looks of the kernel's own within a call, are on credit of at most CREDIT_NS, which
  * time that goes by pays back: a program that starts fails some hundred times, a loop goes on failing.
+ *
+ * Where the host lets time stand still and asks something of a program, none of it takes time: it would never end.
  */
 #include <linux/irqflags.h>
 #include <linux/kernel_stat.h>
@@ -22,6 +24,7 @@
 #include <linux/sched/stat.h>
 #include <linux/time-internal.h>
 #include <asm/unistd.h>
+#include <tstorm/clockpage.h>
 #include <tstorm/cpu.h>
 #include <tstorm/taking.h>
 
@@ -62,6 +65,10 @@ void tstorm_wait_until(unsigned long long end_ns)
 {
 	if (end_ns <= time_travel_now() || fatal_signal_pending(current))
 		return;
+	if (clockpage_free(end_ns)) {
+		yield();
+		return;
+	}
 	if (!single_task_running() || !time_travel_pass(end_ns))
 		sleep_until(end_ns);
 }

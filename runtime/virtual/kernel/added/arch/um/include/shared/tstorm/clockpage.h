@@ -9,7 +9,7 @@
 #define __TSTORM_CLOCKPAGE_H
 
 #define CLOCKPAGE_MAGIC 0x47505354 /* "TSPG" */
-#define CLOCKPAGE_VERSION 1
+#define CLOCKPAGE_VERSION 2
 #define CLOCKPAGE_BYTES 4096
 #define CLOCKPAGE_NEVER (~0ULL)
 
@@ -47,7 +47,12 @@ struct clockpage {
 	};
 	unsigned int watch; /* not 0: wake who sleeps on `state` when it changes to WAITS or ENDED */
 	unsigned long long creep_ns; /* with SIGALRM: go on by so much. The kernel puts 0 here. */
-	unsigned char more_of_the_host[2024];
+	/*
+	 * How many times what a program does may take no time where time stands still, instead of waiting for ever. The
+	 * kernel counts it down.
+	 */
+	unsigned long long free_turns;
+	unsigned char more_of_the_host[2016];
 };
 
 _Static_assert(sizeof(struct clockpage) == CLOCKPAGE_BYTES, "the clock page is one page");
@@ -64,6 +69,14 @@ int __clockpage_wait(unsigned long long next_ns);
 
 /* What the host wants time to go on by, once; 0 mostly. */
 unsigned long long __clockpage_creep(unsigned long long now_ns);
+
+/* Whether time stands still before end_ns, and what takes until then is free of charge. */
+int __clockpage_free(unsigned long long end_ns);
+
+static inline int clockpage_free(unsigned long long end_ns)
+{
+	return clockpage && __clockpage_free(end_ns);
+}
 
 static inline int clockpage_wait(unsigned long long next_ns)
 {
