@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler.plan.parts.expectations import PlannedExpectation
@@ -57,14 +57,17 @@ def judge(wanted: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow
     failed = [one for one in ends.own if one.get("status") != 0]
     late = [one for one in ends.lost if _was_awaited(one)] if at_end else []
     happened, never = _names(wanted, ends)
+    if seen.missing:  # the rest of the run might have had them
+        never = ()
     if failed or late:
         count, wrong = len(ends.own) + len(late), len(failed) + len(late)
         more = f" ({wrong} of {say.number(count, 'command')} failed)" if wrong > 1 else ""
-        return _failed((failed or late)[0], more, happened, records)
+        first = _failed((failed or late)[0], more, records)
+        return replace(first, happened=happened, never=never)
     missing = _missing(ends)
     if missing:
         why = f"; {seen.missing}" if seen.missing else ""
-        return Finding(NOT_MEASURED, missing + why, happened=happened)
+        return Finding(NOT_MEASURED, missing + why, happened=happened, never=never)
     return Finding(PASSED, _summary(ends), happened=happened, never=never)
 
 
@@ -85,9 +88,7 @@ def _ends(wanted: PlannedExpectation, records: RunEvidence) -> _Ends | None:
     return _Ends(template, own, [one for one in ends if "lost" in one])
 
 
-def _failed(
-    one: Mapping[str, Any], more: str, happened: tuple[str, ...], records: RunEvidence
-) -> Finding:
+def _failed(one: Mapping[str, Any], more: str, records: RunEvidence) -> Finding:
     """`one`: the end of the first one that failed; `more`: how many did."""
     at_ns = records.clock.plan_time(max(int(one["applied_ns"]), 0))
     name, status = str(one["target"]), one.get("status")
@@ -100,7 +101,7 @@ def _failed(
     said = f": {lines[-1].line}" if lines else ""
     text = f"{printable(one['command'], _MOST_LINE)} in {name} {how} at {moment(at_ns)}{said}{more}"
     figure, threshold = (None, None) if status is None else (int(status), 0)
-    place: dict[str, Any] = {"at_ns": at_ns, "subject": name, "log": lines, "happened": happened}
+    place: dict[str, Any] = {"at_ns": at_ns, "subject": name, "log": lines}
     return Finding(FAILED, text, figure, threshold, **place)
 
 

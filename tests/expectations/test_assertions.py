@@ -104,6 +104,17 @@ def test_one_run_does_not_decide_what_never_happened(
     )
 
 
+def test_a_run_that_failed_tells_what_never_happened(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    violated, lacking = (
+        assertion("always", NONE_LOST, False),
+        assertion("sometimes", CHANGED, False),
+    )
+    _put(scene, "a.0", text(violated, lacking))
+    found = _judged(scene)
+    assert (found["state"], found["never"]) == ("failed", (_named(f'sometimes "{CHANGED}"'),))
+
+
 def test_without_records_nothing_was_judged(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     _put(scene, "a.0", text(SDK))
@@ -209,7 +220,8 @@ def test_an_interrupted_run_can_only_fail(tmp_path: Path) -> None:
     states = []
     for kind, condition in (("always", True), ("sometimes", False), ("always", False)):
         scene = Scene(tmp_path / f"{kind} {condition}")
-        _put(scene, "a.0", text(assertion(kind, "x", condition)))
+        lacking = assertion("sometimes", CHANGED, False)
+        _put(scene, "a.0", text(assertion(kind, "x", condition), lacking))
         happened(scene, quit_)
         found = _judged(scene, outcome="interrupted")
         states.append(found["state"])

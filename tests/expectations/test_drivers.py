@@ -110,6 +110,14 @@ def test_a_cluster_says_beforehand_that_it_does_not_measure_it(tmp_path: Path) -
 
 def test_what_did_not_run_in_this_run_is_for_campaigns(tmp_path: Path) -> None:
     more = _template(commands=[*NAMES, "finally_x"])
-    found = _judged(tmp_path, more, *CHECKED[1:])
+    found = _judged(tmp_path / "well", more, *CHECKED[1:])
     assert found["state"] == "passed"
-    assert [*found["never"]] == ["main/finally_x ended with 0 (expect drivers)"]
+    never = ["main/finally_x ended with 0 (expect drivers)"]
+    assert [*found["never"]] == never
+    unwell = _ended("first_f", 1, status=1)
+    found = _judged(tmp_path / "failed", more, unwell, *CHECKED[2:])
+    assert found["state"] == "failed"
+    assert [*found["never"]] == ["main/first_f ended with 0 (expect drivers)", *never]
+    quit_ = {"kind": "quit", "target": "", "planned_ns": 10 * SECOND, "applied_ns": 10 * SECOND}
+    found = _judged(tmp_path / "cut", more, unwell, quit_, outcome="interrupted")
+    assert found["state"] == "failed" and "never" not in found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compiler.plan.parts.expectations import PlannedExpectation
 from runtime import say
@@ -42,9 +43,13 @@ def judge(wanted: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow
     found = list(told.found.values())
     notes = "".join(f"; {printable(note, 2 * MOST_NAME)}" for note in told.notes[:_SHOWN])
     happened = tuple(_name(one, wanted) for one in found if one.waits_for and one.happened)
+    missed = [one for one in found if one.waits_for and not one.happened]
+    # What is missing in a run that was cut short, or of which files are, may have happened.
+    known = not seen.missing and not told.problems
+    never = tuple(_name(one, wanted) for one in missed) if known else ()
     violated = [(one, record) for one in found if (record := one.violated) is not None]
     if violated:
-        return _failed(violated, found, notes, happened)
+        return replace(_failed(violated, found, notes), happened=happened, never=never)
     if told.problems:
         more = f" (and {len(told.problems) - 1} more)" if len(told.problems) > 1 else ""
         text = printable(told.problems[0], 2 * MOST_NAME) + more
@@ -53,24 +58,19 @@ def judge(wanted: PlannedExpectation, records: RunEvidence, seen: MeasuredWindow
         text = f"no assertion was written by {say.some(names, _SHOWN)}"
         return Finding(NOT_MEASURED, text + notes)
     count = say.number(len(found), "assertion")
-    missed = [one for one in found if one.waits_for and not one.happened]
     if not missed:
         verb = "holds" if len(found) == 1 else "hold"
         return Finding(PASSED, f"{count} {verb}{notes}", happened=happened)
-    never = tuple(_name(one, wanted) for one in missed)
     shown = say.some([printable(one.name, MOST_NAME) for one in missed], _SHOWN)
     text = f"of {count} none is violated; in this run never happened: {shown}"
     text += "; one run does not decide that, a campaign does"
-    return Finding(
-        NOT_MEASURED, text + notes, happened=happened, never=() if seen.missing else never
-    )
+    return Finding(NOT_MEASURED, text + notes, happened=happened, never=never)
 
 
 def _failed(
     violated: Sequence[tuple[SdkAssertion, SdkRecord]],
     found: Sequence[SdkAssertion],
     notes: str,
-    happened: tuple[str, ...],
 ) -> Finding:
     lines = [
         MatchedLine(record.instance, None, printable(_words(one, record), 4 * MOST_NAME))
@@ -83,7 +83,6 @@ def _failed(
         lines[0].line + more + notes,
         subject=lines[0].instance,
         log=tuple(lines),
-        happened=happened,
     )
 
 
