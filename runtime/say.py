@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
@@ -18,3 +19,11 @@ def some(texts: Sequence[str], most: int, between: str = ", ", word: str = "") -
         return between.join(texts)
     rest = number(more, f"more {word}") if word else f"{more:,} more"
     return f"{between.join(texts[:most])} and {rest}"
+
+
+def digits(value: float, count: int = 3) -> str:
+    """With so many significant digits, without zeros at its end, and never with an exponent: of
+    what is larger all digits before the point."""
+    scale = 0 if value == 0 else math.floor(math.log10(abs(value)))
+    text = f"{value:.{max(count - 1 - scale, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

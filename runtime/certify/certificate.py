@@ -15,7 +15,7 @@ from typing import Any
 from compiler.plan.packet_class import parse
 from compiler.plan.parts.unemulated import lans_of_the_kernel
 from compiler.plan.reader import Plan
-from runtime import thresholds
+from runtime import say, thresholds
 from runtime.certify import interfaces, judge_paths
 from runtime.certify.coverage import BUSY_BYTES, Coverage, blind
 from runtime.certify.judged_probes import (
@@ -230,7 +230,7 @@ class _Paths:
             f" {first.due} probes are known, and of the rest nobody knows what packets met"
         )
         if whole > bound and not dark:
-            text = f"{whole / 1e4:.3g} % of the probes of all pairs are missing"
+            text = f"{say.digits(whole / 1e4)} % of the probes of all pairs are missing"
         self.judge.measure("unseen", "probes", max(whole, worst.unseen_ppm), None, text)
         if dark and max(whole, worst.unseen_ppm) <= bound:
             self.judge.miss("probes", text)
@@ -352,8 +352,8 @@ class _Paths:
         figure = missed * 10**6 // sum(sent.values())
         more = f" and {len(dark) - 1} more pairs" if len(dark) > 1 else ""
         text = (
-            f"{name}{more} carried {figure / 1e4:.3g} % of all bytes over links that no probe was"
-            " judged on"
+            f"{name}{more} carried {say.digits(figure / 1e4)} % of all bytes over links that no"
+            " probe was judged on"
         )
         found.not_measured.append(text)
         return text if figure > self.judge.threshold("unseen") else ""

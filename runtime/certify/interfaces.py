@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from runtime import say
 from runtime.certify.byte_buckets import ByteBuckets
 from runtime.certify.traffic import Traffic
 from runtime.judge.verdict import Judge
@@ -78,7 +79,7 @@ def _look_between(judge: Judge, lost: Mapping[str, tuple[int, int]], known: int)
 
 
 def _measure(judge: Judge, name: str, what: str, figure: int, at_ns: int) -> None:
-    text = f"{name}: {what}, by {figure / 1e4:.3g} %"
+    text = f"{name}: {what}, by {say.digits(figure / 1e4)} %"
     judge.measure("counters", f"{name}: {what}", figure, at_ns, text, invalid=True)
 
 

@@ -16,6 +16,7 @@ from operator import sub, truediv
 from typing import Any
 
 from compiler.plan.properties import LinkState, most_queue, most_rate
+from runtime import say
 from runtime.certify import binomial
 from runtime.certify.coverage import Coverage, lack
 from runtime.certify.delay_evidence import (
@@ -288,7 +289,8 @@ class _Told:
     def _jitter(self, jitter_ppm: int | None) -> None:
         if jitter_ppm is not None:
             planned = milliseconds(round(self.planned.deviation_ns))
-            text = f"jitter is {jitter_ppm / 1e4:.3g} % or more off the planned one ({planned})"
+            percent = say.digits(jitter_ppm / 1e4)
+            text = f"jitter is {percent} % or more off the planned one ({planned})"
             self._measure("path_jitter", jitter_ppm, text, self.judge_.threshold("path_jitter"))
 
     def loss(self, found: DelayEvidence) -> None:
@@ -355,7 +357,8 @@ def judge_rates(
             at_ns, bps, later_bps, rate = best
             subject = f"{name(pair[0])} to {name(pair[1])}"
             figure = max(0, round((later_bps / rate - 1) * 1e6))
-            text = f"{subject}: {bps / 1e6:.4g} Mb/s went over a path of {rate / 1e6:.4g} Mb/s"
+            went, has = say.digits(bps / 1e6, 4), say.digits(rate / 1e6, 4)
+            text = f"{subject}: {went} Mb/s went over a path of {has} Mb/s"
             judge.measure("path_rate", subject, figure, at_ns, text, threshold=bound, invalid=True)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from compiler.plan.parts.service_words import ENDED, STARTED, after
 from compiler.plan.reader import Plan
+from runtime import say
 from runtime.backend.instance import Incarnation, Instance, Joined
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.starts import (
@@ -154,7 +155,7 @@ class BeforeStart:
         while instance.ended is None:
             if time.monotonic_ns() > limit_ns:
                 seconds = commands.ready_timeout_ns / 1e9
-                why = f"{name} has not ended within {seconds:.3g} s (ready-timeout=)"
+                why = f"{name} has not ended within {say.digits(seconds)} s (ready-timeout=)"
                 raise ProgramsError(f"{why}, and others start after it", name)
             await asyncio.sleep(PAUSE_SECONDS)
         if not instance.ended.well:

@@ -17,6 +17,7 @@ from typing import Any
 
 from compiler.plan.parts.expectations import RUN, PlannedExpectation
 from compiler.plan.reader import Plan
+from runtime import say
 from runtime.backend.instance import Instance, UnreachableError
 from runtime.driver.eventbook import EventBook, sleep_until
 from runtime.driver.templateruns import templates_of
@@ -116,7 +117,7 @@ class ExpectedRuns:
         except RunError as error:
             return _Attempt(error=f"could not be run: {error.message}")
         stopped = ", in which the instance was paused" if instance.paused else ""
-        late = f"took longer than {seconds:.3g} s{stopped}" if ran.status is None else ""
+        late = f"took longer than {say.digits(seconds)} s{stopped}" if ran.status is None else ""
         return _Attempt(ran.status, late, ran.lines, ran.reason)
 
     @staticmethod

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from compiler.plan.types import Service
+from runtime import say
 from runtime.backend.instance import KILLED_UNHEARD, NOT_HEARD, Instance, ProgramEnd
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import ProgramsError, fail
@@ -100,7 +101,8 @@ class ProgramEnds:
         name = instance.node.name
         self._runner().book.note({"kind": "overdue", "target": name, "grace_ns": grace_ns})
         self._warned += 1
-        text = f"{name} is killed: it had not ended {grace_ns / 1e9:.3g} s after it was asked to"
+        grace = f"{say.digits(grace_ns / 1e9)} s"
+        text = f"{name} is killed: it had not ended {grace} after it was asked to"
         self._report(f"{text} (grace=)", warning=self._warned <= WARNED)
 
     def killed(self, instance: Instance, what: str) -> None:

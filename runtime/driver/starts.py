@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from compiler.plan.types import NO_CHECK, TCP_CHECK
+from runtime import say
 from runtime.backend.base import Notice
 from runtime.backend.instance import Incarnation, Instance, Joined, ServiceCommands
 from runtime.driver.eventbook import EventBook
@@ -113,7 +114,7 @@ class Readiness:
         while instance.present is incarnation and not instance.dead:
             left_s = (began_ns + timeout_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
-                return f"not within {timeout_ns / 1e9:.3g} s (ready-timeout=): {why}"
+                return f"not within {say.digits(timeout_ns / 1e9)} s (ready-timeout=): {why}"
             tried = await _try(instance, incarnation, check, min(left_s, ATTEMPT_SECONDS))
             if not tried.why:
                 return ""
@@ -150,7 +151,9 @@ async def _try(
         return _Tried("")
     said = f": {ran.said}" if ran.said else ""
     if ran.status is None:
-        return _Tried(f"the check {check[0]} did not end in {seconds:.3g} s{said}", ended=False)
+        return _Tried(
+            f"the check {check[0]} did not end in {say.digits(seconds)} s{said}", ended=False
+        )
     return _Tried(f"the check {check[0]} ended with {ran.status}{said}")
 
 

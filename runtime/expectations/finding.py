@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compiler.plan.parts.expectations import PlannedExpectation
+from runtime import say
 from runtime.judge.verdict import milliseconds
 
 PASSED, FAILED, NOT_MEASURED = "passed", "failed", "not_measured"
@@ -137,10 +138,9 @@ def span(from_ns: int, to_ns: int) -> str:
 def quantity(value: int, unit: str, more: int = 0) -> str:
     """`more` digits than are usual."""
     if unit == BPS:
-        digits = 4 + more
-        large = value >= 10**6
-        return f"{value / 1e6:.{digits}g} Mb/s" if large else f"{value / 1e3:.{digits}g} kb/s"
-    return f"{value / 1e7:.{3 + more}g} %" if unit == PPB else milliseconds(value, more)
+        size, word = (1e6, "Mb/s") if value >= 10**6 else (1e3, "kb/s")
+        return f"{say.digits(value / size, 4 + more)} {word}"
+    return f"{say.digits(value / 1e7, 3 + more)} %" if unit == PPB else milliseconds(value, more)
 
 
 def compared(figure: int, bound: int, unit: str) -> tuple[str, str]:

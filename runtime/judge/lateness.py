@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compiler.plan.event_kinds import PROCESS_KINDS
+from runtime import say
 from runtime.judge.run_end import RunEnd
 from runtime.judge.verdict import MANY, Judge, milliseconds
 from runtime.options import COMPLETED, FAILED
@@ -122,7 +123,8 @@ def look_at_end(judge: Judge, end: RunEnd, planned: int, applied: int) -> None:
         programs = ", ".join(crept["programs"])
         judge.miss(
             "virtual time",
-            f"time went on by {crept['ns'] / 1e9:.3g} s while programs computed: {programs}",
+            f"time went on by {say.digits(crept['ns'] / 1e9)} s while programs computed:"
+            f" {programs}",
         )
     if end.outcome == COMPLETED and applied < planned:
         judge.miss("events", f"{planned - applied} of {planned} events were not done")

@@ -31,6 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from runtime import say
 from runtime.options import REAL, VIRTUAL
 from runtime.thresholds import BYTES, NS, PPB, THRESHOLDS
 
@@ -304,9 +305,8 @@ def _text(what: str, worst: _Worst, threshold: int) -> str:
 
 def milliseconds(time_ns: int, more: int = 0) -> str:
     """`more` digits than are usual."""
-    if time_ns < 1000 * MS:
-        return f"{time_ns / 1e6:.{3 + more}g} ms"
-    return f"{time_ns / 1e9:.{2 + more}f} s"
+    text = say.digits(time_ns / 1e6, 3 + more)
+    return f"{text} ms" if float(text) < 1000 else f"{time_ns / 1e9:.{2 + more}f} s"
 
 
 def quantity(value: int, unit: str) -> str:
@@ -314,5 +314,5 @@ def quantity(value: int, unit: str) -> str:
     if unit == NS:
         return milliseconds(value)
     if unit == BYTES:
-        return f"{value / (1 << 20):.3g} MiB"
-    return f"{value / (10**7 if unit == PPB else 10**4):.3g} %"
+        return f"{say.digits(value / (1 << 20))} MiB"
+    return f"{say.digits(value / (10**7 if unit == PPB else 10**4))} %"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runtime import say
 from runtime.judge.verdict import UNKNOWN, VALID
 from runtime.options import VIRTUAL
 
@@ -84,7 +85,7 @@ def _computing(cpu: Mapping[str, Any]) -> str:
         return "whatever programs computed took no time (docs/virtual.md)"
     sums = ""
     if isinstance(used_ns, int) and isinstance(charged_ns, int):
-        sums = f", {used_ns / 1e9:.3g} s counted {charged_ns / 1e9:.3g} s"
+        sums = f", {say.digits(used_ns / 1e9)} s counted {say.digits(charged_ns / 1e9)} s"
     return (
         f"computing took {ppb / 1e9:.9g} of this machine's processor time{sums}, so no other run"
         " is the same to the last byte (docs/virtual.md)"

@@ -15,6 +15,7 @@ from typing import Any
 
 from compiler.plan.format import PlanError
 from compiler.plan.reader import Plan
+from runtime import say
 from runtime.errors import RunError
 from runtime.judge import verdict_text
 from runtime.options import RunOptions, decode
@@ -191,8 +192,8 @@ class _Gathering:
         axis = grid.grid(self.clock.start_at_ns, end_ns, step_ns, numbers)
         if axis.step_ns > step_ns:
             self.notes.append(
-                f"series are aggregated: each point stands for {axis.step_ns / 1e9:.3g} s, with the"
-                " mean, the smallest and the largest value in it"
+                f"series are aggregated: each point stands for {say.digits(axis.step_ns / 1e9)} s,"
+                " with the mean, the smallest and the largest value in it"
             )
         return axis
 

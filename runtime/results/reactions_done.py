@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from runtime import say
+
 LATE_NS = 100_000_000  # this long after it was due it may be about something else
 Record = Mapping[str, Any]
 
@@ -61,8 +63,8 @@ def told(found: Record) -> Iterable[str]:
         if one.get("late"):
             yield (
                 f"{line}: {one['late']:,} reactions came late, by up to"
-                f" {one['latest_ns'] / 1e9:.3g} s: planned events are too close together for"
-                " something to come between, compiling takes long, or agents have to hear of it"
+                f" {say.digits(one['latest_ns'] / 1e9)} s: planned events are too close together"
+                " for something to come between, compiling takes long, or agents have to hear of it"
                 " first (docs/live.md)"
             )
         if one["beyond"]:
@@ -91,7 +93,7 @@ def figures(found: Record) -> str:
     lags = found.get("latency", {})
     if not lags.get("count"):
         return ""
-    median, p99 = (f"{lags[name] / 1e6:.3g} ms" for name in ("p50_ns", "p99_ns"))
+    median, p99 = (f"{say.digits(lags[name] / 1e6)} ms" for name in ("p50_ns", "p99_ns"))
     return f"{found['fired']:,} reactions, in force {median} after what was seen (p99: {p99})"
 
 

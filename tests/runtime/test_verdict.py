@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from compiler.pipeline import compile_source, write
 from compiler.plan.reader import Plan, read_plan
+from runtime import say
 from runtime.judge import lateness, verdict_text
 from runtime.judge.pulse import TICK_NS, Pulse
 from runtime.judge.run_end import RunEnd
-from runtime.judge.verdict import BOUNDS, MS, Judge
+from runtime.judge.verdict import BOUNDS, MS, Judge, milliseconds
 from runtime.launch.run_result import RunResult
 from runtime.options import RunOptions
 from runtime.results.loglines import LINE_CHARACTERS, last_line
@@ -460,3 +463,38 @@ def test_what_was_judged_is_told_once_of_each_kind() -> None:
     told = {one["what"]: one["subject"] for one in found["judged"]}
     assert told == {"path_late": "pair 1", "driver_stall": "the driver"}
     assert len(found["judged"]) == 2
+
+
+@given(st.floats(min_value=-1e15, max_value=1e15), st.integers(1, 9))
+def test_a_number_has_its_digits_and_no_exponent(value: float, count: int) -> None:
+    assume(value == 0 or abs(value) >= 1e-9)
+    text = say.digits(value, count)
+    assert re.fullmatch(r"-?[0-9]+(\.[0-9]*[1-9])?", text)
+    assert float(text) == pytest.approx(value, rel=0.5 * 10 ** (1 - count) + 1e-12)
+    usual = f"{value:.{count}g}"
+    assert "e" in usual or float(text) == float(usual)
+
+
+@given(st.lists(st.integers(0, 10**16), min_size=2), st.integers(0, 5))
+def test_times_are_told_in_their_order(times: list[int], more: int) -> None:
+    times = sorted({*times, 999_499_999, 999_500_000, 999_900_000, 10**9})
+    told = [milliseconds(one, more).split() for one in times]
+    sizes = {"ms": 1e6, "s": 1e9}
+    read = [float(figure) * sizes[unit] for figure, unit in told]
+    assert read == sorted(read)
+    assert all(float(figure) < 1000 for figure, unit in told if unit == "ms")
+    assert read == pytest.approx(times, rel=0.006, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "more", "said"),
+    [
+        (999_900_000, 0, "1.00 s"),
+        (999_900_000, 1, "999.9 ms"),
+        (999_400_000, 0, "999 ms"),
+        (1, 0, "0.000001 ms"),
+        (0, 0, "0 ms"),
+    ],
+)
+def test_a_time_just_below_a_second(time_ns: int, more: int, said: str) -> None:
+    assert milliseconds(time_ns, more) == said

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from runtime import say
 from tstorm import units
 
 State = Mapping[str, Any]
@@ -120,7 +121,7 @@ def _rate(bytes_per_second: float | None) -> str:
     bits = 8 * bytes_per_second
     for word, size in (("Gb", 1e9), ("Mb", 1e6), ("Kb", 1e3)):
         if bits >= size:
-            return f"{bits / size:.3g} {word}"
+            return f"{say.digits(bits / size)} {word}"
     return f"{bits:.0f} b"
 
 

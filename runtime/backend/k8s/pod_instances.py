@@ -18,6 +18,7 @@ from typing import Any
 
 from compiler.plan.event_kinds import PROCESS_KINDS, SIGNALS
 from compiler.plan.types import Node
+from runtime import say
 from runtime.backend.base import Log, OnEnded, OnKilled
 from runtime.backend.instance import (
     Incarnation,
@@ -304,7 +305,7 @@ class PodInstance(Instance):
         elif report.event == "ready":
             self._hearers.record({"kind": "ready", **record, "ready_ns": at_ns})
         else:
-            reason = f"not within {took_ns / 1e9:.3g} s (ready-timeout=)"
+            reason = f"not within {say.digits(took_ns / 1e9)} s (ready-timeout=)"
             self._hearers.record({"kind": "not_ready", **record, "reason": reason})
             self._hearers.warn(f"{name} is not ready: {reason}")
 
