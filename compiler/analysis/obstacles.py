@@ -8,13 +8,13 @@ itself, and the node it leads to. Of equal ways the one with fewer links, then t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 from compiler.analysis.history import History
 from compiler.plan.event_kinds import DOWN_KINDS, UP, UP_KINDS
 from compiler.plan.format import ROUTES, PlanError
+from compiler.plan.graph_search import Key, easiest_way
 from compiler.plan.types import Event, owner_of
 
 
@@ -76,43 +76,23 @@ def _of_node(history: History, node: int, epoch: int, happened: _Happenings) -> 
         yield happened.obstacle(at.name, "bridge" if at.service < 0 else "instance", state)
 
 
-def _easiest(
-    history: History, src: int, dst: int, epoch: int, down: set[str]
-) -> tuple[int, ...] | None:
+def _easiest(history: History, src: int, dst: int, epoch: int, down: set[str]) -> list[int] | None:
     """The links of the way with the fewest obstacles; None if there is no way."""
     topology = history.topology
     leaving: dict[int, list[int]] = {}
     for index, link in enumerate(topology.links):
         leaving.setdefault(link.src, []).append(index)
-    best: dict[int, tuple[int, int, str]] = {}
-    by: dict[int, int] = {}
-    heap = [(0, 0, topology.nodes[src].name, src, -1)]
-    while heap:
-        lacking, hops, _, node, via = heappop(heap)
-        if node in by:
-            continue
-        by[node] = via
-        if node == dst:
-            return _way(history, by, dst)
+
+    def ahead(node: int, so_far: Key, via: int) -> Iterator[tuple[Key, int, int]]:
         if node != src and topology.nodes[node].service >= 0:
-            continue  # only bridges forward
+            return  # only bridges forward
         heard = via >= 0 and topology.nodes[topology.links[via].src].air
         for out in leaving.get(node, ()):
             far = topology.links[out].dst
             if heard and topology.nodes[far].air:
                 continue  # nor does a radio what it hears
             more = (topology.links[out].name in down) + (history.node(far, epoch) != UP)
-            key = (lacking + more, hops + 1, topology.nodes[far].name)
-            if far not in by and (far not in best or key < best[far]):
-                best[far] = key
-                heappush(heap, (*key, far, out))
-    return None
+            yield (so_far[0] + more, so_far[1] + 1, topology.nodes[far].name), far, out
 
-
-def _way(history: History, by: dict[int, int], dst: int) -> tuple[int, ...]:
-    way: list[int] = []
-    node = dst
-    while by[node] >= 0:
-        way.append(by[node])
-        node = history.topology.links[by[node]].src
-    return tuple(reversed(way))
+    way = easiest_way(src, dst, (0, 0, topology.nodes[src].name), ahead)
+    return None if way is None else [link for link, _ in way]

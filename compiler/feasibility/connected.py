@@ -1,9 +1,8 @@
 """Which instances can talk to each other in one state of the network.
 
 Two instances are *joined* when there is a path each way, over links that are up and through bridges
-only. Bridges that reach each other form a strongly connected component (Tarjan, Depth-first search
-and linear graph algorithms, 1972), so one look at the whole network is linear in nodes and links,
-and in operations on sets of instances.
+only. Bridges that reach each other form a strongly connected component, so one look at the whole
+network is linear in nodes and links, and in operations on sets of instances.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from compiler.plan.event_kinds import DOWN_KINDS, UP_KINDS
+from compiler.plan.graph_search import components
 from compiler.plan.types import Event, Topology
 
 NOWHERE = -1
@@ -58,68 +58,28 @@ class Connectivity:
     def undo(self, toggle: Toggle) -> None:
         (self.links if toggle.link else self.nodes)[toggle.index] = toggle.before
 
+    def ahead(self, bridge: int) -> Iterator[int]:
+        """The bridges to which links lead that are up."""
+        for link in self.out[bridge]:
+            far = self.ends[link][1]
+            if far >= self.instances and self.links[link] and self.nodes[far]:
+                yield far
+
     def usable(self, link: int) -> bool:
         src, dst = self.ends[link]
         return bool(self.links[link] and self.nodes[src] and self.nodes[dst])
 
 
-class Components:
-    """The strongly connected components of the bridges, as the network is now.
-
-    `of[bridge]` is the component's number, NOWHERE for a bridge that is down and for instances.
-    Numbers are in reverse topological order: links lead to the same or a smaller number.
-    """
-
-    def __init__(self, network: Connectivity) -> None:
-        self.network = network
-        self.of = [NOWHERE] * len(network.nodes)
-        self.count = 0
-        self._seen = [0] * len(network.nodes)  # order of the first visit, from 1
-        self._low = [0] * len(network.nodes)
-        self._clock = 0
-        for bridge in range(network.instances, len(network.nodes)):
-            if network.nodes[bridge] and not self._seen[bridge]:
-                self._search(bridge)
-
-    def _search(self, root: int) -> None:
-        """Tarjan's algorithm without recursion."""
-        of, seen, low = self.of, self._seen, self._low
-        stack: list[int] = []
-        trail = [(root, self._ahead(root))]
-        while trail:
-            node, ahead = trail[-1]
-            if not seen[node]:
-                self._clock += 1
-                seen[node] = low[node] = self._clock
-                stack.append(node)
-            for far in ahead:
-                if not seen[far]:
-                    trail.append((far, self._ahead(far)))
-                    break
-                if of[far] == NOWHERE and seen[far] < low[node]:
-                    low[node] = seen[far]
-            else:
-                trail.pop()
-                if trail and low[node] < low[trail[-1][0]]:
-                    low[trail[-1][0]] = low[node]
-                if low[node] == seen[node]:
-                    self._close(node, stack)
-
-    def _ahead(self, bridge: int) -> Iterator[int]:
-        net = self.network
-        for link in net.out[bridge]:
-            far = net.ends[link][1]
-            if far >= net.instances and net.links[link] and net.nodes[far]:
-                yield far
-
-    def _close(self, node: int, stack: list[int]) -> None:
-        """What lies on the stack from `node` on is a component."""
-        while True:
-            member = stack.pop()
-            self.of[member] = self.count
-            if member == node:
-                break
-        self.count += 1
+def _numbered(network: Connectivity) -> tuple[list[int], int]:
+    """Of each node the number of its component, and how many there are: NOWHERE for a bridge that
+    is down and for instances. Links lead to the same or a smaller number."""
+    of, count = [NOWHERE] * len(network.nodes), 0
+    bridges = range(network.instances, len(network.nodes))
+    for component in components(filter(network.nodes.__getitem__, bridges), network.ahead):
+        for bridge in component:
+            of[bridge] = count
+        count += 1
+    return of, count
 
 
 class JoinedPairs:
@@ -127,9 +87,9 @@ class JoinedPairs:
 
     def __init__(self, network: Connectivity) -> None:
         self._net = network
-        components = Components(network)
-        self._of = of = components.of
-        self._to, came = [0] * components.count, [0] * components.count
+        self._of, count = _numbered(network)
+        of = self._of
+        self._to, came = [0] * count, [0] * count
         ahead: list[set[int]] = [set() for _ in came]
         usable = [ends for link, ends in enumerate(network.ends) if network.usable(link)]
         for src, dst in usable:
@@ -142,7 +102,7 @@ class JoinedPairs:
         for number, others in enumerate(ahead):
             for other in others:
                 self._to[number] |= self._to[other]
-        for number in reversed(range(components.count)):
+        for number in reversed(range(count)):
             for other in ahead[number]:
                 came[other] |= came[number]
         self._sends, self._hears = [0] * network.instances, [0] * network.instances

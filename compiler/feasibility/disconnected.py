@@ -2,7 +2,7 @@
 
 Input: a model without errors and its timeline. Who and since when comes from disconnected_since.py;
 here is why: of all ways between two of them, the one with the fewest links and bridges that are
-down, and the statements that took those down (Dijkstra).
+down, and the statements that took those down.
 
 A link that nothing but a flap, nodes that move, or an interval in which it has left, has down when
 the experiment quits counts as up: it would come back.
@@ -11,9 +11,8 @@ What comes only with the quit itself lasts no time and is nobody's loss.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 from compiler.declare.model import Model
 from compiler.expand.timeline import Timeline
@@ -22,6 +21,7 @@ from compiler.feasibility.disconnected_since import Parting, Side, partings
 from compiler.feasibility.statement_places import StatementPlaces
 from compiler.feasibility.wording import Names, lines
 from compiler.phrases import moment
+from compiler.plan.graph_search import Key, easiest_way
 from compiler.plan.types import Event
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -160,22 +160,14 @@ class _Report:
         The last way there was leads over nothing that went down before `since_ns` for good.
         """
         net = self._net
-        came: dict[int, int] = {a: -1}
-        cost = {a: 0}
-        queue = [(0, a)]
-        while queue:
-            so_far, node = heappop(queue)
-            if node == b:
-                return self._on_the_way(came, b)
-            if so_far > cost[node] or (node < net.instances and node != a):
-                continue
-            for link in net.out[node]:
+
+        def ahead(node: int, cost: Key, _link: int) -> Iterator[tuple[Key, int, int]]:
+            for link in net.out[node] if node >= net.instances or node == a else ():
                 far = net.ends[link][1]
-                price = so_far + self._price(link, far, since_ns)
-                if far not in cost or price < cost[far]:
-                    cost[far], came[far] = price, link
-                    heappush(queue, (price, far))
-        return None
+                yield (cost[0] + self._price(link, far, since_ns),), far, link
+
+        way = easiest_way(a, b, (0,), ahead)
+        return None if way is None else self._on_the_way(way)
 
     def _price(self, link: int, far: int, since_ns: int) -> int:
         """Of going over a link to a node: what is down costs, what was down before costs more."""
@@ -188,14 +180,12 @@ class _Report:
             price += _BEFORE if element is None or element.at_ns < since_ns else 1
         return price
 
-    def _on_the_way(self, came: dict[int, int], node: int) -> list[_Element]:
+    def _on_the_way(self, way: Sequence[tuple[int, int]]) -> list[_Element]:
         found = []
-        while came[node] >= 0:
-            link = came[node]
+        for link, node in way:
             for name in (self._topology.links[link].name, self._topology.nodes[node].name):
                 if name in self._down and not self._is_up(name):
                     found.append(self._down[name])
-            node = self._net.ends[link][0]
         return found
 
     def _is_up(self, name: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from runtime.expectations.history.components import components
+from compiler.plan.graph_search import components
 from runtime.expectations.history.operations import OK, Operation
 
 _Process = tuple[str, str]
@@ -52,5 +52,6 @@ def _circles(followings: Sequence[_Following]) -> Iterable[list[str]]:
     out: dict[int, list[int]] = {}
     for before, after, _ in followings:
         out.setdefault(number[before], []).append(number[after])
-    for component in components(len(keys), out):
-        yield [keys[at] for at in component]
+    for component in components(range(len(keys)), lambda at: out.get(at, ())):
+        if len(component) > 1:
+            yield [keys[at] for at in component]
