@@ -22,7 +22,6 @@ from runtime.backend.base import (
     RunNetwork,
 )
 from runtime.driver import status
-from runtime.driver.control import ControlServer, Given, Reply, answered_by
 from runtime.driver.driver_messages import DriverConfig, RunStarted, Said
 from runtime.driver.expectedruns import ExpectedRuns
 from runtime.driver.link_requests import LinkRequests
@@ -40,6 +39,7 @@ from runtime.judge.run_end import RunEnd
 from runtime.options import COMPLETED, FAILED, INTERRUPTED, REAL
 from runtime.probing.probe_record import why_not
 from runtime.results.loglines import last_line
+from runtime.rpc.control import ControlServer, Given, Reply, answered_by
 from runtime.rundir import discard
 from runtime.rundir.eventlog import EventLog
 from runtime.rundir.held_directory import HeldDirectory

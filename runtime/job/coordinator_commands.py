@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from runtime.driver.control import ask
 from runtime.errors import RunError, unexpected
 from runtime.job.container_paths import ContainerPaths
 from runtime.job.follow import JobFollower, read_request
 from runtime.job.steering_session import SteeringSession
+from runtime.rpc.control import ask
 
 if TYPE_CHECKING:
     from runtime.job.job import BackendOf

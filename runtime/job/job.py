@@ -20,7 +20,6 @@ from typing import Any
 from compiler.plan.format import PlanError
 from runtime.backend.base import MakeBackend
 from runtime.driver import driver_messages
-from runtime.driver.control import ControlServer, Reply, answered_by
 from runtime.driver.driver import carry_out
 from runtime.driver.driver_messages import REPORT_SECONDS, DriverConfig, Said
 from runtime.driver.progress import Progress
@@ -30,6 +29,7 @@ from runtime.job.assignment import JobAssignment
 from runtime.job.container_paths import FINAL, MESSAGES, PROGRESS, ContainerPaths
 from runtime.judge.run_end import RunEnd
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
+from runtime.rpc.control import ControlServer, Reply, answered_by
 from runtime.rundir import reserve
 from runtime.rundir.held_directory import HeldDirectory, write_all
 from runtime.rundir.line_files import encode

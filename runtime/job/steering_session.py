@@ -20,11 +20,11 @@ from compiler.plan.format import PlanError
 from compiler.plan.storage import scratch
 from compiler.plan.storage.delivery import ArrivingPlan
 from compiler.plan.storage.plan_shards import MAX_SHARDS, SHARD_BYTES
-from runtime.driver.control import REQUEST_BYTES, ask, encode, refusal
 from runtime.errors import RunError, unwritten
 from runtime.job.container_paths import ContainerPaths
 from runtime.job.follow import shards_of
 from runtime.json_schema import Shape, check, integer, parse
+from runtime.rpc.control import REQUEST_BYTES, ask, encode, refusal
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN
 
 LINE_BYTES = REQUEST_BYTES + 16 * MAX_SHARDS

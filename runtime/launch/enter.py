@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runtime.backend.local import enter_instance
-from runtime.driver.control import ask
 from runtime.launch import registry, relay
 from runtime.options import VIRTUAL
+from runtime.rpc.control import ask
 from runtime.system import compiled_programs, process_limits
 
 

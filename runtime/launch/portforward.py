@@ -17,10 +17,10 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-from runtime.driver.control import ask
 from runtime.errors import RunError, no_instance
 from runtime.launch import registry
 from runtime.options import VIRTUAL
+from runtime.rpc.control import ask
 from runtime.system import namespaces
 from runtime.system.process_scope import namespace
 

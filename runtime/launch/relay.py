@@ -15,10 +15,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from runtime.driver import control
 from runtime.errors import RunError
 from runtime.json_schema import encoded
 from runtime.launch import stops
+from runtime.rpc import control
 from runtime.system import terminal
 from runtime.virtual.execution import ExecRequest, TerminalSize
 from runtime.virtual.line import PART_BYTES, READ_BYTES, Lines, encode

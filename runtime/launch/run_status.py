@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from runtime.driver.control import ask
 from runtime.errors import RunError
 from runtime.launch import registry
+from runtime.rpc.control import ask
 from runtime.rundir import rundir
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import MANIFEST

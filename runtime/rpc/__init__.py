@@ -1,1 +1,2 @@
-"""Coordinator and agent talk: sealed frames, a channel, requests and answers."""
+"""Coordinator and agent talk: sealed frames, a channel, requests and answers. And the control
+socket of a run."""

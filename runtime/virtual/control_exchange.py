@@ -25,9 +25,9 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from runtime.driver.control import ControlServer, encode, read_request, refusal
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
+from runtime.rpc.control import ControlServer, encode, read_request, refusal
 from runtime.virtual.line import PARTS, READ_BYTES, CallMessage, Lines, call_message, is_part
 from runtime.virtual.time_limits import LOOK_SECONDS, STOP_SECONDS, RealPace, TimeLimits
 

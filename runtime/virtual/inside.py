@@ -20,13 +20,13 @@ from typing import Any
 from runtime.backend.local import cpu_accounting
 from runtime.backend.local.local_backend import LocalBackend, LocalSettings
 from runtime.driver import driver_messages
-from runtime.driver.control import ask, refusal
 from runtime.driver.driver import carry_out
 from runtime.driver.driver_messages import DriverConfig, Said, config_of
 from runtime.driver.progress import Progress
 from runtime.errors import RunError
 from runtime.json_schema import decoded
 from runtime.judge.run_end import RunEnd
+from runtime.rpc.control import ask, refusal
 from runtime.system.realtime import rt_throttle
 from runtime.virtual.execution import ExecRequest, Execution
 from runtime.virtual.line import (

@@ -18,12 +18,12 @@ from compiler.pipeline import Compilation, compile_source, write
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
 from compiler.sources import RecordedFiles
-from runtime.driver import control
-from runtime.driver.control import ControlServer, answered_by
 from runtime.driver.steering import Steering
 from runtime.driver.timelinerunner import TimelineRunner
 from runtime.errors import RunError
 from runtime.options import RunOptions
+from runtime.rpc import control
+from runtime.rpc.control import ControlServer, answered_by
 from runtime.rundir.runfiles import LONGER_PLAN
 from runtime.schedule import Schedule
 from tests.doubles.backend import FakeInstance, FakeNetwork

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from runtime.driver import control
 from runtime.errors import RunError
+from runtime.rpc import control
 from runtime.virtual import control_exchange, time_limits
 from runtime.virtual.clockpage import NEVER, ClockPage, State
 from runtime.virtual.control_exchange import STEP_NS, ControlExchange

@@ -18,10 +18,10 @@ from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.storage import plan_shards
 from compiler.plan.storage.delivery import ArrivingPlan
 from runtime.backend.k8s.exec_status import STDIN, STDOUT
-from runtime.driver.control import ANSWER_BYTES
 from runtime.errors import RunError
 from runtime.json_schema import COUNT, TEXT, Shape, check, parse
 from runtime.options import K8S, RunOptions
+from runtime.rpc.control import ANSWER_BYTES
 from runtime.rundir.runfiles import PLAN
 from tstorm.k8s import coordinator_follower, enter_pod, find, podexec
 from tstorm.k8s.connection import ApiConnection

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from runtime.agent.pod import node_capture
 from runtime.backend.onehost import captures
-from runtime.driver.control import ask
 from runtime.errors import RunError
 from runtime.launch import registry, run_status
+from runtime.rpc.control import ask
 from runtime.rundir.pcapng import Packet, read_packets
 from runtime.rundir.pcapng_writer import PacketWriter
 from runtime.rundir.rundir import plan_in

@@ -22,10 +22,10 @@ from compiler.plan.reader import read_plan
 from compiler.plan.storage import scratch
 from compiler.plan.types import Event, Link
 from compiler.sources import RecordedFiles
-from runtime.driver.control import REQUEST_BYTES, ask
 from runtime.driver.steering import EVENTS_OF_LINKS, GRID_NS, MOST_TEXT, TEXT_OF_LINKS
 from runtime.errors import RunError
 from runtime.launch.registry import RunRecord
+from runtime.rpc.control import REQUEST_BYTES, ask
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN
 from runtime.schedule import PlanClock
 

@@ -26,10 +26,10 @@ from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
 from compiler.plan.types import Event
 from runtime.driver import steering
-from runtime.driver.control import ask
 from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.options import VIRTUAL, RunOptions
+from runtime.rpc.control import ask
 from runtime.rundir import eventlog, rundir
 from runtime.rundir.eventlog import ENTERED
 from runtime.rundir.runfiles import LONGER_PLAN, PLAN

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
-from runtime.driver.control import ask
 from runtime.errors import RunError
 from runtime.launch import registry
 from runtime.options import K8S, RunOptions, decode
+from runtime.rpc.control import ask
 from runtime.rundir import rundir
 from runtime.rundir.runfiles import LONGER_PLAN, MANIFEST, PLAN
 

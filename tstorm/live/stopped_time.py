@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from runtime.driver.control import REQUEST_BYTES, unanswered
 from runtime.errors import RunError
 from runtime.json_schema import parse
+from runtime.rpc.control import REQUEST_BYTES, unanswered
 
 ANSWER_SECONDS = 30.0  # of the run's process, which waits for the guest
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from compiler.plan.event_kinds import PROCESS_KINDS
 from compiler.plan.reader import Plan
 from compiler.plan.storage import plan_shards
+from runtime.agent.path import captured_paths
 from runtime.agent.process.orders import (
     AdoptOrder,
     BindOrder,
@@ -34,8 +35,6 @@ from runtime.agent.process.orders import (
 )
 from runtime.backend import plan_fit
 from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
-from runtime.backend.capture_pipe import open_pipe
-from runtime.backend.hosts import host_captures
 from runtime.backend.hosts.acknowledged import HostSteps
 from runtime.backend.hosts.agent_state import AgentState
 from runtime.backend.hosts.hosts import Hosts, NetworkHandle
@@ -45,6 +44,7 @@ from runtime.coordinator import says
 from runtime.coordinator.agent_link import AgentError, LostError
 from runtime.coordinator.coordinator import AgreedExperiment, Coordinator
 from runtime.coordinator.placement import NO_HOST
+from runtime.datapath.capture_pipe import open_pipe
 from runtime.errors import RunError, UnfitError
 from runtime.json_schema import encoded
 from runtime.judge.pulse import Pulse
@@ -366,11 +366,11 @@ class AgentNetwork:
         interfaces = [one.interface for one in places]
         return CapturedPart(pipe, interfaces, len(hosts), self._unix_ns, found.left_out)
 
-    def _captured(self, target: str, *, is_link: bool) -> host_captures.CapturedPaths:
+    def _captured(self, target: str, *, is_link: bool) -> captured_paths.CapturedPaths:
         """In a thread: a large network takes a while."""
         now_ns = self._schedule.clock.plan_time(max(self._elapsed(), 0))
         state = self._plan.state_at(now_ns)
-        return host_captures.at(state, self._placement, target, is_link=is_link)
+        return captured_paths.at(state, self._placement, target, is_link=is_link)
 
     async def use(self, links: Sequence[int], *, up: bool) -> int:
         del links, up

@@ -209,13 +209,13 @@ class LocalBackend:
         from runtime.backend.hosts.agent_network import AgentNetwork
         from runtime.backend.local import hosts_backend
         from runtime.backend.local.local_hosts import LocalHosts
-        from runtime.backend.onehost import captures
+        from runtime.datapath import capture_pipe
         from runtime.rpc.secure import make_key
 
         given, context = self._given, self._context
         seen = context.options.time != VIRTUAL and context.options.datapath != "kernel"
         pipes = HeldDirectory.hold(context.directory) if seen else None
-        more = () if pipes is None else captures.arguments(pipes, live=True)
+        more = () if pipes is None else capture_pipe.arguments(pipes, live=True)
         programs = Programs(
             entry=given.nursery,
             datapath=(*given.engine, *more),

@@ -7,18 +7,17 @@ A file is named by what it records, as far as that is safe: a plan may be anybod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from compiler.plan.types import Link, Topology, end_names
-from runtime.backend.capture_pipe import MOST_PLACES, OFFERED
+from runtime.datapath.capture_pipe import MOST_PLACES, OFFERED
 from runtime.errors import RunError, no_instance, unwritten
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import PACKETS
 
 SUFFIX = ".pcapng"
 MAX_NAME = 200
-LIVE_BYTES = 16 << 20  # room in the engine for packets that are on their way to pipes
 _MACHINE = re.compile(r"^([^.]+)\.[0-9]+\.(?=[A-Za-z_])")  # of a part's name, sat.3.gw
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -60,12 +59,6 @@ def _interface(link: Link) -> str:
 def counts(values: Mapping[str, str]) -> dict[str, int]:
     """What pktd tells of its files: packets written, lost and unwritten, and an errno."""
     return {key: int(value) for key, value in values.items() if value.isdecimal()}
-
-
-def arguments(folder: HeldDirectory, *, live: bool) -> Sequence[str]:
-    """For pktd's command line; the descriptor is inherited. `live`: only for pipes."""
-    room = ("--capture-bytes", str(LIVE_BYTES)) if live else ()
-    return ("--captures", str(folder.descriptor), *room)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from compiler.plan.parts.led_links import led_links
 from compiler.plan.properties import has_rare
 from compiler.plan.reader import Plan
 from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
-from runtime.backend.capture_pipe import open_pipe
 from runtime.backend.missing import Missing
 from runtime.backend.onehost import captures, reseeding, staging
 from runtime.backend.onehost.link_holds import LinkHolds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
-from runtime.datapath import dialect, pktd
+from runtime.datapath import capture_pipe, dialect, pktd
+from runtime.datapath.capture_pipe import open_pipe
 from runtime.datapath.pktd import Engine, EngineError, EngineProcess
 from runtime.datapath.sampler import Sampler
 from runtime.errors import RunError
@@ -41,7 +41,7 @@ async def start(context: RunContext, argv: Sequence[str]) -> HopNetwork:
     command, inherited = list(argv), []
     folder = _capture_folder(context)
     if folder is not None:
-        command += captures.arguments(folder, live=not context.options.packets)
+        command += capture_pipe.arguments(folder, live=not context.options.packets)
         inherited.append(folder.descriptor)
     try:
         process = await pktd.start(command, context.log, inherited=inherited)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runtime.backend.k8s import cluster_hosts, pod_readiness
-from runtime.driver.control import ask
+from runtime.rpc.control import ask
 from tests.doubles.agent import Behaviour
 from tests.runtime.k8s.scene import Scene, act
 from tests.waiting import until

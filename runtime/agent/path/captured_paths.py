@@ -1,5 +1,5 @@
-"""What a capture is of in a run over hosts, where no datapath has links: a path from instance to
-instance is one queue, at the host of the instance that sends.
+"""What a capture is of in a run over hosts or in a cluster, where no datapath has links: a path
+from instance to instance is one queue, at the host of the instance that sends.
 
 At an instance it is all paths from it, before their queues, at its host; and at all hosts all paths
 to it, behind their ends. At a path, `a.0--b.0` or `a.0->b.0`, it is both places of it. Paths are
@@ -8,12 +8,12 @@ those of the network at the moment of asking; of others a datapath may not know 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compiler.plan.paths.path import Paths
 from compiler.plan.state import NetworkState
-from runtime.backend.capture_pipe import MOST_PLACES, OFFERED
+from runtime.datapath.capture_pipe import MOST_PLACES, OFFERED
 from runtime.errors import RunError, no_instance
 
 
@@ -72,15 +72,22 @@ def _at_instance(
 
 
 def _at_path(known: Mapping[str, int], target: str) -> Sequence[tuple[int, int, Sequence[bool]]]:
-    both = "--" in target
-    first, _, second = target.partition("--" if both else "->")
-    if first not in known or second not in known or first == second:
+    ways = ways_of(known, target)
+    return [(known[src], known[dst], (True, False)) for src, dst in ways]
+
+
+def ways_of(instances: Container[str], path: str) -> list[tuple[str, str]]:
+    """By the names of who sends and who receives: both ways of `a.0--b.0`, the one of `a.0->b.0`.
+    RunError."""
+    both = "--" in path
+    first, _, second = path.partition("--" if both else "->")
+    if first not in instances or second not in instances or first == second:
         raise RunError(
-            f"over hosts a path between two instances is one queue, and {target!r} is none",
+            "over hosts and in a cluster a path between two instances is one queue, and"
+            f" {path!r} is none",
             "name two instances, such as --link client.0--server.0",
         )
-    ends = known[first], known[second]
-    return [(*way, (True, False)) for way in ((ends, ends[::-1]) if both else (ends,))]
+    return [(first, second), (second, first)] if both else [(first, second)]
 
 
 def _check(found: CapturedPaths, target: str) -> None:

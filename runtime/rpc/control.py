@@ -1,4 +1,5 @@
-"""The control socket of a run: `inspect`, `exec` and `do` ask here.
+"""The control socket of a run: `inspect`, `exec` and `do` ask here. An agent in a cluster has one
+for commands in its own container.
 
 One request and one answer per connection, each a line of JSON; the one to `enter` carries a pidfd.
 The socket is in a directory of the user's own with mode 0600; a peer of another user is refused.

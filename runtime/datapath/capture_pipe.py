@@ -7,7 +7,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from runtime.errors import unwritten
@@ -15,7 +15,14 @@ from runtime.rundir.held_directory import HeldDirectory
 
 MOST_PLACES = 16  # of one capture of an engine
 OFFERED = "/offered"  # ends an interface's name: before the queue
+LIVE_BYTES = 16 << 20  # room in the engine for packets that are on their way to pipes
 _PIPE_BYTES = 1 << 20  # room in a pipe, as far as the kernel grants it
+
+
+def arguments(folder: HeldDirectory, *, live: bool) -> Sequence[str]:
+    """For pktd's command line; the descriptor is inherited. `live`: only for pipes."""
+    room = ("--capture-bytes", str(LIVE_BYTES)) if live else ()
+    return ("--captures", str(folder.descriptor), *room)
 
 
 async def open_pipe(folder: HeldDirectory, begin: Callable[[str], Awaitable[object]]) -> int:
