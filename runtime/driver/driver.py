@@ -260,7 +260,10 @@ class Driver:
 
     async def _answer(self, request: Mapping[str, Any]) -> Reply:
         if request["ask"] == "state":
-            return status.state(self.config, self.timeline_runner, self.sampler), None
+            shown = status.state(self.config, self.timeline_runner, self.sampler)
+            shown["start_unix_ns"] = self.facts.get("start_unix_ns", 0)
+            shown["datapath"] = self.facts.get("datapath", "")  # which one a cluster's nodes have
+            return shown, None
         if request["ask"] == "enter":
             return await self.backend.enter(str(request["instance"]))
         if request["ask"] == "moment":

@@ -32,6 +32,7 @@ OPTIONS = AgentOptions(Path("a plan"), HERE, ("127.0.0.1", 7473), "fd:9", 4)
         AgentOptions(Path("p"), HERE, HERE, "key", 0, True, -50_000_000, 300_000_000),
         AgentOptions(Path("p"), HERE, HERE, "key", 0, clock_offset_ns=7),
         AgentOptions(Path("p"), HERE, HERE, "key", 0, wait_seconds=0, ports=Path("a file")),
+        AgentOptions(Path("p"), HERE, HERE, "key", 0, captures=Path("a folder")),
         AgentOptions(Path("p"), ("::", 7474), ("fd00::1:2", 7473), "key", 0),
     ],
 )

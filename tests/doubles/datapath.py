@@ -11,6 +11,7 @@ import asyncio
 import socket
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.doubles.told import Pair, Told
 
@@ -43,6 +44,8 @@ class FakeDatapath(asyncio.Protocol):
         self.digests: list[str] = []  # lines of `digests` not told yet
         self.ports: dict[int, str] = {}
         self.lease_ns = 0
+        self.pipes: Path | None = None  # where it finds pipes for packets
+        self.captured = b""  # what it writes to one
         self.refuse = ""  # this command
         self._asked: dict[Pair, tuple[int, int, int, int, int]] = {}
         self._rest = b""
@@ -118,6 +121,12 @@ class FakeDatapath(asyncio.Protocol):
 
     def _do_lease(self, words: list[str]) -> list[str]:
         self.lease_ns = int(words[0])
+        return ["ok"]
+
+    def _do_capture(self, words: list[str]) -> list[str]:
+        assert self.pipes is not None
+        with (self.pipes / words[0]).open("wb") as pipe:
+            pipe.write(self.captured)
         return ["ok"]
 
     def _do_usage(self, words: list[str]) -> list[str]:

@@ -270,6 +270,7 @@ def test_exec_inspect_and_destroy_a_live_run(plan_of: Compile, user: User) -> No
     assert "no instance 'server.7'" in entered.communicate(timeout=30)[0]
     state = user.call("inspect", run)
     assert state["live"] is True
+    assert state["start_unix_ns"] + state["elapsed_ns"] <= time.time_ns()
     assert [i["state"] for i in state["instances"]] == ["up", "up"]
     assert [event["kind"] for event in state["next_events"]] == ["quit"]
     destroyed = user.call("destroy", run)

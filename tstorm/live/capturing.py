@@ -1,5 +1,5 @@
 """Packets of a run as pcapng, for `tstorm capture`: live from the engine or the engines of one that
-goes on, in a cluster from a node's kernel, or from what a finished one has kept (`--packets`).
+goes on, in a cluster from nodes, or from what a finished one has kept (`--packets`).
 
 Packets come from the run through a pipe that never makes it wait; what this process does not take
 in time is missing, and counted. They are filtered here.
@@ -127,18 +127,22 @@ def _live(control: Path, asked: CaptureTarget) -> PacketSource:
 
 
 def _in_cluster(run: str, asked: CaptureTarget, where: Where | None) -> PacketSource:
-    """Of an instance, as the kernel of its node has them."""
-    if asked.is_link:
-        raise RunError(
-            "in a cluster the packets of an instance are captured, in the network of its pod:"
-            " what is before a queue or dropped in it no process of the run sees on every datapath",
-            "name an instance, such as tstorm capture RUN client.0",
-        )
+    """Of an instance as the kernel of its node has them, of a path as the engines of its nodes."""
     from tstorm.k8s import cluster_capture, connection  # of an extra that is not always there
 
     context, namespace = (where.context, where.namespace) if where else (None, None)
     with ExitStack() as stack:
         there = stack.enter_context(connection.connect(context))
+        if asked.is_link:
+            program, probes = asked.program, asked.probes
+            streams = stack.enter_context(
+                cluster_capture.path_opened(
+                    there, run, namespace, asked.target, program, probes=probes
+                )
+            )
+            merged = MergedCapture(streams.files, streams.since_ns)
+            names, left_out, close = streams.interfaces, streams.left_out, stack.pop_all().close
+            return PacketSource(names, merged.packets, close, left_out, merged.rest)
         file = stack.enter_context(
             cluster_capture.opened(there, run, namespace, asked.target, asked.program)
         )

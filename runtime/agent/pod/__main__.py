@@ -8,6 +8,7 @@ import sys
 
 PROBE, CAPTURE = "probe", "capture"
 SUPERVISOR_PORT = 7475  # pod_messages.py has it, which a probe does not import: that would cost
+_REQUEST_BYTES = 1 << 17
 _PROBE_SECONDS = 3.0
 _GREETING = b"tstorm\0"  # how a server of runtime.rpc.seal begins
 
@@ -23,12 +24,16 @@ def main() -> int:
 
 def capture() -> int:
     """The reason of a failure is the last line on stderr."""
-    from runtime.agent.pod import node_capture, supervisor_settings
+    from runtime.agent.pod import node_capture, path_capture, supervisor_settings
     from runtime.errors import RunError
+    from runtime.json_schema import parse
 
     try:
         here = supervisor_settings.read(os.environ)
-        node_capture.serve(here, sys.stdin.buffer, sys.stdout.buffer)
+        request = parse(sys.stdin.buffer.readline(_REQUEST_BYTES), "the request")
+        is_path = type(request) is dict and "path" in request
+        serve_one = path_capture.serve if is_path else node_capture.serve
+        serve_one(request, here, sys.stdin.buffer, sys.stdout.buffer)
     except RunError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return error.exit_code

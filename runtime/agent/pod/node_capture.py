@@ -31,13 +31,12 @@ from typing import Any, BinaryIO
 from runtime.agent.pod.podprocesses import PROC, members
 from runtime.agent.pod.supervisor_settings import Settings
 from runtime.errors import RunError, unexpected
-from runtime.json_schema import TEXT, Shape, check, parse
+from runtime.json_schema import TEXT, Shape, check
 from runtime.rundir.pcapng import Packet
 from runtime.rundir.pcapng_writer import PacketWriter
 from runtime.system import namespaces
 from runtime.system.network.interface import INTERFACE
 
-REQUEST_BYTES = 1 << 17
 _REQUEST = Shape({"pod": TEXT, "instance": TEXT, "filter": TEXT})
 _PROGRAM = "tstorm-agent capture"
 _ENGINE = "emu"  # begins the names of the packet engine's devices
@@ -45,7 +44,7 @@ _PACKET_BYTES = 1 << 17  # a super-packet has 64 KiB and its header
 _BUFFER_BYTES = 32 << 20  # of a socket, for packets that were not read yet
 _AT_ONCE = 256  # packets of a socket that are read before the next one's turn
 _LOOK_SECONDS = 0.5  # between two looks whether the run goes on
-_NICE = 10  # the run comes first
+NICE = 10  # the run comes first
 
 # Of linux/if_ether.h, asm/socket.h and linux/if_packet.h; Python does not name them.
 _ALL_PROTOCOLS, _ATTACH_FILTER, _BUFFER_FORCED, _TIMES = 3, 26, 33, 35
@@ -72,22 +71,28 @@ class CaptureRequest:
     filter: str
 
 
-def request_of(line: bytes) -> CaptureRequest:
+def request_of(request: Any) -> CaptureRequest:
     """RunError for what is none."""
-    found = parse(line, "the request")
-    check(found, _REQUEST, "the request")
+    check(request, _REQUEST, "the request")
+    filter_of(request["filter"])
+    return CaptureRequest(request["pod"], request["instance"], request["filter"])
+
+
+def filter_of(digits: str) -> bytes:
+    """A program of the kernel's packet filter. RunError."""
     try:
-        size, rest = divmod(len(bytes.fromhex(found["filter"])), _INSTRUCTION_BYTES)
+        program = bytes.fromhex(digits)
     except ValueError:
-        size, rest = 0, 1
+        program = b"?"
+    size, rest = divmod(len(program), _INSTRUCTION_BYTES)
     if rest or size > _INSTRUCTIONS:
         raise RunError("the request: filter must be whole instructions of a filter")
-    return CaptureRequest(found["pod"], found["instance"], found["filter"])
+    return program
 
 
-def serve(here: Settings, stdin: BinaryIO, stdout: BinaryIO) -> None:
+def serve(request: Any, here: Settings, stdin: BinaryIO, stdout: BinaryIO) -> None:
     """One capture, to its end. RunError."""
-    asked = request_of(stdin.readline(REQUEST_BYTES))
+    asked = request_of(request)
     if not here.ports.exists():
         raise RunError(f"no run is on at {here.name}")
     found = members([asked.pod])[asked.pod]
@@ -98,7 +103,7 @@ def serve(here: Settings, stdin: BinaryIO, stdout: BinaryIO) -> None:
         namespaces.enter_network(space)
     except OSError as error:
         raise unexpected(error) from error
-    os.nice(_NICE)
+    os.nice(NICE)
     capture(asked, stdin, stdout, here.ports)
 
 
@@ -109,7 +114,7 @@ def capture(asked: CaptureRequest, stdin: BinaryIO, stdout: BinaryIO, run: Path)
         taps = _opened(bytes.fromhex(asked.filter))
         batch = io.BytesIO()
         writer = PacketWriter(batch, names, _PROGRAM)
-        _send(batch, stdout)
+        send(batch, stdout)
         is_over = False
         while taps and not is_over:
             heard: list[Any] = [stdin, *(tap.socket for tap in taps)]
@@ -119,19 +124,19 @@ def capture(asked: CaptureRequest, stdin: BinaryIO, stdout: BinaryIO, run: Path)
             for tap in taps:
                 for packet in tap.read(*names):
                     writer.add(packet)
-            _send(batch, stdout)
+            send(batch, stdout)
             taps = [tap for tap in taps if not tap.gone]
         for name in names:
             writer.ended(name, 0)  # it adds what packets have told
         writer.close()
-        _send(batch, stdout)
+        send(batch, stdout)
     except BrokenPipeError:
         return  # nobody looks on any more
     except OSError as error:
         raise unexpected(error) from error
 
 
-def _send(batch: io.BytesIO, out: BinaryIO) -> None:
+def send(batch: io.BytesIO, out: BinaryIO) -> None:
     """Blocks that leave together, by one system call. OSError."""
     if batch.tell():
         out.write(batch.getvalue())
@@ -149,7 +154,7 @@ class _Tap:
         self._is_engine = device.startswith(_ENGINE)
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # deaf until it is bound
         if program:
-            _attach_filter(self.socket, program)
+            attach_filter(self.socket, program)
         self.socket.setsockopt(socket.SOL_SOCKET, _BUFFER_FORCED, _BUFFER_BYTES)
         self.socket.setsockopt(socket.SOL_SOCKET, _TIMES, 1)
         self.socket.setblocking(False)
@@ -197,7 +202,7 @@ def _opened(program: bytes) -> list[_Tap]:
     return [_Tap(name, program) for name in own]
 
 
-def _attach_filter(tap: socket.socket, program: bytes) -> None:
+def attach_filter(tap: socket.socket, program: bytes) -> None:
     """SO_ATTACH_FILTER of socket(7): struct sock_fprog."""
     held = ctypes.create_string_buffer(program, len(program))
     count = len(program) // _INSTRUCTION_BYTES

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import IO
@@ -31,9 +32,10 @@ from runtime.agent.pod.supervisor_settings import Settings
 from runtime.agent.process import portlog
 from runtime.agent.process.agent import ENDED, LOST, WITHOUT_DATAPATH
 from runtime.agent.process.hostprocess import HostProcess, HostProcesses, Programs
-from runtime.datapath import pktd
+from runtime.datapath import capture_pipe, pktd
 from runtime.datapath.pktd import Engine, EngineError
-from runtime.errors import RunError
+from runtime.errors import RunError, unwritten
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import AGENTS
 from runtime.system import compiled_programs
 from runtime.system.realtime.scheduling import prefer
@@ -95,20 +97,24 @@ class NodeRun:
         self, settings: Settings, key: bytes, wanted: StartRequest, say: Say, log: IO[bytes]
     ) -> None:
         self._file, self._log, self._say = settings.ports, log, say
+        self._captures = settings.captures
         self._restarted_ns = 0
         self._ending = False
         if not wanted.resume:
             portlog.begin(settings.ports, wanted.datapath)
+        pipes = _new_folder(settings.captures) if wanted.datapath == USER else None
         self._processes = HostProcesses(
             settings,
             Programs(
                 entry=str(compiled_programs.find("tstorm-ns")),
-                datapath=_argv(wanted),
+                datapath=_argv(wanted, pipes),
                 plan=settings.plan,
                 key=key,
                 log_name=f"{AGENTS}/{settings.name}.log of the run directory",
                 wait_seconds=0,
                 ports=settings.ports,
+                captures=None if pipes is None else settings.captures,
+                pipes=pipes,
             ),
             log,
             resume=wanted.resume,
@@ -174,12 +180,27 @@ class NodeRun:
         agent = self._processes.agent
         stopped = agent.ended.done() and agent.ended.result() in (ENDED, LOST)
         fault = await self._processes.end(told=stopped)
+        shutil.rmtree(self._captures, ignore_errors=True)
         if fault is None:
             self._file.unlink(missing_ok=True)
             return ""
         return await remove(self._file, self._log)
 
 
-def _argv(wanted: StartRequest) -> tuple[str, ...]:
-    share = ("--cpu-share", str(wanted.share)) if wanted.datapath == USER else ()
-    return (str(compiled_programs.find(PROGRAMS[wanted.datapath])), *share)
+def _argv(wanted: StartRequest, pipes: HeldDirectory | None) -> tuple[str, ...]:
+    """`pipes`: where the packet engine finds pipes for packets."""
+    program = str(compiled_programs.find(PROGRAMS[wanted.datapath]))
+    if pipes is None:
+        return (program,)
+    more = capture_pipe.arguments(pipes, live=True)
+    return (program, "--cpu-share", str(wanted.share), *more)
+
+
+def _new_folder(path: Path) -> HeldDirectory:
+    """In the place of what a killed container has left. RunError."""
+    shutil.rmtree(path, ignore_errors=True)
+    try:
+        path.mkdir(mode=0o700)
+        return HeldDirectory.hold(path)
+    except OSError as error:
+        raise unwritten(error) from error

@@ -39,6 +39,11 @@ class Settings:
         folder does, and so tells the next one what is left."""
         return self.scratch / "ports"
 
+    @property
+    def captures(self) -> Path:
+        """Where the packet engine finds pipes for packets, and the agent is asked for them."""
+        return self.scratch / "captures"
+
 
 def read(variables: Mapping[str, str]) -> Settings:
     """RunError names the variable that is missing or wrong."""

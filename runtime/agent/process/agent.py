@@ -23,6 +23,7 @@ from runtime.agent.clock import SystemClock
 from runtime.agent.metadata.udp import Mailbox
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.process.commandline import PPB, AgentOptions
+from runtime.agent.process.local_captures import LocalCaptures
 from runtime.agent.process.responder import Responder
 from runtime.coordinator import says
 from runtime.coordinator.says import AgentFailed, AgentNotice, TrafficSample
@@ -65,6 +66,7 @@ class Agent:
             resumes=options.resume,
             ports=options.ports,
         )
+        self._captures: LocalCaptures | None = None
         self._machine = OwnMachine(options.clock_step_ns)
         self._answering = False
         self._answered_ns = 0
@@ -123,6 +125,10 @@ class Agent:
         on_signals((signal.SIGTERM, signal.SIGINT), partial(self._end, ENDED))
         await self.datapath.connect(self.options.datapath_fd)
         await self.server.listen(*self.options.listen)
+        if self.options.captures is not None:
+            self._captures = LocalCaptures(
+                self.options.captures, self.datapath, lambda: self.service.host_run
+            )
         watch = loop.create_task(self._watch())
         gone = loop.create_task(self._datapath_gone())
         for ended in (watch, gone):
@@ -188,6 +194,8 @@ class Agent:
             self.service.host_run.close()
         if self._coordinator.serving and self.service.stopping:
             await asyncio.wait(self._coordinator.serving, timeout=LAST_SECONDS)
+        if self._captures is not None:
+            self._captures.close()
         await self.server.close()
         self.mailbox.close()
 

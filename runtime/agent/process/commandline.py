@@ -33,6 +33,7 @@ class AgentOptions:
     count_ppb: int = PPB  # fault injection: it tells of this part of what was counted
     wait_seconds: int = WAIT_SECONDS  # for the first coordinator; 0: as long as it takes
     ports: Path | None = None  # every interface is entered here before it is attached
+    captures: Path | None = None  # programs beside it ask here for packets (LocalCaptures)
     turns_fd: int = -1  # of rt_lock: who shares this machine's processors with it
 
 
@@ -61,6 +62,8 @@ def argv(options: AgentOptions, python: str = sys.executable) -> list[str]:
         words += ["--turns-fd", str(options.turns_fd)]
     if options.ports is not None:
         words += ["--ports", str(options.ports)]
+    if options.captures is not None:
+        words += ["--captures", str(options.captures)]
     return words
 
 
@@ -82,6 +85,7 @@ def parse(words: Sequence[str]) -> AgentOptions:
     patience, seconds = "wait_seconds", WAIT_SECONDS
     parser.add_argument("--wait", dest=patience, type=_natural, default=seconds, metavar="SECONDS")
     parser.add_argument("--ports", type=Path, metavar="FILE")
+    parser.add_argument("--captures", type=Path, metavar="FOLDER")
     parser.add_argument("--turns-fd", type=_natural, default=-1, metavar="N")
     return AgentOptions(**vars(parser.parse_args(words)))
 

@@ -56,6 +56,7 @@ class Programs:
     faults: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by the host's name
     wait_seconds: int = commandline.WAIT_SECONDS  # see AgentOptions
     ports: Path | None = None  # see AgentOptions
+    captures: Path | None = None  # see AgentOptions; the same folder as `pipes`
     turns_fd: int = -1  # see AgentOptions
     pipes: HeldDirectory | None = None  # where the datapath finds pipes for packets
 
@@ -142,6 +143,7 @@ class HostProcesses:
             resume=resume,
             wait_seconds=self._programs.wait_seconds,
             ports=self._programs.ports,
+            captures=self._programs.captures,
             turns_fd=self._programs.turns_fd,
             **self._programs.faults.get(self.host.name, {}),
         )

@@ -17,6 +17,8 @@ from compiler.plan.parts.planned_reactions import are_waited_for
 from compiler.plan.reader import Plan
 from runtime.agent.clock import Clock
 from runtime.agent.metadata.udp import Mailbox
+from runtime.agent.path import captured_paths
+from runtime.agent.path.captured_paths import CapturedPaths
 from runtime.agent.path.datapath import Datapath
 from runtime.agent.path.enforcer import Enforcer
 from runtime.agent.path.path_updates import PathUpdates, StagedPaths
@@ -399,6 +401,18 @@ class HostRun:
 
     def announce(self, starts: Sequence[int]) -> None:
         self._metadata.announce(starts)
+
+    async def captured(self, path: str) -> CapturedPaths:
+        """The places of a path, `a.0--b.0` or `a.0->b.0`, as paths are now. RunError, PlanError."""
+        if not self.started or self._finished:
+            raise OrderError("the experiment does not go on")
+        now_ns = self.schedule.clock.plan_time(max(self.elapsed_ns(), 0))
+        plan, placement = self._plan, self.order.placement
+
+        def find() -> CapturedPaths:
+            return captured_paths.at(plan.state_at(now_ns), placement, path, is_link=True)
+
+        return await asyncio.to_thread(find)  # a large network takes a while
 
     async def cut(self, nodes: Sequence[int]) -> None:
         await self.enforcer.cut(nodes)

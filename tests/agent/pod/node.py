@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
@@ -58,6 +59,21 @@ async def main():
     await Supervisor(here, sys.stderr.buffer, float(alone)).run()
 delivery.receive(here.shards, here.plan, here.digest)
 asyncio.run(main())
+"""
+
+# `tstorm-agent capture`, which finds in its environment where it is.
+CAPTURE = """
+import json, sys
+from pathlib import Path
+from runtime.agent.pod import path_capture
+from runtime.agent.pod.supervisor_settings import Settings
+from runtime.errors import RunError
+here = Settings("n0", "", "", -1, scratch=Path(sys.argv[1]) / "tmp")
+stdin = sys.stdin.buffer
+try:
+    path_capture.serve(json.loads(stdin.readline()), here, stdin, sys.stdout.buffer)
+except RunError as error:
+    sys.exit(f"error: {error}")
 """
 
 
@@ -192,6 +208,21 @@ class Node:
         found = await self.ping()
         assert len(found) == 3, self.log()
         assert min(found) >= ROUND_TRIP_MS - 0.1
+
+    def capture(self, path: str) -> subprocess.Popen[bytes]:
+        """Of all packets but the run's probes, from now on; it has been asked."""
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", CAPTURE, self.place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        request = {"path": path, "probes": 0, "filter": ""}
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        return process
 
     # -- what is left -------------------------------------------------------------------------
 

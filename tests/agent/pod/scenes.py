@@ -8,6 +8,8 @@ It ends with 0 if everything was as it should be; tests/agent/pod/test_superviso
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import os
 import signal
 import sys
@@ -17,6 +19,7 @@ from pathlib import Path
 from runtime.agent.pod import pod_messages
 from runtime.rpc import secure
 from runtime.rpc.calls import RefusedError
+from runtime.rundir.pcapng import read_packets
 from runtime.system import procs
 from tests.agent.pod.node import ADDRESS, ASK_SECONDS, KEY, ROUND_TRIP_MS, Node, times
 from tests.pktd.harness import World
@@ -162,6 +165,39 @@ async def it_is_told_to_end(node: Node) -> None:
     await node.nothing_left()
 
 
+async def somebody_looks_on(node: Node) -> None:
+    """At a path, by the program that the API server starts beside the supervisor."""
+    await node.carry_out()
+    looks_on = node.capture("a.0->b.0")
+    head = await asyncio.to_thread(looks_on.stdout.readline)
+    if node.datapath != "user":
+        assert "the kernel's traffic control shapes this run" in looks_on.communicate()[1].decode()
+        assert looks_on.returncode == 1
+        return
+    assert json.loads(head) == {"interfaces": ["a.0->b.0/offered", "a.0->b.0"], "left_out": []}
+    again = node.capture("a.0->b.0").communicate()[1].decode()
+    assert "cannot capture at a.0->b.0" in again, "somebody does already"
+    await node.shaped()
+    await node.coordinator.stop()
+    assert await node.end() == ""
+    data, why = await asyncio.to_thread(looks_on.communicate)
+    assert looks_on.returncode == 0, why
+    ends: dict[str, int] = {}
+    found = list(read_packets(io.BytesIO(data), "the path", ends.__setitem__))
+    offered, left = (
+        {one.data[38:42]: one.at_ns for one in found if one.interface == name}
+        for name in ("a.0->b.0/offered", "a.0->b.0")
+    )
+    assert len(left) >= 3, found
+    assert offered.keys() >= left.keys()
+    delay_ns = ROUND_TRIP_MS / 2 * 1e6
+    assert all(left[one] - offered[one] >= delay_ns - 1e5 for one in left)
+    assert 0 < min(offered.values()) < 10**12, "times are those since time 0"
+    assert ends == {"a.0->b.0/offered": 0, "a.0->b.0": 0}
+    await node.nothing_left()
+    assert not (node.place / "tmp/captures").exists()
+
+
 async def strangers_knock(node: Node) -> None:
     """Nobody without the key gets a word, whoever has it an answer, and the run goes on."""
     await node.carry_out()
@@ -226,6 +262,7 @@ SCENES: dict[str, Scene] = {
         nobody_resumes,
         a_coordinator_stays_away,
         it_is_told_to_end,
+        somebody_looks_on,
         strangers_knock,
     )
 }

@@ -18,6 +18,7 @@ import pytest
 from runtime.agent.pod import node_capture
 from runtime.agent.pod.supervisor_settings import Settings
 from runtime.errors import RunError
+from runtime.json_schema import parse
 from runtime.rundir.pcapng import Packet, read_packets
 from tests.pktd.harness import World
 from tests.pktd.pods import pods, two_pods
@@ -28,7 +29,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from runtime.agent.pod.node_capture import capture, request_of
-asked = request_of(sys.stdin.buffer.readline())
+from runtime.json_schema import parse
+asked = request_of(parse(sys.stdin.buffer.readline(), "the request"))
 capture(asked, sys.stdin.buffer, sys.stdout.buffer, Path(sys.argv[1]))
 """
 # ip proto 17, as `tcpdump -dd` shows it: load the half-word at 12, …
@@ -174,10 +176,10 @@ def test_the_kernel_filters_and_an_interface_that_goes_ends_it(world: World, goe
 )
 def test_what_is_no_request_is_refused(sent: bytes, words: str) -> None:
     with pytest.raises(RunError, match=words):
-        node_capture.request_of(sent)
+        node_capture.request_of(parse(sent, "the request"))
 
 
 def test_without_a_run_there_is_nothing_to_see(tmp_path: Path) -> None:
     here = Settings(name="n1", address="10.0.0.1", digest="d", net=-1, scratch=tmp_path)
     with pytest.raises(RunError, match="no run is on at n1"):
-        node_capture.serve(here, io.BytesIO(line()), io.BytesIO())
+        node_capture.serve(json.loads(line()), here, io.BytesIO(), io.BytesIO())

@@ -68,9 +68,10 @@ def command(
     that sends: --link A--B names two instances, and packets of all hosts are one file in the order
     of time. A run in virtual time is refused while it goes on.
 
-    In a cluster (RUN is the directory of such a run, or --backend k8s) it is at an INSTANCE only: a
-    command in the pod of its node's agent reads what passes the network of its pod, and times are
-    those of the node's clock.
+    In a cluster (RUN is the directory of such a run, or --backend k8s) commands in the pods of
+    agents read packets. At an INSTANCE it is what passes the network of its pod, with the times of
+    its node's clock. --link A--B names two instances, as over local hosts: it has what the packet
+    engines of their nodes have, and is refused where the kernel's traffic control shapes the run.
 
     \b
     Examples:
@@ -79,6 +80,7 @@ def command(
       tstorm capture runs/hosts --link client.0--db.1 -w path.pcapng
       tstorm capture runs/a db.1 --filter "tcp port 5432" | tshark -r -
       tstorm capture --backend k8s trial-7 client.0 -w c.pcapng
+      tstorm capture --backend k8s trial-7 --link client.0--db.1 -w p.pcapng
     """
     from compiler.plan.format import PlanError
     from runtime.errors import RunError
