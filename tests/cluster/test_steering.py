@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +61,11 @@ def did(cluster: Cluster, run: ClusterRun, what: str, *words: str) -> dict[str, 
     return found
 
 
-def capture(
-    cluster: Cluster, run: ClusterRun, instance: str, file: Path
-) -> subprocess.Popen[bytes]:
+def capture(cluster: Cluster, run: ClusterRun, file: Path, *what: str) -> subprocess.Popen[bytes]:
     """`tstorm capture` by the directory that is filled here; it has begun."""
     with file.with_suffix(".log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tstorm", "capture", run.out, instance, "-w", file],
+            [sys.executable, "-m", "tstorm", "capture", run.out, *what, "-w", file],
             stdout=log,
             stderr=log,
             cwd=ROOT,
@@ -85,6 +87,32 @@ def pings(file: Path, instance: str) -> tuple[set[bytes], set[bytes]]:
                 kind = one.interface, one.data[34]
                 found.setdefault(kind, set()).add(one.data[38:42])
     return found[f"{instance}->network", 8], found[f"network->{instance}", 0]
+
+
+@dataclass(frozen=True)
+class Echo:
+    """A packet of a ping, as tshark reads it."""
+
+    interface: str
+    at_ns: int
+    comment: str
+    key: tuple[str, str]  # identifier and sequence
+
+
+def echoes(file: Path) -> list[Echo]:
+    fields = ("frame.interface_name", "frame.time_epoch", "frame.comment", "icmp.ident", "icmp.seq")
+    argv = ["tshark", "-r", str(file), "-Y", "icmp", "-T", "fields", "-E", "occurrence=f"]
+    told = subprocess.run(
+        [*argv, *(word for field in fields for word in ("-e", field))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = []
+    for line in told.stdout.splitlines():
+        interface, at, comment, ident, sequence = line.split("\t")
+        found.append(Echo(interface, int(Decimal(at) * 10**9), comment, (ident, sequence)))
+    return found
 
 
 def by_hand(run: ClusterRun) -> list[list[Any]]:
@@ -141,7 +169,7 @@ def test_a_run_that_was_steered_is_replayed_in_a_cluster(
     cluster: Cluster, loaded: None, namespaces: Iterator[str], run: ClusterRun, tmp_path: Path
 ) -> None:
     """And its packets were looked at meanwhile, to its end."""
-    looks_on = capture(cluster, run, "a.0", tmp_path / "a.pcapng")
+    looks_on = capture(cluster, run, tmp_path / "a.pcapng", "a.0")
     did(cluster, run, "do", "a--s set latency=40ms", "b.1 crash", "at +2s quit")
     run.process.wait(DEADLINE_SECONDS)
     assert run.process.returncode == 0, run.log.read_text()
@@ -153,6 +181,48 @@ def test_a_run_that_was_steered_is_replayed_in_a_cluster(
     status, _, said = command(cluster, "replay", run.out, "--check", *place)
     assert status == 0, said
     assert "the same events, on the same targets, in the same order" in said
+
+
+@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
+def test_packets_of_a_path_come_from_the_engines_of_both_nodes(
+    cluster: Cluster, loaded: None, namespaces: Iterator[str], tmp_path: Path
+) -> None:
+    """Before the queue, behind the path and lost on it, from one end of a run to its end."""
+    both = "ping -i 0.1 b.1 >/dev/null & exec ping -i 0.1 b.0"
+    text = TEXT.replace("exec ping -i 0.2 b.0", both)
+    run = ClusterRun(cluster, compile_text(text, tmp_path), next(namespaces), tmp_path)
+    try:
+        run.wait_for("join", 3)
+        run.wait_answers("a.0")
+        far = next(one for one in ("b.0", "b.1") if run.node_of(one) != run.node_of("a.0"))
+        file = tmp_path / "path.pcapng"
+        looks_on = capture(cluster, run, file, "--link", f"a.0--{far}", "--filter", "icmp")
+        did(cluster, run, "do", "a--s set loss=40%", "at +4s quit")
+        run.process.wait(DEADLINE_SECONDS)
+        assert run.process.returncode == 0, run.log.read_text()
+        assert looks_on.wait(DEADLINE_SECONDS) == 0, (tmp_path / "path.log").read_text()
+        assert "; " not in (tmp_path / "path.log").read_text(), "nothing is missing"
+    finally:
+        print(run.log.read_text())
+        run.end()
+    there, back = f"a.0->{far}", f"{far}->a.0"
+    at: dict[str, dict[tuple[str, str], Echo]] = {}
+    for one in echoes(file):
+        at.setdefault(one.interface, {})[one.key] = one
+    assert at.keys() == {there, f"{there}/offered", back, f"{back}/offered"}
+    start_ns = json.loads((run.out / "manifest.json").read_bytes())["start_unix_ns"]
+    assert all(start_ns < one.at_ns < time.time_ns() for way in at.values() for one in way.values())
+    lost = {key for key, one in at[there].items() if one.comment}
+    assert {at[there][key].comment for key in lost} == {"dropped: lost by the draw"}
+    come = at[there].keys() - lost
+    assert come
+    for key in come & at[f"{there}/offered"].keys():
+        assert at[there][key].at_ns - at[f"{there}/offered"][key].at_ns >= 10 * 10**6 - 1000
+    answered = at[f"{back}/offered"].keys()
+    assert answered
+    assert not answered & lost
+    for key in answered & come:  # which the engine of another node has seen
+        assert at[f"{back}/offered"][key].at_ns >= at[there][key].at_ns - 10**6
 
 
 def test_agents_of_all_nodes_do_what_a_when_does(
