@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from compiler import delay_files, trace_files
-from compiler.mobility import distance_tables, motion_formats
 from compiler.mobility.tracks import BadMotion, Tracks, sample
 from compiler.plan.format import MAX_ATTACHED_BYTES, PlanError
 from compiler.plan.parts import delay_tables, motion, traces
@@ -238,10 +237,16 @@ class SourceFolder:
         return self._parsed(wanted.source, wanted.span, delay_files.parse, "TS0178", sink)
 
     def mobility(self, wanted: ast.Mobility, sink: Sink) -> Moving | None:
+        from compiler.mobility import distance_tables, motion_formats  # slow: six formats
+
+        def sampled(data: bytes) -> tuple[Tracks, Motion]:
+            tracks = motion_formats.tracks_of(data, wanted)
+            return tracks, sample(tracks, wanted.every_ns)
+
         moves = self._parsed(
             wanted.source,
             wanted.place,
-            lambda data: _sampled(data, wanted),
+            sampled,
             "TS0190",
             sink,
             motion_formats.MOST_BYTES,
@@ -355,11 +360,6 @@ class SourceFolder:
 
 def _unread(name: str, error: OSError | ValueError) -> str:
     return f"{name!r} cannot be read: {getattr(error, 'strerror', None) or error}"
-
-
-def _sampled(data: bytes, wanted: ast.Mobility) -> tuple[Tracks, Motion]:
-    tracks = motion_formats.tracks_of(data, wanted)
-    return tracks, sample(tracks, wanted.every_ns)
 
 
 def _steady(path: Path, most: int = MOST_BYTES) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -133,6 +132,8 @@ class CpuModelType(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
+        from decimal import Decimal
+
         from runtime.options import CPU_RANGE_PPB
 
         if value == "none":
