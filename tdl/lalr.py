@@ -15,8 +15,9 @@ from typing import Any
 from tdl.lalr_tables import END, tables
 from tdl.tokens.lexer import Token
 
-Callbacks = Sequence[Callable[[list[Any]], Any]]  # for each rule
+Callbacks = Sequence[Callable[..., Any]]  # for each rule
 _Course = Sequence[tuple[int, int, int]]  # rule, its symbols, tokens before its end
+ONE_TOKEN = "leaf"  # the action that returns the one token of its rule
 
 
 class UnexpectedTokenError(Exception):
@@ -33,11 +34,7 @@ class UnexpectedTokenError(Exception):
 
 def callbacks(actions: object) -> Callbacks:
     """For each rule the method of `actions` with its name, called with the rule's symbols."""
-    return [_spread(getattr(actions, rule.action)) for rule in tables().rules]
-
-
-def _spread(action: Callable[..., Any]) -> Callable[[list[Any]], Any]:
-    return lambda parts: action(*parts)
+    return [getattr(actions, rule.action) for rule in tables().rules]
 
 
 def run(tokens: Sequence[Token], table: Callbacks) -> Any:
@@ -52,7 +49,7 @@ def run(tokens: Sequence[Token], table: Callbacks) -> Any:
             values += tokens[shifted:before]
             shifted = before
         first = len(values) - size
-        values[first:] = [table[rule](values[first:])]
+        values[first:] = [table[rule](*values[first:])]
     return values[-1]
 
 
@@ -64,7 +61,12 @@ def _course(terminals: tuple[str, ...]) -> _Course | None:
     """
     found: list[tuple[int, int, int]] = []
     shifted = 0
-    parser = _Parser(lambda rule, parts: found.append((rule, len(parts), shifted)))
+
+    def completed(rule: int, parts: list[Any]) -> None:
+        if tables().rules[rule].action != ONE_TOKEN:
+            found.append((rule, len(parts), shifted))
+
+    parser = _Parser(completed)
     for terminal in (*terminals, END):
         if not parser.feed(terminal, None):
             return None
@@ -74,7 +76,7 @@ def _course(terminals: tuple[str, ...]) -> _Course | None:
 
 def _parse(tokens: Sequence[Token], table: Callbacks) -> Any:
     """For statements that are wrong: callbacks are called up to the token that fits nowhere."""
-    parser = _Parser(lambda rule, parts: table[rule](parts))
+    parser = _Parser(lambda rule, parts: table[rule](*parts))
     for index, token in enumerate(tokens):
         if not parser.feed(token.type, token):
             raise UnexpectedTokenError(index, parser.accepts())

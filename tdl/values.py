@@ -157,6 +157,8 @@ def _duration(text: str, bare: int | None) -> int:
             hint = f"write {text}s for seconds or {text}ms for milliseconds"
             raise ValueProblem("TS0021", f"{text} has no unit", hint)
         return _exact(digits, bare or 0, text, "nanoseconds")
+    if unit in _TIME_UNITS:
+        return _exact(digits, _TIME_UNITS[unit], text, "nanoseconds")
     total, smallest, pos = 0, MAX_TIME_NS, 0
     for part in _TIME_PART.finditer(text):
         if part.start() != pos:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 from compiler import path_queues, queues
@@ -82,7 +83,8 @@ class Recorded(NamedTuple):
 
 
 NOTHING_RECORDED = Recorded()
-_AMOUNTS = [(word, row.field) for word, row in LINK_WORDS.items() if row.field]
+_AMOUNTS = {FIELDS[word]: row.field for word, row in LINK_WORDS.items() if row.field}
+_amounts = attrgetter(*_AMOUNTS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +306,7 @@ def delay_and_jitter(link: ast.LinkStatement, delays: ast.DelayFile) -> tuple[in
 
 
 def _state(link: ast.LinkStatement, rate_bps: int | None, trace: ast.TraceFile | None) -> LinkState:
-    values: dict[str, Any] = {FIELDS[word]: getattr(link, field) for word, field in _AMOUNTS}
+    values: dict[str, Any] = dict(zip(_AMOUNTS, _amounts(link), strict=True))
     values["rate_bps"] = rate_bps or 0
     distribution = link.distribution or "normal"
     if isinstance(distribution, ast.DelayFile):

@@ -267,7 +267,8 @@ class StaticActions(AddressActions):
     def element(self, token: Token) -> ast.Element:
         word, _, index = token.text.rpartition(".")
         if not index.isdecimal():  # a name, or that of parts of machines
-            return ast.Element(name(token), token.span)
+            called = name(token)
+            return ast.Element(called, called.span)
         span = token.part(0, len(word))
         number = token.within("VALUE", len(word) + 1)
         if len(index) > 1 and index[0] == "0":
@@ -381,10 +382,11 @@ class StaticActions(AddressActions):
         is found in another way."""
         amounts: dict[str, int] = {}
         wrong: set[str] = set()
-        for word, (_, field, _) in LINK_WORDS.items():
-            if field and word in found:
+        for word, prop in found.items():
+            field = LINK_WORDS[word].field if word in LINK_WORDS else ""
+            if field:
                 errors = self.errors
-                amounts[field] = self._amount(found[word], word)
+                amounts[field] = self._amount(prop, word)
                 wrong |= {word} if self.errors > errors else set()
         if not wrong:
             self._check_rules(found, amounts)

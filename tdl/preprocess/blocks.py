@@ -24,6 +24,7 @@ class LoopBlock:
 
 
 Item = LogicalLine | LoopBlock
+_KEPT = ("WHEN", "NODE", "HUNT")
 
 
 def blocks(lines: Iterator[LogicalLine], sink: Sink) -> Iterator[Item]:
@@ -72,22 +73,23 @@ def is_for(line: LogicalLine) -> bool:
 
 def is_when(line: LogicalLine) -> bool:
     """With a block: where the brace is missing it is a line by itself, which is wrong."""
-    return bool(line.tokens) and line.tokens[0].type == "WHEN" and line.tokens[-1].text == "{"
+    return is_kept(line) and line.tokens[0].type == "WHEN"
 
 
 def is_node(line: LogicalLine) -> bool:
     """As `is_when`, of a machine with parts."""
-    return bool(line.tokens) and line.tokens[0].type == "NODE" and line.tokens[-1].text == "{"
+    return is_kept(line) and line.tokens[0].type == "NODE"
 
 
 def is_hunt(line: LogicalLine) -> bool:
     """As `is_when`, of the bounds of storms."""
-    return bool(line.tokens) and line.tokens[0].type == "HUNT" and line.tokens[-1].text == "{"
+    return is_kept(line) and line.tokens[0].type == "HUNT"
 
 
 def is_kept(line: LogicalLine) -> bool:
     """Whether head and end of its block are statements, too."""
-    return is_when(line) or is_node(line) or is_hunt(line)
+    tokens = line.tokens
+    return bool(tokens) and tokens[0].type in _KEPT and tokens[-1].text == "{"
 
 
 def is_head(line: LogicalLine) -> bool:
