@@ -69,7 +69,7 @@ class Compilation:
     def plan(self) -> Plan:
         if self.before is not None:
             return decode(self.files, before=self.before)
-        return decode(self.files, topology=self.topology)
+        return decode(self.files, topology=self.topology, events=self.events)
 
     @cached_property
     def topology(self) -> Topology:

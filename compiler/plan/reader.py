@@ -369,18 +369,21 @@ def decode(
     *,
     lazy: bool = True,
     topology: Topology | None = None,
+    events: tuple[Event, ...] | None = None,
     before: Plan | None = None,
 ) -> Plan:
     """The plan in memory, as compiler.plan.writer.encode() made it. Raises PlanError.
 
-    Whoever has the `topology` that it was made of may give it: it is not read again then. So is
-    what it has in common with the plan `before`, which has the same topology.
+    Whoever has the `topology` and the `events` that it was made of may give them: they are not read
+    again then. So is what it has in common with the plan `before`, which has the same topology.
     """
     plan = Plan(Memory(files), before)
     if before is not None:
         plan.topology, plan.core = before.topology, before.core
     if topology is not None:
         plan.topology = topology
+    if events is not None:
+        plan.events = events
     if not lazy:
         plan.verify()
     return plan

@@ -12,10 +12,11 @@ much are all pairs composed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import isqrt
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from compiler.plan.format import DISTRIBUTIONS, MAX_INT
@@ -75,11 +76,12 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
     limits = {field: LINK.get(field, 1) if paths[field] else 0 for field in rows}
     if datapath != HOP_EXACT:
         limits["distribution"] = 0  # that is measured
-    for link in plan.topology.links:
-        for field, limit in limits.items():
+    beyond = _beyond((link.state for link in plan.topology.links), limits)
+    for link in plan.topology.links if beyond else ():
+        for field in beyond:
             value = _amount(getattr(link.state, field))
-            if value > limit:
-                return _misfit(field, value, limit, 0, link.name, ("", 0))
+            if value > limits[field]:
+                return _misfit(field, value, limits[field], 0, link.name, ("", 0))
     for event in plan.events:
         if event.kind == "background" and event.args.get("flows") and not limits["capacity_bps"]:
             what = f"a background of flows (flows=) on link {event.target}"
@@ -91,6 +93,16 @@ def of_links(plan: Plan, datapath: str) -> Misfit | None:
             if value > limit:
                 return _misfit(field, value, limit, event.at_ns, event.target, event.place)
     return None
+
+
+def _beyond(states: Iterable[LinkState], limits: Mapping[str, int]) -> list[str]:
+    """The fields of which one of these states has more. Most values occur in many states."""
+    columns = zip(*map(attrgetter(*limits), states), strict=True)
+    return [
+        field
+        for (field, limit), values in zip(limits.items(), columns, strict=False)
+        if max(map(_amount, set(values))) > limit
+    ]
 
 
 def _hop_by_hop(plan: Plan) -> Misfit | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runtime.say import some
+from runtime.system.collector import collector_paused
 from tstorm import output as out
 from tstorm.options import option_types
 from tstorm.options.shared import beside, budget, diagnostics, params, seed, underlay
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _NAMED = 3  # services that a note names
 
 
+@collector_paused()
 def _manifests(compilation: Compilation) -> Mapping[str, bytes]:
     """The plan as Kubernetes objects, by file name. What they cannot express is no error here."""
     from compiler.plan.format import PlanError
