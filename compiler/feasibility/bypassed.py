@@ -58,8 +58,9 @@ class Bypassed:
         self._hops = {hop: self._places.link_number(d) for d in core_links for hop in (d, d + 1)}
         self._work, self._states, self._looked = WORK, 0, 0
         self._near: set[int] = set()  # rows without instances from which an unused link is near
-        self._nearest = -1  # how many of these there were when that was found out
+        self._nearest = 0  # how many of these there were when that was found out
         self._tells: dict[int, set[int]] = {}
+        self._entered = set(self._sources)  # rows that ways begin at or may have led to so far
 
     def through(
         self, snapshots: Iterable[tuple[Epoch, RouteDelta]]
@@ -82,19 +83,21 @@ class Bypassed:
 
     def _begin(self) -> bool:
         """All ways of the state at 0 s. False: it is too much, and nothing is known."""
-        width = self._width
-        cells = {row: self._table[row * width : (row + 1) * width] for row in self._sources}
-        found = {row: set(values) for row, values in cells.items()}
-        for row, values in found.items():
-            for value in values:
+        width, rows = self._width, range(len(self._core.rows))
+        cells = [self._table[row * width : (row + 1) * width] for row in rows]
+        found = list(map(set, cells))
+        for row in self._sources:
+            for value in found[row]:
                 for link in self._core.leads(row, value):
                     self._meet(link)
         self._look_near()
-        for row, values in found.items():
+        for row in rows:
+            self._enter(row, found[row] & self._telling(row))
+        for row in self._sources:
             if self._work <= 0:
                 return False
             self._work -= width
-            onward = values & self._telling(row)
+            onward = found[row] & self._telling(row)
             for column, value in enumerate(cells[row]) if onward else ():
                 if value in onward:
                     for link in self._ahead_of(row, column):
@@ -104,8 +107,8 @@ class Bypassed:
 
     def _look_near(self) -> None:
         """Finds out from where, through rows without instances, some state could lead to a link
-        that nobody has taken yet."""
-        if self._nearest == len(self.unused):
+        that nobody has taken yet. What was found with a few more of these does, too."""
+        if self._nearest and 10 * len(self.unused) > 9 * self._nearest:
             return
         self._nearest = len(self.unused)
         self._tells.clear()
@@ -126,14 +129,21 @@ class Bypassed:
         while at < len(cells):
             row = cells[at] // width
             first, at = at, bisect_left(cells, (row + 1) * width, at)
-            telling = self._telling(row)
-            for cell in cells[first:at] if telling else ():
+            changed = cells[first:at]
+            telling = self._telling(row).intersection(map(self._table.__getitem__, changed))
+            self._enter(row, telling)
+            for cell in changed if telling and row in self._entered else ():
                 if self._table[cell] not in telling:
                     continue
                 found = self._ahead_of(row, cell % width)
                 if found and self._passed(row, cell % width):
                     for link in found:
                         self._meet(link)
+
+    def _enter(self, row: int, values: Iterable[int]) -> None:
+        """A cell of the row has one of these values: some way may go on from the next row."""
+        for value in values:
+            self._entered.update(self._ahead[link] for link in self._core.leads(row, value))
 
     def _telling(self, row: int) -> set[int]:
         """The values of cells of a row with which a way may lead over a link that nobody has taken
