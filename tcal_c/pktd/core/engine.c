@@ -170,8 +170,7 @@ static struct link *link_of_flow(struct engine *e, uint32_t next, struct frame *
 }
 
 /* As engine_forward(), which other files call. */
-static inline void forward(struct engine *e, uint32_t node, uint32_t next, struct piece *piece,
-                           uint64_t at_ns) {
+static inline void forward(struct engine *e, uint32_t next, struct piece *piece, uint64_t at_ns) {
     struct link *link =
         next < LINK_LIMIT ? engine_link(e, next) : link_of_flow(e, next, piece->frame);
     if (!link || piece->hops++ >= HOP_LIMIT) {
@@ -180,15 +179,14 @@ static inline void forward(struct engine *e, uint32_t node, uint32_t next, struc
         return;
     }
     if (link->obstructs) {
-        obstruct(e, node, link, piece, at_ns);
+        obstruct(e, link, piece, at_ns);
     } else {
         link_offer(&e->transit, link, piece, at_ns);
     }
 }
 
-void engine_forward(struct engine *e, uint32_t node, uint32_t next, struct piece *piece,
-                    uint64_t at_ns) {
-    forward(e, node, next, piece, at_ns);
+void engine_forward(struct engine *e, uint32_t link, struct piece *piece, uint64_t at_ns) {
+    forward(e, link, piece, at_ns);
 }
 
 void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns) {
@@ -206,7 +204,7 @@ void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_
         pool_piece_release(&e->transit.pool, piece);
         return;
     }
-    forward(e, node, fib_get(&e->fib, node, piece->frame->dest), piece, at_ns);
+    forward(e, fib_get(&e->fib, node, piece->frame->dest), piece, at_ns);
 }
 
 enum verdict { VERDICT_ENTER, VERDICT_PASS, VERDICT_UNKNOWN, VERDICT_SPOOFED };

@@ -158,9 +158,9 @@ static inline uint64_t engine_next(const struct engine *e) {
 /* The piece stands at `node` at `at_ns`: delivered, sent on, or dropped. Takes it over. */
 void engine_arrive(struct engine *e, uint32_t node, struct piece *piece, uint64_t at_ns);
 
-/* The piece leaves `node` by this link, or is dropped without one. Takes it over. */
-void engine_forward(struct engine *e, uint32_t node, uint32_t link, struct piece *piece,
-                    uint64_t at_ns);
+/* The piece stands where this link, or group, leads from, and leaves by it; without one it is
+ * dropped. Takes it over. */
+void engine_forward(struct engine *e, uint32_t link, struct piece *piece, uint64_t at_ns);
 
 /* A frame for one node, which nobody else looks at yet, gets the MAC of that node's device. */
 void engine_readdress(const struct engine *e, struct frame *frame);
@@ -216,10 +216,9 @@ bool many_expire(struct engine *e, uint32_t node, struct piece *piece);
 
 /* --- obstruct.c: what a link refuses, what is too large for it, or whose TTL is used up --- */
 
-/* The piece stands at `node`, before a link that obstructs: it is offered to the link, or it is
- * refused or too large, and cut into fragments, or dropped and answered. Takes it over. */
-void obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
-              uint64_t at_ns);
+/* The piece stands before a link that obstructs: it is offered to the link, or it is refused or too
+ * large, and cut into fragments, or dropped and answered. Takes it over. */
+void obstruct(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns);
 
 /* The piece has come over a link to `node`, a hop that it passes, which takes one from its TTL.
  * True: it had no more, and was dropped and answered; it is taken over. */

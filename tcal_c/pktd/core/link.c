@@ -148,6 +148,9 @@ static inline struct piece *first(const struct link *link) {
 
 /* Whether the next that it does is to send what its queue holds, and when. */
 static inline bool sends_next(const struct link *link, uint64_t *sends_ns) {
+    if (!link->aqm) {
+        return false;
+    }
     *sends_ns = holding_next(link);
     const struct piece *head = first(link);
     return *sends_ns != TIME_NEVER && (!head || *sends_ns <= head->due_ns);
@@ -612,7 +615,7 @@ static inline struct piece *detach_head(struct transit *t, struct link *link) {
 
 struct piece *link_take(struct transit *t, struct link *link) {
     uint64_t sends_ns;
-    if (link->aqm && sends_next(link, &sends_ns)) {
+    if (sends_next(link, &sends_ns)) {
         holding_send(t, link, sends_ns, sends_ns);
         schedule(t, link);
         return NULL;

@@ -199,7 +199,7 @@ static void go_on(struct engine *e, uint32_t node, uint32_t link, struct piece *
                   uint64_t at_ns) {
     bool hop = e->node[node].hop && piece->hops > 0;
     if (!hop || !age(e, piece)) {
-        engine_forward(e, node, link, piece, at_ns);
+        engine_forward(e, link, piece, at_ns);
     }
 }
 

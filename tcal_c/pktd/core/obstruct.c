@@ -102,8 +102,7 @@ static void cut_up(struct engine *e, struct link *link, struct piece *piece, uin
     pool_piece_release(pool, piece);
 }
 
-void obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *piece,
-              uint64_t at_ns) {
+void obstruct(struct engine *e, struct link *link, struct piece *piece, uint64_t at_ns) {
     struct frame *frame = piece->frame;
     bool refused = link_refuses(&e->transit, link, piece, at_ns);
     if (!refused && !link_exceeded(link, piece)) {
@@ -122,12 +121,12 @@ void obstruct(struct engine *e, uint32_t node, struct link *link, struct piece *
     } else {
         why = (struct refused_packet){.why = REFUSED_SIZE,
                                       .mtu = link->mtu,
-                                      .from = hop_address(e, node, frame->info.version)};
+                                      .from = hop_address(e, link->source, frame->info.version)};
         told = quoted(e, piece, piece->aged);
     }
     link_refuse(&e->transit, link, piece, at_ns);
     if (told) {
-        answer(e, node, told, &why, at_ns);
+        answer(e, link->source, told, &why, at_ns);
         pool_release(&e->transit.pool, told);
     }
 }
