@@ -14,7 +14,17 @@ from pathlib import Path
 
 from bench import RESULTS, ROOT, cluster, compiling
 from bench.agents import control, large, metadata, sharing_model
-from bench.engine import commit, delay, many_flows, paths, rate, scale, stalls, throughput
+from bench.engine import (
+    commit,
+    delay,
+    many_flows,
+    packet_cost,
+    paths,
+    rate,
+    scale,
+    stalls,
+    throughput,
+)
 from bench.errors import BenchError
 from bench.hosts import agree, congestion, reaction, shares, sharing, small, soak_judge
 from bench.papers import rows as papers
@@ -39,6 +49,10 @@ Sections = Mapping[str, tuple[str, Mapping[str, Tables]]]
 PERFORMANCE: Sections = {
     "root": ("As root", _ENGINE),
     "user": ("As an ordinary user, in a user namespace", _ENGINE),
+    "packet-cost": (
+        "What a packet costs: `python -m bench.engine.packet_cost e3bfcb0b^ 4162a824^`",
+        {"packet-cost": packet_cost.TABLES},
+    ),
     "routing": ("Scale-free networks", {"routing": by_size.TABLES}),
     "metadata": ("Metadata between agents", {"metadata": metadata.TABLES}),
     "control": ("Control of agents", {"control": control.TABLES}),
