@@ -29,8 +29,9 @@ from tdl import ast, quantities, values
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
 from tdl.parser import Partial, parse_partial
 from tdl.preprocess.unroll import NO_PARAMS
+from tdl.tokens.expectwords import is_name
 from tdl.tokens.patterns import STRING
-from tdl.tokens.words import MAYBE_NAMES, STATEMENTS
+from tdl.tokens.words import STATEMENTS
 from tdl.values import ValueProblem
 
 MOST_BYTES = 32768  # of the text of an action
@@ -61,9 +62,13 @@ class TimedText:
         lines = action_texts.lines_of(text)
         self._edits: list[tuple[_Edit, ...]] = []
         begins = True  # a statement, and goes on with none
+        deep = 0  # in the block of a statement that is no action: its lines are no statements here
         for line in lines:
-            self._edits.append(tuple(_edits(line, now_ns)) if begins else ())
-            begins = not _NO_CODE.sub("", line).rstrip(" \t").endswith("\\")
+            self._edits.append(tuple(_edits(line, now_ns)) if begins and not deep else ())
+            code = _NO_CODE.sub("", line)
+            if deep or (begins and _declares(line)):
+                deep = max(deep + code.count("{") - code.count("}"), 0)
+            begins = not code.rstrip(" \t").endswith("\\")
         edited = zip(lines, self._edits, strict=True)
         self.text = "".join(f"{_edited(line, edits)}\n" for line, edits in edited)
 
@@ -85,6 +90,14 @@ class TimedText:
         return span.over(line, col, end_line, max(end_col, col + 1))
 
 
+def _declares(line: str) -> bool:
+    """Whether a statement that is no action begins the line."""
+    found = _WORD.match(line)
+    assert found
+    word, is_action = found[1], found[1] in ("at", "from", "for")
+    return word in STATEMENTS and not is_action and not is_name(word, line, found.end())
+
+
 def _edits(line: str, now_ns: int, begin: int = 0) -> Iterator[_Edit]:
     """Of the statement that begins there in the line."""
     found = _WORD.match(line, begin)
@@ -101,7 +114,11 @@ def _edits(line: str, now_ns: int, begin: int = 0) -> Iterator[_Edit]:
             written = _written_out(times[group] or "", now_ns) if times else ""
             if times and written:
                 yield _Edit(times.start(group), len(times[group]), written)
-    elif word and word[0] not in "#}" and (word not in STATEMENTS or word in MAYBE_NAMES):
+    elif (
+        word
+        and word[0] not in "#}"
+        and (word not in STATEMENTS or is_name(word, line, found.end()))
+    ):
         yield _Edit(found.start(1), 0, f"at {quantities.time(now_ns)} ")
 
 
@@ -254,12 +271,15 @@ def _compiled(plan: Plan, number: int, timed: TimedText, more: str, now_ns: int)
     text = (timed.text + more).encode("utf-8", errors="surrogatepass")
     sources = _Extended(plan, name, text)
     source = _including(plan, name)
+    file = ast.File(())
     try:
         text_ns = _clock(plan).text(now_ns)
-        _check(parse_partial(source, sources, plan.params).file, name, text_ns)
+        file = parse_partial(source, sources, plan.params).file
+        _check(file, name, text_ns)
         found = _included(plan, name, text, now_ns)
     except TdlError as error:
-        raise TdlError(_placed(error.diagnostics, name, timed)) from None
+        meant = _of_a_running_one(plan, file, error.diagnostics)
+        raise TdlError(_placed(meant, name, timed)) from None
     return replace(found, diagnostics=tuple(_placed(found.diagnostics, name, timed)))
 
 
@@ -331,6 +351,37 @@ def _placed(found: Iterable[Diagnostic], name: str, timed: TimedText) -> Iterato
         yield replace(one, span=timed.span(one.span)) if own else one
 
 
+def _of_a_running_one(
+    plan: Plan, file: ast.File, found: Iterable[Diagnostic]
+) -> Iterator[Diagnostic]:
+    """Joins that find nobody absent are told that nobody comes to a running experiment: elsewhere a
+    join raises the number of instances, or the number can be raised."""
+    known = {service.name: service.replicas for service in plan.topology.services}
+    joins = {
+        one.span: one.selector.name.text
+        for one in file.statements
+        if isinstance(one, ast.Dynamic) and isinstance(one.action, ast.Join)
+        if isinstance(one.selector, ast.Element) and one.selector.name.text in known
+    }
+    for one in found:
+        if one.code in ("TS0302", "TS0303") and one.span in joins:
+            name = joins[one.span]
+            yield _no_more(one, name, known[name])
+        else:
+            yield one
+
+
+def _no_more(found: Diagnostic, name: str, count: int) -> Diagnostic:
+    message, declare = found.message, found.hint  # of TS0303, which has counted what is needed
+    if found.code == "TS0302":
+        there = "1 instance, which is joined" if count == 1 else f"{count} instances, all joined"
+        message = f"{name!r} has {there}, and a running experiment gets no more of them"
+        declare = f"declare `service {name} replicas={count + 1}`"
+    begin = f"`at 0s {name} join {count}` for those that begin"
+    hint = f"{declare} in the text, with {begin}, and run that"
+    return replace(found, message=message, hint=hint)
+
+
 def _check(file: ast.File, name: str, now_ns: int) -> None:
     """That the action only does something, and nothing in the past."""
     sink = Sink()
@@ -338,7 +389,11 @@ def _check(file: ast.File, name: str, now_ns: int) -> None:
         span = statement.span
         if span.file != name:
             continue
-        if not isinstance(statement, ast.Dynamic):
+        if isinstance(statement, ast.When):
+            message = "an action happens at a moment: it cannot wait until something is seen"
+            hint = "write the `when` into the text, and run that; or act now, without the `when`"
+            sink.error("TS0320", span, message, hint)
+        elif not isinstance(statement, ast.Dynamic):
             message = "an action changes a running experiment: it declares and expects nothing"
             sink.error("TS0320", span, message, "write it into the text, and run that")
         elif statement.start_ns < now_ns:

@@ -181,3 +181,49 @@ def test_no_more_instances_than_there_are() -> None:
     grows = compile_source(TEXT.replace("service server replicas=3", "service server")).plan
     (found,) = refused(grows, "server join 2", 3 * S)
     assert (found.code, found.span.file) == ("TS0302", "do@1")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words", "hint"),
+    [
+        (
+            "client join 1",
+            "TS0302",
+            "'client' has 1 instance, which is joined, and a running experiment gets no more",
+            "declare `service client replicas=2` in the text, with `at 0s client join 1`",
+        ),
+        (
+            "server join",
+            "TS0302",
+            "'server' has 3 instances, all joined, and a running experiment gets no more",
+            "declare `service server replicas=4` in the text, with `at 0s server join 3`",
+        ),
+        (
+            "server join 2",
+            "TS0303",
+            "3 of 3 'server' instances are joined at 3s; 2 more are asked for",
+            "declare `service server replicas=5` in the text, with `at 0s server join 3`",
+        ),
+        ('when log server "x" { it crash }', "TS0320", "it cannot wait", "into the text"),
+        ('when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
+        ("when log", "TS0330", "this ends too early", None),
+        ("expect rtt client server < 5ms", "TS0320", "it declares and expects nothing", "and run"),
+    ],
+)
+def test_what_belongs_into_the_text_is_said_to(
+    plan: Plan, text: str, code: str, words: str, hint: str | None
+) -> None:
+    (found,) = refused(plan, text, 3 * S)
+    assert (found.code, found.span.line, found.span.file) == (code, 1, "do@1")
+    assert words in found.message
+    assert hint is None or hint in (found.hint or "")
+
+
+def test_words_that_begin_statements_may_be_names_of_services() -> None:
+    plan = compile_source(TEXT.replace("client", "when")).plan
+    assert events(extend(plan, 1, "when crash", 3 * S).plan, 1) == [(3 * S, "crash", "when.0")]
+
+
+def test_lines_behind_the_block_of_a_refused_statement_are_actions() -> None:
+    text = 'when log a "}" {\n  it crash  # {\n}\na leave'
+    assert TimedText(text, 7 * S).text.splitlines()[1:] == ["  it crash  # {", "}", "at 7s a leave"]
