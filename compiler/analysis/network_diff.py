@@ -12,6 +12,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from compiler.analysis.network_side import NetworkSide
@@ -20,6 +23,10 @@ from compiler.plan.types import Node, interfaces
 
 if TYPE_CHECKING:
     from compiler.plan.reader import Plan
+
+
+_NOTHING: Happening = ((), None)
+_TIME = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +109,10 @@ class _Comparison:
         self._odd = set(found)
 
 
-def _happenings(plan: Plan) -> Iterator[tuple[int, Happening]]:
-    """(time, what changes) of every epoch after the first."""
+def _happenings(plan: Plan, side: int) -> Iterator[tuple[int, int, Happening]]:
+    """(time, whose, what changes) of every epoch after the first."""
     for epoch in plan.epochs[1:]:
-        yield epoch.at_ns, (epoch.links, plan.routes.peek(epoch.index))
+        yield epoch.at_ns, side, (epoch.links, plan.routes.peek(epoch.index))
 
 
 def side_at(plan: Plan, epoch: int) -> NetworkSide:
@@ -123,26 +130,17 @@ def compare(a: Plan, b: Plan) -> NetworkDifference:
     contrast = Contrast(side_at(a, 0), side_at(b, 0))
     comparison = _Comparison(contrast)
     comparison.compare(contrast.start(), 0)
-    nothing: Happening = ((), None)
     for at_ns, there, other in _merged(a, b):
         if at_ns >= end_ns:
             break
-        columns = contrast.update(there or nothing, other or nothing)
-        comparison.compare(columns, at_ns)
+        comparison.compare(contrast.update(there, other), at_ns)
     groups = comparison.end(end_ns)
     return NetworkDifference(len(contrast.match.common), contrast.a.core.endpoints, end_ns, groups)
 
 
-def _merged(a: Plan, b: Plan) -> Iterator[tuple[int, Happening | None, Happening | None]]:
+def _merged(a: Plan, b: Plan) -> Iterator[tuple[int, Happening, Happening]]:
     """Every instant after 0 at which one of the two or both have an epoch."""
-    rest_a, rest_b = _happenings(a), _happenings(b)
-    one, two = next(rest_a, None), next(rest_b, None)
-    while one is not None or two is not None:
-        at_ns = min(item[0] for item in (one, two) if item is not None)
-        first = one[1] if one is not None and one[0] == at_ns else None
-        second = two[1] if two is not None and two[0] == at_ns else None
-        yield at_ns, first, second
-        if first is not None:
-            one = next(rest_a, None)
-        if second is not None:
-            two = next(rest_b, None)
+    both = merge(_happenings(a, 0), _happenings(b, 1), key=_TIME)
+    for at_ns, group in groupby(both, key=_TIME):
+        found = {side: happening for _, side, happening in group}
+        yield at_ns, found.get(0, _NOTHING), found.get(1, _NOTHING)

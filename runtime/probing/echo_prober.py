@@ -16,8 +16,9 @@ from typing import IO, Any
 
 from compiler.plan.reader import Plan
 from runtime.errors import RunError
-from runtime.probing.chosen import Chosen, chosen
+from runtime.probing.chosen import chosen
 from runtime.probing.probe_record import LOST_NS, Probe, line
+from runtime.probing.prober import PairProber
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import Schedule
 
@@ -45,8 +46,8 @@ Send = Callable[[Sequence[Echo], Heard], Awaitable[None]]
 """Has them sent from now on to the end of the run. RunError."""
 
 
-class EchoProber:
-    """See runtime.probing.prober (Prober)."""
+class EchoProber(PairProber):
+    """`send`: see Send."""
 
     def __init__(
         self,
@@ -57,14 +58,8 @@ class EchoProber:
         notice: Callable[[str], None],
         on_end: Callable[[str], None],
     ) -> None:
-        self._plan = plan
-        self._schedule = schedule
-        self._file = file
+        super().__init__(plan, schedule, file, notice, on_end)
         self._send = send
-        self._notice = notice
-        self._on_end = on_end
-        self._t0_ns = 0
-        self._chosen = Chosen()
         self._moved: set[int] = set()  # nodes that have another address by now
         self._end_ns: int | None = None  # what is sent later is of no interest
         self._asking: asyncio.Task[None] | None = None
@@ -78,15 +73,6 @@ class EchoProber:
 
     def follow(self, schedule: Schedule) -> None:
         """Elsewhere nobody changes the timeline of a run."""
-
-    def begin(self, t0_ns: int) -> None:
-        """Time 0 is known (CLOCK_MONOTONIC)."""
-        if self._file is None:
-            return
-        self._t0_ns = t0_ns
-        self._file.append(self._chosen.header(self._plan, t0_ns).to_record())
-        for text in self._chosen.left_out(self._plan):
-            self._notice(text)
 
     # -- while it goes on -----------------------------------------------------------------------
 
@@ -147,7 +133,3 @@ class EchoProber:
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()

@@ -48,9 +48,42 @@ Place = Callable[[str], tuple[str, asyncio.Future[None]] | None]
 there, or cannot be entered from here."""
 
 
-class Prober:
-    """`notice` hears what a user should know, `on_end` once why nobody probes any more. Without a
-    file it does nothing at all."""
+class PairProber:
+    """Probes the pairs that are chosen. `notice` hears what a user should know, `on_end` once why
+    nobody probes any more. Without a file it does nothing at all."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        schedule: Schedule,
+        file: LineFile | None,
+        notice: Callable[[str], None],
+        on_end: Callable[[str], None],
+    ) -> None:
+        self._plan = plan
+        self._schedule = schedule
+        self._file = file
+        self._notice = notice
+        self._on_end = on_end
+        self._t0_ns = 0
+        self._chosen = Chosen()
+
+    def begin(self, t0_ns: int) -> None:
+        """Time 0 is known (CLOCK_MONOTONIC)."""
+        if self._file is None:
+            return
+        self._t0_ns = t0_ns
+        self._file.append(self._chosen.header(self._plan, t0_ns).to_record())
+        for text in self._chosen.left_out(self._plan):
+            self._notice(text)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class Prober(PairProber):
+    """`place`: see Place."""
 
     def __init__(
         self,
@@ -61,16 +94,10 @@ class Prober:
         notice: Callable[[str], None],
         on_end: Callable[[str], None],
     ) -> None:
-        self._plan = plan
-        self._schedule = schedule
-        self._file = file
+        super().__init__(plan, schedule, file, notice, on_end)
         self._place = place
-        self._notice = notice
-        self._on_end = on_end
         self._virtual = schedule.options.time == VIRTUAL
-        self._t0_ns = 0
         self._process: EngineProcess | None = None
-        self._chosen = Chosen()
         self._header_bytes = 40 if plan.topology.network == "ipv6" else 20
         # Instances of which pairs are probed: the nodes of these end points, and their addresses
         # (with their devices, where these carry frames).
@@ -114,15 +141,6 @@ class Prober:
             )
         except RunError as error:
             self._give_up(error)
-
-    def begin(self, t0_ns: int) -> None:
-        """Time 0 is known (CLOCK_MONOTONIC)."""
-        if self._file is None:
-            return
-        self._t0_ns = t0_ns
-        self._file.append(self._chosen.header(self._plan, t0_ns).to_record())
-        for text in self._chosen.left_out(self._plan):
-            self._notice(text)
 
     # -- who is there ---------------------------------------------------------------------------
 
@@ -294,7 +312,3 @@ class Prober:
                 f"{late + refused:,} probes of paths were not sent: {late:,} since this machine"
                 f" was too late for them, {refused:,} since the kernel refused them"
             )
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from itertools import count
+from typing import IO, Any
 
 from runtime.errors import RunError
 from runtime.json_schema import REMEDY, parse
@@ -68,6 +69,20 @@ def read_lines(directory: HeldDirectory, name: str) -> Iterator[dict[str, Any]]:
     return GrowingLines(directory, name).more()
 
 
+def whole_lines(
+    file: IO[bytes], path: str, most: int, before: int = 0
+) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file, each with the place that names it in errors, from line `before` + 1 on;
+    a last line cut by a crash is left out. RunError for a line of more than `most` bytes."""
+    for number in count(before + 1):
+        line = file.readline(most + 1)
+        if len(line) > most:
+            raise RunError(f"{path}:{number}: the line is longer than {most:,} bytes", REMEDY)
+        if not line.endswith(b"\n"):
+            return
+        yield f"{path}:{number}", line
+
+
 class GrowingLines:
     """Reads a file of lines that another process may still write."""
 
@@ -86,12 +101,7 @@ class GrowingLines:
         known = None  # a form that was found right
         with self._directory.reading(self._name, MAX_BYTES[self._name]) as file:
             file.seek(self._at)
-            while line := file.readline(most + 1):
-                place = f"{path}:{self._lines + 1}"
-                if len(line) > most:
-                    raise RunError(f"{place}: the line is longer than {most:,} bytes", REMEDY)
-                if not line.endswith(b"\n"):
-                    return
+            for place, line in whole_lines(file, path, most, self._lines):
                 self._at, self._lines = self._at + len(line), self._lines + 1
                 record = parse(line, place)
                 form = _form(line, record) if self._name == SAMPLES else None

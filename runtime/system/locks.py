@@ -27,13 +27,7 @@ _ASKED = "local_lock=none"
 
 def take(descriptor: int) -> str:
     """Locks a file that is open for writing: FREE if it was and is locked now, HELD, UNKNOWN."""
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_WRLCK))
-    except BlockingIOError:
-        return HELD
-    except OSError:
-        return UNKNOWN
-    return FREE
+    return _taken(descriptor, fcntl.F_WRLCK)
 
 
 def wait(descriptor: int) -> None:
@@ -44,8 +38,12 @@ def wait(descriptor: int) -> None:
 
 def share(descriptor: int) -> str:
     """Locks a file that is open for reading, beside others who share it: FREE, HELD, UNKNOWN."""
+    return _taken(descriptor, fcntl.F_RDLCK)
+
+
+def _taken(descriptor: int, kind: int) -> str:
     try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _request(fcntl.F_RDLCK))
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _request(kind))
     except BlockingIOError:
         return HELD
     except OSError:

@@ -26,7 +26,7 @@ from runtime.json_schema import (
 from runtime.launch.run_result import PROGRAMS_FAILED
 from runtime.options import COMPLETED, FAILED, INTERRUPTED
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.line_files import encode
+from runtime.rundir.line_files import encode, whole_lines
 from tstorm.campaign.points import Point
 
 FILE = "results.jsonl"
@@ -168,14 +168,8 @@ def read(directory: HeldDirectory) -> dict[Point, PointResult]:
 
 def _read(directory: HeldDirectory) -> Iterator[PointResult]:
     with directory.reading(FILE, MAX_FILE_BYTES) as file:
-        number = 0
-        while line := file.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            place = f"{directory / FILE}:{number}"
-            if len(line) > MAX_LINE_BYTES:
-                raise RunError(f"{place}: the line is longer than {MAX_LINE_BYTES:,} bytes", REMEDY)
-            if line.endswith(b"\n"):
-                yield _decode(parse(line, place), place)
+        for place, line in whole_lines(file, str(directory / FILE), MAX_LINE_BYTES):
+            yield _decode(parse(line, place), place)
 
 
 def never_happened(found: Iterable[PointResult]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from runtime.errors import RunError
 from runtime.json_schema import REMEDY, decoded, encoded, parse
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.line_files import encode
+from runtime.rundir.line_files import encode, whole_lines
 from tstorm.hunt.storms import Storm
 
 FILE = "results.jsonl"
@@ -81,14 +81,8 @@ def line(found: HuntResult) -> bytes:
 def read(directory: HeldDirectory) -> Iterator[HuntResult]:
     """A last line that a crash has cut is left out. RunError."""
     with directory.reading(FILE, MAX_FILE_BYTES) as file:
-        number = 0
-        while row := file.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            place = f"{directory / FILE}:{number}"
-            if len(row) > MAX_LINE_BYTES:
-                raise RunError(f"{place}: the line is longer than {MAX_LINE_BYTES:,} bytes", REMEDY)
-            if row.endswith(b"\n"):
-                yield _decoded(parse(row, place), place)
+        for place, row in whole_lines(file, str(directory / FILE), MAX_LINE_BYTES):
+            yield _decoded(parse(row, place), place)
 
 
 def _decoded(value: Any, place: str) -> HuntResult:

@@ -18,7 +18,6 @@ from compiler.plan.types import direction_name, element_of, named_direction
 from tdl import ast
 from tdl.formatter import format_statement
 from tstorm import units
-from tstorm.shrink import pieces
 from tstorm.shrink.text import SourceText, Subset
 
 if TYPE_CHECKING:
@@ -67,8 +66,7 @@ def named(script: Script, reading: TextMeaning, one: Written) -> str | None:
 
 def _is_simple(one: Written) -> bool:
     """Whether it is one action, at one time."""
-    once = one.rounds == 1 and len(pieces.by_clause(one)) == 1
-    return once and not isinstance(one.nodes[0].action, _AT_ONCE)
+    return one.is_single and not isinstance(one.nodes[0].action, _AT_ONCE)
 
 
 def _draws_moments(plan: Plan, one: Written) -> bool:

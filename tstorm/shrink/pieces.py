@@ -14,7 +14,7 @@ from tdl import ast
 from tstorm.shrink.text import Range, SourceText, Subset
 
 if TYPE_CHECKING:
-    from tstorm.shrink.script import Script, Written
+    from tstorm.shrink.script import Script
 
 _Nodes = Sequence[ast.Dynamic]
 
@@ -22,14 +22,14 @@ _Nodes = Sequence[ast.Dynamic]
 def clauses(script: Script) -> Iterator[Subset]:
     """`a leave and b join`."""
     for one in script.written.values():
-        parts = [_whole(nodes) for nodes in by_clause(one)]
+        parts = [_whole(nodes) for nodes in one.clauses]
         yield from _choice(script, parts, " and ", "parts of the statement")
 
 
 def names(script: Script) -> Iterator[Subset]:
     """`a;b;c leave`, `tags=x;y leave`."""
     for one in script.written.values():
-        for nodes in by_clause(one):
+        for nodes in one.clauses:
             spans = dict.fromkeys(node.selector.span for node in nodes)
             selector = nodes[0].selector
             if isinstance(selector, ast.Tagged):
@@ -40,7 +40,7 @@ def names(script: Script) -> Iterator[Subset]:
 def properties(script: Script) -> Iterator[Subset]:
     """`set latency=5ms loss=1%`. A word without a value, `symmetric`, goes with the one before."""
     for one in script.written.values():
-        for nodes in by_clause(one):
+        for nodes in one.clauses:
             action = nodes[0].action
             if not isinstance(action, ast.Set | ast.Ramp):
                 continue
@@ -48,14 +48,6 @@ def properties(script: Script) -> Iterator[Subset]:
             ends = [*begins[1:], (action.span.end_line, action.span.end_col)]
             parts = [Range(*both) for both in zip(begins, ends, strict=True)]
             yield from _choice(script, parts, " ", "properties")
-
-
-def by_clause(one: Written) -> list[list[ast.Dynamic]]:
-    """The nodes of each part that `and` joins, of a statement in a loop those of one round."""
-    found: dict[ast.Span, list[ast.Dynamic]] = {}
-    for node in one.once:
-        found.setdefault(node.action.span, []).append(node)
-    return list(found.values())
 
 
 def _whole(nodes: _Nodes) -> Range:

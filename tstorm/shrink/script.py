@@ -38,9 +38,18 @@ class Written:
         return len({node.span.note for node in self.nodes})
 
     @property
-    def once(self) -> tuple[ast.Dynamic, ...]:
-        """The nodes of the first round."""
-        return tuple(one for one in self.nodes if one.span.note == self.nodes[0].span.note)
+    def clauses(self) -> list[list[ast.Dynamic]]:
+        """The nodes of each part that `and` joins, of a statement in a loop those of one round."""
+        found: dict[ast.Span, list[ast.Dynamic]] = {}
+        for node in self.nodes:
+            if node.span.note == self.nodes[0].span.note:
+                found.setdefault(node.action.span, []).append(node)
+        return list(found.values())
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one action, in no loop of several rounds."""
+        return self.rounds == 1 and len(self.clauses) == 1
 
 
 # What lasts for an interval and is the same all the time, whenever that ends.

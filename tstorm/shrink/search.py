@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TypeVar
 
 from runtime.errors import RunError
 from tstorm import units
 from tstorm.shrink import loops, occurrences, pieces, windows
 from tstorm.shrink.script import Script
-from tstorm.shrink.text import Place, Range
+from tstorm.shrink.text import Place, Range, Subset
 from tstorm.shrink.text_meaning import TextMeaning
 from tstorm.shrink.trials import InterruptedTrialError, SpentError, Trials
-
-if TYPE_CHECKING:
-    from tstorm.shrink.text import Subset
+from tstorm.shrink.windows import ShrunkWindow
 
 STEP_NS = 100_000_000  # ends are whole tenths of a second
 INTERRUPTED = "interrupted"
@@ -110,23 +108,14 @@ def _rounded(time_ns: int) -> int:
 # `minimise`. Texts that do not compile or have more events are not run. Intervals are halved last.
 
 
-class Best(Protocol):
-    text: str
-
-
-class _Placed(Protocol):
-    @property
-    def at(self) -> Place: ...
-
-
-_Found = TypeVar("_Found", bound=_Placed)
+_Found = TypeVar("_Found", Subset, ShrunkWindow)
 
 
 @dataclass(slots=True)
 class Finer:
     """`best` has the shortest text so far."""
 
-    best: Best
+    best: Shrunk
     reading: TextMeaning
     trials: Trials
 

@@ -33,9 +33,6 @@ class Range:
         end = last.span if isinstance(last, Token) else last
         return cls((first.line, first.col), (end.end_line, end.end_col))
 
-    def has(self, place: Place) -> bool:
-        return self.begin <= place < self.end
-
 
 class SourceText:
     def __init__(self, text: str) -> None:

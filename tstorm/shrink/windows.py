@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tdl import ast
 from tstorm import units
-from tstorm.shrink import occurrences, pieces
+from tstorm.shrink import occurrences
 from tstorm.shrink.text import Place, Range, SourceText
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class ShrunkWindow:
 def windows(script: Script, reading: TextMeaning) -> Iterator[ShrunkWindow]:
     for one in script.written.values():
         node = one.nodes[0]
-        alone = one.rounds == 1 and len(pieces.by_clause(one)) == 1
-        if not alone or node.end_ns is None or not isinstance(node.action, _LASTING):
+        if not one.is_single or node.end_ns is None or not isinstance(node.action, _LASTING):
             continue
         if node.drawn is not None:
             continue
