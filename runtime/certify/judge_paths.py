@@ -36,6 +36,7 @@ from runtime.certify.planned_paths import Planned, PlannedWay
 from runtime.certify.traced_way import RunTraces, of_run, serving
 from runtime.certify.traffic import Traffic
 from runtime.judge.verdict import Judge, milliseconds, quantity
+from runtime.nearest_rank import P99, nearest_rank
 from runtime.probing.probe_intervals import LARGE_BYTES
 from runtime.rundir.runfiles import OPEN_PROBES
 from runtime.schedule import PlanClock
@@ -490,13 +491,9 @@ def _measured(
         "probes": len(probes),
         "lost": len(probes) - len(delays),
         OPEN_PROBES: len(visit.unknown(begin_ns, end_ns, interval_ns)),
-        "delay_p50_ns": _rank(delays, 50),
-        "delay_p99_ns": _rank(delays, 99),
+        "delay_p50_ns": nearest_rank(delays) if delays else None,
+        "delay_p99_ns": nearest_rank(delays, P99) if delays else None,
         "mean_ns": mean,
         "deviation_ns": None if few else int((square / (len(delays) - 1)) ** 0.5),
         "rate_bps": rate,
     }
-
-
-def _rank(ordered: Sequence[int], percent: int) -> int | None:
-    return ordered[max(-(-len(ordered) * percent // 100), 1) - 1] if ordered else None

@@ -34,6 +34,7 @@ from runtime.expectations.finding import (
 )
 from runtime.expectations.judge_pairs import FEWEST, over_pairs, too_few
 from runtime.expectations.run_evidence import RunEvidence
+from runtime.nearest_rank import nearest_rank
 from runtime.probing.roundtrip import REACH, Sent, round_trip
 from runtime.say import number
 
@@ -180,7 +181,7 @@ def _from_each(statistic: str, values: Sequence[int], number: int) -> list[int]:
 
 
 def _rank(statistic: str, ordered: Sequence[int], total: int) -> int:
-    """Nearest rank of sorted values, or their mean."""
+    """Of sorted values."""
     if statistic == "mean":
         return total // len(ordered)
-    return ordered[max(-(-len(ordered) * _PERCENT[statistic] // 100), 1) - 1]
+    return nearest_rank(ordered, _PERCENT[statistic])

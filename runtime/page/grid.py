@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from runtime.nearest_rank import nearest_rank
+
 MOST_BUCKETS = 1000
 LEAST_BUCKETS = 60
 MOST_NUMBERS = 1_100_000
@@ -89,7 +91,5 @@ def packed(values: Mapping[int, int], count: int) -> dict[str, Any]:
 
 
 def percentiles(ordered: Sequence[int], ranks: Sequence[int], of: int) -> list[int]:
-    """Nearest ranks of sorted values, each `rank` of `of`; empty without values."""
-    if not ordered:
-        return []
-    return [ordered[max(-(-len(ordered) * rank // of), 1) - 1] for rank in ranks]
+    """Of sorted values, each `rank` of `of`; empty without values."""
+    return [nearest_rank(ordered, rank, of) for rank in ranks] if ordered else []

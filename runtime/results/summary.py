@@ -15,6 +15,7 @@ from runtime.judge import judge_programs, lateness, verdict_text
 from runtime.judge.lateness import late_for_delays
 from runtime.judge.run_end import RunEnd
 from runtime.judge.verdict import Judge
+from runtime.nearest_rank import P99, nearest_rank
 from runtime.options import COMPLETED, FAILED, RunOptions
 from runtime.results import reactions_done
 from runtime.results.loglines import last_line
@@ -25,21 +26,13 @@ from runtime.rundir.runfiles import EVENTS, SAMPLES, STACKS
 from runtime.stacks import stack_summary
 
 
-def percentile(values: Sequence[int], percent: int) -> int:
-    """Nearest rank of sorted values; 0 without any."""
-    if not values:
-        return 0
-    rank = -(-len(values) * percent // 100)
-    return values[max(rank, 1) - 1]
-
-
 def _lags(values: Iterable[int]) -> dict[str, int]:
     """How far off their moment they were: what is early is not on time."""
     ordered = sorted(map(abs, values))
     return {
         "count": len(ordered),
-        "p50_ns": percentile(ordered, 50),
-        "p99_ns": percentile(ordered, 99),
+        "p50_ns": nearest_rank(ordered) if ordered else 0,
+        "p99_ns": nearest_rank(ordered, P99) if ordered else 0,
         "max_ns": ordered[-1] if ordered else 0,
     }
 

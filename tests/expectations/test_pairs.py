@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from compiler.plan.parts.expectations import LOSS, RTT, THROUGHPUT, UNREACHABLE
 from runtime.expectations.finding import BPS, NS, PPB, compared
+from runtime.nearest_rank import nearest_rank
 from runtime.options import RunOptions
+from runtime.page.downsample import read_some
+from runtime.page.grid import TimeGrid
+from runtime.page.page_probes import PERMILLE, Probes
+from runtime.probing import probe_record
+from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.rundir import RunDirectory
+from runtime.rundir.runfiles import PROBES
 from tests.certify.scene import MS, SECOND, TDL, Scene
 from tests.expectations.support import expecting, finding, findings, logged
+from tstorm.comparing.run_metrics import gather
+from tstorm.reporting.csv_tables import TABLES
+from tstorm.reporting.run_facts import RunFacts
+from tstorm.testing import pair_series
 
 AB = ("a.0", "b.0")
 CHANGING = TDL.replace(
@@ -382,3 +394,32 @@ def test_the_planned_rate_of_a_trace_is_that_of_the_time(tmp_path: Path) -> None
         when = {"from_ns": from_s * SECOND, "to_ns": (from_s + 6) * SECOND}
         found = finding(scene, expecting(scene, THROUGHPUT, *AB, **how, **when))
         assert found["state"] == state, found["message"]
+
+
+@pytest.mark.parametrize("measure", ["one-way", "round-trip"])
+@pytest.mark.parametrize("lost", [0, 7], ids=["none lost", "each seventh lost"])
+def test_all_tell_the_same_median(tmp_path: Path, measure: str, lost: int) -> None:
+    """By docs/run.md, Medians: of an even number of probes, while nothing changes for the pair."""
+    pairs = (AB, AB[::-1]) if measure == "one-way" else (AB,)
+    scene = Scene(tmp_path, TDL.replace("5ms", "5ms jitter=2ms"), pairs=pairs, measure=measure)
+    scene.probe(lambda sent, delay: None if lost and sent // MS % lost == 0 else delay)
+    scene.forget(lambda sent, _delay: not SECOND <= sent < 58 * SECOND - 100 * MS * bool(lost))
+    evidence = scene.judged()["evidence"]
+    held = HeldDirectory.hold(scene.place.resolve())
+    expected = finding(scene, expecting(scene, RTT, *AB, op="<", value=SECOND))["figure"]
+    recorded = probe_record.read(held)
+    assert recorded is not None
+    ((_, trips),) = gather(recorded, 1).round_trips.items()
+    round_trips = pair_series.read(held, scene.plan, AB, "rtt")
+    assert len(round_trips.measured) % 2 == 0, "there is no one in the middle"
+    assert round_trips.median() == nearest_rank(sorted(trips)) == expected
+    header, report = read_some(held, PROBES)
+    spread = Probes(TimeGrid(0, SECOND, 60), header, len(pairs), 1)
+    spread.take(report)
+    facts = RunFacts(cast(RunDirectory, held), scene.plan, {}, {}, "", (), evidence.pairs)
+    table = TABLES["paths"]
+    row = dict(zip(table.columns, next(table.rows(facts)), strict=True))
+    one_way = measure == "one-way"
+    delays = pair_series.read(held, scene.plan, AB, "delay") if one_way else round_trips
+    on_the_page = spread.record(0)["cdf"][PERMILLE.index(500)]
+    assert on_the_page == row["measured_delay_p50_ns"] == delays.median()

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tstorm.comparing import intervals, ranks, run_metrics
+from runtime.nearest_rank import MEDIAN, P99
+from tstorm.comparing import intervals, ranks
 from tstorm.comparing.comparison_sides import ComparisonSide
 from tstorm.comparing.metrics import Metric, MetricKind
 from tstorm.comparing.run_metrics import RunMetrics
@@ -177,8 +178,8 @@ def _of_runs(metric: Metric, ours: RunMetrics, theirs: RunMetrics) -> MetricDiff
     samples = ours.samples[metric], theirs.samples[metric]
     row = replace(row, counts=(len(samples[0]), len(samples[1])))
     if metric.kind == MetricKind.RTT_P99:  # the test is one of the whole distribution: said once
-        return replace(row, interval=intervals.of_difference(*samples, run_metrics.P99))
-    interval = intervals.of_difference(*samples)
+        return replace(row, interval=intervals.of_difference(*samples, P99))
+    interval = intervals.of_difference(*samples, MEDIAN)
     found = ranks.probability(*samples)
     return replace(row, interval=interval, probability=found, tested=True)
 

@@ -24,6 +24,8 @@ from functools import lru_cache
 from random import Random
 from statistics import NormalDist
 
+from runtime.nearest_rank import MEDIAN, nearest_rank
+
 RESAMPLES = 4000
 DRAWN = 200
 SEED = 1993
@@ -33,30 +35,31 @@ _Z = NormalDist().inv_cdf(1 - _TAIL)
 Interval = tuple[float, float]
 
 
-def quantile(ordered: Sequence[float], part: float) -> float:
-    """Of a sorted sample, which has values. The median of an even number is the mean of two."""
-    low, high = _positions(len(ordered), part)
+def median(values: Sequence[float]) -> float:
+    """Of values of runs, at least one. That of an even number is the mean of two."""
+    ordered = sorted(values)
+    low, high = _positions(len(ordered), None)
     return (ordered[low] + ordered[high]) / 2
 
 
-def median(values: Sequence[float]) -> float:
-    return quantile(sorted(values), 0.5)
+def _positions(count: int, percent: int | None) -> tuple[int, int]:
+    """Between which the quantile lies: of a median those of the middle, which may be two. Of a
+    `percent` it is a nearest rank, as of all that is measured in one run."""
+    if percent is None:
+        return (count - 1) // 2, count // 2
+    position = nearest_rank(range(count), percent)
+    return position, position
 
 
-def _positions(count: int, part: float) -> tuple[int, int]:
-    """The positions between which the quantile lies: the same one unless it falls between two."""
-    exact = count * part
-    high = min(math.floor(exact), count - 1)
-    low = high - 1 if exact == high and high > 0 else high
-    return low, high
-
-
-def of_difference(first: Sequence[float], second: Sequence[float], part: float = 0.5) -> Interval:
-    """Of quantile(second) - quantile(first), both with values."""
+def of_difference(
+    first: Sequence[float], second: Sequence[float], percent: int | None = None
+) -> Interval:
+    """Of the second sample's quantile minus the first one's, both with values: of medians, or of
+    nearest ranks of this percentage."""
     one, other = sorted(first), sorted(second)
     if one[0] == one[-1] and other[0] == other[-1]:
         return other[0] - one[0], other[0] - one[0]
-    drawn = zip(_drawn(len(one), part, 0), _drawn(len(other), part, 1), strict=True)
+    drawn = zip(_drawn(len(one), percent, 0), _drawn(len(other), percent, 1), strict=True)
     found = sorted((other[c] + other[d]) / 2 - (one[a] + one[b]) / 2 for (a, b), (c, d) in drawn)
     skipped = math.floor(_TAIL * RESAMPLES)
     return found[skipped], found[-1 - skipped]
@@ -67,18 +70,19 @@ def of_median(values: Sequence[float]) -> Interval:
     ordered = sorted(values)
     if ordered[0] == ordered[-1]:
         return ordered[0], ordered[0]
-    found = sorted((ordered[a] + ordered[b]) / 2 for a, b in _drawn(len(ordered), 0.5, 0))
+    found = sorted((ordered[a] + ordered[b]) / 2 for a, b in _drawn(len(ordered), None, 0))
     skipped = math.floor(_TAIL * RESAMPLES)
     return found[skipped], found[-1 - skipped]
 
 
 @lru_cache(maxsize=256)
-def _drawn(count: int, part: float, side: int) -> tuple[tuple[int, int], ...]:
+def _drawn(count: int, percent: int | None, side: int) -> tuple[tuple[int, int], ...]:
     """For each resample of so many values, the positions between which its quantile lies."""
+    part = (MEDIAN if percent is None else percent) / 100
     draw = Random(f"{SEED} {count} {part} {side}")
     if count > DRAWN:
         return tuple(_limit(draw, count, part) for _ in range(RESAMPLES))
-    low, high = _positions(count, part)
+    low, high = _positions(count, percent)
     found = []
     for _ in range(RESAMPLES):
         positions = sorted(int(draw.random() * count) for _ in range(count))

@@ -9,6 +9,7 @@ from typing import Any
 from compiler.plan.reader import read_plan
 from runtime.errors import RunError
 from runtime.judge.verdict import UNKNOWN, VALID
+from runtime.nearest_rank import MEDIAN, P99, nearest_rank
 from runtime.options import COMPLETED, RunOptions, decode
 from runtime.probing import probe_record
 from runtime.probing.probe_record import ROUND_TRIP, Probe, ProbesHeader, RecordedProbes
@@ -17,10 +18,8 @@ from runtime.rundir.eventlog import read_events
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import EVENTS, MANIFEST, PLAN
 from runtime.schedule import PlanClock, Schedule
-from tstorm.comparing import intervals
 from tstorm.comparing.metrics import Metric, MetricKind
 
-P99 = 0.99
 _UNITS = ("ns", "bps", "ppb", "")
 _PASSED, _FAILED, _NOT_MEASURED = "passed", "failed", "not_measured"
 _HAPPENED = ("log", "run")  # expectations that come true at a moment
@@ -131,9 +130,9 @@ def _probes(directory: RunDirectory, found: RunMetrics, pace: int) -> int:
     probed = gather(recorded, pace)
     for (one, other), trips in probed.round_trips.items():
         ordered = sorted(trips)
-        for kind, part in ((MetricKind.RTT_MEDIAN, 0.5), (MetricKind.RTT_P99, P99)):
+        for kind, rank in ((MetricKind.RTT_MEDIAN, MEDIAN), (MetricKind.RTT_P99, P99)):
             metric = Metric(kind, f"{one} <-> {other}", "ns")
-            found.values[metric] = intervals.quantile(ordered, part)
+            found.values[metric] = nearest_rank(ordered, rank)
             found.samples[metric] = ordered
     for (source, target), (lost, whole) in probed.lost.items():
         metric = Metric(MetricKind.LOSS, f"{source} -> {target}", "ppb")

@@ -190,7 +190,8 @@ class Run:
     def series(self, pair: tuple[str, str], what: str) -> pair_series.Series:
         """What the pair met over time: `rtt`, `delay`, `loss` or `throughput`."""
         with readable():
-            return pair_series.read(self._held, self._plan, (pair[0], pair[1]), what)
+            pace = int(self._manifest["options"]["pace"])
+            return pair_series.read(self._held, self._plan, (pair[0], pair[1]), what, pace)
 
     @cached_property
     def _plan(self) -> Plan:

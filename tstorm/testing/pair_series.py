@@ -1,7 +1,8 @@
 """What a pair of instances met over time, from the records of a finished run.
 
 rtt          of each probe from the first to the second, and the probe the other way that was sent
-             nearest to it: the sum of their delays, null if one of the two was lost
+             nearest to its arrival (runtime/probing/roundtrip.py): the sum of their delays, null if
+             it was lost, or if nothing came the other way near to its arrival
 delay        of each probe from the first to the second; null: lost
 loss         lost probes of those that were sent in a second of plan time, null if nobody knows
              whether one of them was lost
@@ -14,14 +15,15 @@ Times are plan time in ns. Input: probes.jsonl (docs/probes.md) and samples.json
 from __future__ import annotations
 
 import math
-import statistics
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from compiler.plan.reader import Plan
+from runtime.nearest_rank import nearest_rank
 from runtime.probing import probe_record
+from runtime.probing.roundtrip import REACH, Sent, round_trip
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.sample_reader import PAIRS, CounterGrowth, read_samples
 from tstorm.testing.experiment_errors import ExperimentError
@@ -80,7 +82,7 @@ class Series:
         return max(self._some())
 
     def median(self) -> int:
-        return statistics.median_low(self._some())
+        return nearest_rank(sorted(self._some()))
 
     def mean(self) -> int:
         found = self._some()
@@ -94,8 +96,8 @@ class Series:
         return found
 
 
-def read(directory: HeldDirectory, plan: Plan, pair: Pair, what: str) -> Series:
-    """RunError for damaged files."""
+def read(directory: HeldDirectory, plan: Plan, pair: Pair, what: str, pace: int = 1) -> Series:
+    """RunError for damaged files. `pace`: that of the run."""
     if what not in _UNITS:
         raise ValueError(f"there is no series {what!r}; there are {', '.join(WHATS)}")
     names = [node.name for node in plan.topology.nodes if node.service >= 0]
@@ -106,7 +108,7 @@ def read(directory: HeldDirectory, plan: Plan, pair: Pair, what: str) -> Series:
     if what == "throughput":
         points: Sequence[Point] = _throughput(directory, plan, pair)
     else:
-        points = _of_probes(directory, pair, what)
+        points = _of_probes(directory, pair, what, pace)
     ordered = sorted(points, key=lambda point: point[0])
     times, values = tuple(at for at, _ in ordered), tuple(value for _, value in ordered)
     return Series(what, pair, _UNITS[what], times, values)
@@ -119,7 +121,7 @@ def _told(pair: Pair) -> str:
 # -- probes ----------------------------------------------------------------------------------------
 
 
-def _of_probes(directory: HeldDirectory, pair: Pair, what: str) -> Sequence[Point]:
+def _of_probes(directory: HeldDirectory, pair: Pair, what: str, pace: int) -> Sequence[Point]:
     found = probe_record.read(directory)
     if found is None:
         raise ExperimentError(f"{directory.path} has no probes: run without --no-probes")
@@ -141,7 +143,10 @@ def _of_probes(directory: HeldDirectory, pair: Pair, what: str) -> Sequence[Poin
     if what == "loss":
         open_ns = [probe.sent_at_ns for probe in found.open if probe.pair == there[pair]]
         return _shares(ways[0], open_ns, found.untold_ns)
-    return list(_sums(*ways)) if composed else ways[0]
+    if not composed:
+        return ways[0]
+    reach_ns = REACH * max(header.intervals_ns[there[ends]] for ends in (pair, back))
+    return _round_trips(ways[0], ways[1], reach_ns, pace)
 
 
 def _unprobed(ends: Pair, header: probe_record.ProbesHeader) -> str:
@@ -152,16 +157,14 @@ def _unprobed(ends: Pair, header: probe_record.ProbesHeader) -> str:
     )
 
 
-def _sums(there: Sequence[Point], back: Sequence[Point]) -> Iterator[Point]:
-    """Each probe with the one back that was sent nearest to it."""
-    times = [at for at, _ in back]
-    for at, delay in there:
-        after = bisect_left(times, at)
-        near = min(
-            back[max(after - 1, 0) : after + 1], key=lambda one: abs(one[0] - at), default=None
-        )
-        answer = near[1] if near else None
-        yield at, None if delay is None or answer is None else delay + answer
+def _round_trips(
+    there: Sequence[Point], back: Sequence[Point], reach_ns: int, pace: int
+) -> list[Point]:
+    came: list[Sent] = [(at, delay) for at, delay in back if delay is not None]
+    return [
+        (at, None if delay is None else round_trip((at, delay), came, reach_ns, pace))
+        for at, delay in there
+    ]
 
 
 def _shares(

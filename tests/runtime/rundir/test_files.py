@@ -34,6 +34,7 @@ from runtime.launch import (
     run_status,
     userdirs,
 )
+from runtime.nearest_rank import nearest_rank
 from runtime.page.page_file import render
 from runtime.results import event_comparison, summary
 from runtime.rundir import (
@@ -406,10 +407,16 @@ def test_a_path_that_is_no_utf8_can_be_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("values", "percent", "wanted"),
-    [([], 99, 0), ([5], 99, 5), (list(range(1, 101)), 99, 99), (list(range(1, 101)), 50, 50)],
+    [
+        ([5], 99, 5),
+        ([5, 6], 50, 5),
+        ([5, 6], 0, 5),
+        (list(range(1, 101)), 99, 99),
+        (list(range(1, 101)), 50, 50),
+    ],
 )
 def test_percentiles_are_nearest_ranks(values: list[int], percent: int, wanted: int) -> None:
-    assert summary.percentile(values, percent) == wanted
+    assert nearest_rank(values, percent) == wanted
 
 
 def test_summary_and_report(plan_of: Compile, tmp_path: Path) -> None:
