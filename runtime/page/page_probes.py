@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runtime.page.grid import TimeGrid, packed, percentiles, since
@@ -67,6 +67,11 @@ class Probes:
         for pair, sent_ns in record.get("open", ()):
             if pair < len(self.pairs):
                 self._open[pair][self._look_at(sent_ns)] += 1
+
+    def open_counts(self) -> Iterator[tuple[tuple[str, str], int]]:
+        """Of each pair, how many are open so far."""
+        for pair, buckets in zip(self.pairs, self._open, strict=True):
+            yield pair, buckets.total()
 
     def _look_at(self, sent_ns: int) -> int:
         """The bucket of this time, which changes."""

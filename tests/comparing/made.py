@@ -11,6 +11,7 @@ from runtime.options import DEFAULTS
 from runtime.probing.probe_record import (
     ONE_CLOCK,
     ONE_WAY,
+    OpenProbe,
     Probe,
     ProbesHeader,
     line,
@@ -55,10 +56,12 @@ def run(
     outcome: str = "completed",
     events: Sequence[Mapping[str, Any]] = EVENTS,
     settings: Mapping[str, str] | None = None,
+    open_: int = 0,
+    told: bool = True,
     **options: Any,
 ) -> Path:
     """`delays_ns` of the probes from a.0 to b.0; those back are sent between two of them, and take
-    1 ms."""
+    1 ms. Behind them so many are `open_`, if that was `told`."""
     place.mkdir(parents=True)
     manifest = {
         "format": FORMAT,
@@ -95,7 +98,13 @@ def run(
             Probe(1, number * apart_ns + apart_ns // 2, MS),
         )
     ]
-    records = [HEADER.to_record(), line(len(delays_ns) * apart_ns, probes)]
+    whole = len(delays_ns) + open_
+    late = [OpenProbe(0, number * apart_ns) for number in range(len(delays_ns), whole)]
+    report = line(whole * apart_ns, probes, open_=late, last=True)
+    if not told:  # as in a cluster
+        probes += [Probe(1, number * apart_ns, MS) for number in range(len(delays_ns), whole)]
+        report = line(whole * apart_ns, probes)
+    records = [HEADER.to_record(), report]
     if probes:
         (place / "probes.jsonl").write_bytes(b"".join(map(encode, records)))
     return place

@@ -473,3 +473,37 @@ def test_a_figure_that_was_not_measured_is_not_compared(tmp_path: Path) -> None:
     figures = rows(tstorm("compare", str(one), str(other), "--format", "json").stdout)
     assert figures["own", "p99 of a.0"]["values"] == [12.5, 20]
     assert ("own", "lost of a.0") not in figures
+
+
+HALF_LOST: list[int | None] = [MS, None] * 20
+
+
+@pytest.mark.parametrize(
+    ("open_", "told", "counted", "differs"),
+    [(0, True, 0, True), (4, True, 4, True), (60, True, 60, False), (60, False, 5, True)],
+    ids=["none", "some", "so many that they decide", "untold"],
+)
+def test_a_loss_differs_only_whatever_became_of_open_probes(
+    tmp_path: Path, open_: int, told: bool, counted: int, differs: bool
+) -> None:
+    one = run(tmp_path / "a", delays_ns=[MS] * 40, open_=open_, told=told)
+    other = run(tmp_path / "b", delays_ns=HALF_LOST)
+    found = json.loads(tstorm("compare", str(one), str(other), "--format", "json").stdout)
+    (loss,) = (
+        row for row in found["figures"] if row["of"] == "a.0 -> b.0" and row["unit"] == "ppb"
+    )
+    assert (loss["values"], loss["counts"]) == ([0, 500_000_000], [40, 40])
+    assert (loss.get("open", [0, 0]), loss["differs"]) == ([counted, 0], differs)
+    low, high = loss["interval"]
+    assert (low < 0 < high) != differs
+    said = f"of {counted} and 0 probes nobody knows whether they were lost"
+    assert any(said in note for note in found["notes"]) == bool(counted)
+
+
+def test_open_probes_of_campaigns_are_told(tmp_path: Path) -> None:
+    runs = [{"delays_ns": [MS] * 9, "open_": 2}] * 3
+    sides = [str(campaign(tmp_path / name, runs)) for name in "ab"]
+    found = json.loads(tstorm("compare", *sides, "--format", "json").stdout)
+    assert found["notes"][0].startswith("of 6 and 6 probes nobody knows whether they were lost")
+    (loss,) = (row for row in found["figures"] if "open" in row)
+    assert (loss["of"], loss["values"], loss["open"]) == ("a.0 -> b.0", [0, 0], [6, 6])

@@ -83,6 +83,14 @@ def test_the_run_its_probes_and_events_are_there(run: Path) -> None:
     assert {kind for (kind,) in found["tstorm_events"]} == carried_out
 
 
+def test_probes_of_which_nobody_knows_are_counted_apart(run: Path) -> None:
+    late = {"at_ns": 2 * 10**9, "probes": [], "open": [[0, 15 * 10**8], [0, 16 * 10**8]]}
+    (run / "probes.jsonl").write_bytes(recorded.lines([*support.PROBES, {**late, "last": True}]))
+    found = families(run)
+    assert found["tstorm_probes_lost"] == {("b.0", "a.0"): [(1, 0.0)]}
+    assert found["tstorm_probes_open"] == {("b.0", "a.0"): [(2, 1.6)]}
+
+
 def test_times_are_the_runs_own_where_the_plan_has_another_pace(run: Path) -> None:
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["options"] |= {"pace": 10}

@@ -156,6 +156,7 @@ def _records(found: Comparison) -> Iterator[dict[str, Any]]:
             "p_holm": row.adjusted,
             "paired": row.paired,
             "differs": row.differs,
+            **({"open": list(row.open)} if any(row.open) else {}),
         }
 
 

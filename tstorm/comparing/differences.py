@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from runtime.nearest_rank import MEDIAN, P99
 from tstorm.comparing import intervals, ranks
@@ -31,7 +32,8 @@ class MetricDifference:
     """`first` and `second` are medians or shares, of `counts` values. What could not be said is
     None: one value a side has neither an interval nor a probability. `paired`: each seed was
     compared with itself, and `shift` is the median of the differences. `tested`: the probability
-    is one of those that are adjusted for their number."""
+    is one of those that are adjusted for their number. `open`: of a loss, probes beside those that
+    are counted, of which nobody knows whether they were lost."""
 
     other: int  # number of the second side
     group: str  # parameters
@@ -45,6 +47,7 @@ class MetricDifference:
     tested: bool = False
     paired: bool = False
     shift: float | None = None
+    open: tuple[int, int] = (0, 0)
 
     @property
     def change(self) -> float:
@@ -119,6 +122,7 @@ def _of_campaigns(
     else:
         medians = intervals.median(first), intervals.median(second)
         row = MetricDifference(0, "", metric, counts, *medians, _of_medians(first, second, both))
+        row = replace(row, open=(_open(metric, ours), _open(metric, theirs)))
     if min(counts) < 2:
         return replace(row, interval=None)
     apart = [there - here for here, there in both]
@@ -131,6 +135,10 @@ def _of_campaigns(
     if len({*first, *second}) == 1 or (both and not any(apart)):
         return replace(row, probability=1.0, adjusted=1.0)  # whatever chance did: no test to count
     return replace(row, probability=found, tested=True)
+
+
+def _open(metric: Metric, runs: Sequence[RunMetrics]) -> int:
+    return sum(run.open.get(metric, 0) for run in runs)
 
 
 def _by_seed(
@@ -172,6 +180,7 @@ def _of_runs(metric: Metric, ours: RunMetrics, theirs: RunMetrics) -> MetricDiff
         return None
     row = MetricDifference(0, "", metric, (1, 1), first[0], second[0])
     if metric in ours.counts and metric in theirs.counts:
+        row = replace(row, open=(_open(metric, [ours]), _open(metric, [theirs])))
         return _lost(row, ours.counts[metric], theirs.counts[metric])
     if metric not in ours.samples or metric not in theirs.samples:
         return row
@@ -187,15 +196,31 @@ def _of_runs(metric: Metric, ours: RunMetrics, theirs: RunMetrics) -> MetricDiff
 def _lost(
     row: MetricDifference, ours: tuple[int, int], theirs: tuple[int, int]
 ) -> MetricDifference:
-    low, high = intervals.of_shares(ours, theirs)
-    first, second = ([1.0] * lost + [0.0] * (whole - lost) for lost, whole in (ours, theirs))
+    """It differs only if it does whatever became of open ones: were all of them lost, or none."""
+    cases = list(product(_cases(ours, row.open[0]), _cases(theirs, row.open[1])))
+    spans = [intervals.of_shares(*case) for case in cases]
+    changes = [there[0] / there[1] - here[0] / here[1] for here, there in cases]
+    same = min(changes) >= 0 or max(changes) <= 0
     return replace(
         row,
         counts=(ours[1], theirs[1]),
-        interval=(low * 1e9, high * 1e9),
-        probability=ranks.probability(first, second),
+        interval=(min(low for low, _ in spans) * 1e9, max(high for _, high in spans) * 1e9),
+        probability=max(_chance(*case) for case in cases) if same else 1.0,
         tested=True,
     )
+
+
+_Count = tuple[int, int]  # lost, of how many
+
+
+def _cases(count: _Count, open_: int) -> list[_Count]:
+    lost, whole = count
+    return [(lost, whole + open_), (lost + open_, whole + open_)] if open_ else [count]
+
+
+def _chance(ours: _Count, theirs: _Count) -> float:
+    first, second = ([1.0] * lost + [0.0] * (whole - lost) for lost, whole in (ours, theirs))
+    return ranks.probability(first, second)
 
 
 def notes(sides: Sequence[ComparisonSide], found: Sequence[MetricDifference]) -> Iterator[str]:
@@ -205,6 +230,7 @@ def notes(sides: Sequence[ComparisonSide], found: Sequence[MetricDifference]) ->
             "one run a side says nothing about other seeds, and probes of one run are not"
             " independent: compare campaigns (tstorm run --seeds)"
         )
+    yield from _of_open(found, one_run=not sides[0].is_campaign)
     tests = sum(row.tested for row in found)
     for number, side in enumerate(sides[1:], 1):
         missing = sorted(sides[0].groups.keys() ^ side.groups.keys())
@@ -216,6 +242,19 @@ def notes(sides: Sequence[ComparisonSide], found: Sequence[MetricDifference]) ->
         if sides[0].is_campaign and rows and min(map(_least, rows)) * tests >= LEVEL:
             most = max(rows, key=lambda row: min(row.counts))
             yield _too_few(most, tests)
+
+
+def _of_open(found: Sequence[MetricDifference], *, one_run: bool) -> Iterator[str]:
+    rows = [row for row in found if any(row.open)]
+    if rows:
+        first, second = (sum(row.open[side] for row in rows) for side in range(2))
+        only = "the shares are of the others"
+        if one_run:
+            only += ", and a loss differs only if it does whatever became of these"
+        yield (
+            f"of {first:,} and {second:,} probes nobody knows whether they were lost, since a run"
+            f" or an instance ended too soon after them: {only}"
+        )
 
 
 def _said(side: ComparisonSide) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,8 @@ _HAPPENED = ("log", "run")  # expectations that come true at a moment
 @dataclass(slots=True)
 class RunMetrics:
     """Of one run. `values` has a figure for each metric; of some there is more: `samples` are what
-    a quantile is of, `counts` what a share is of (so many, of how many). `ended_ns` is plan time:
+    a quantile is of, `counts` what a share is of (so many, of how many), and beside that are `open`
+    ones, of which nobody knows whether they were lost. `ended_ns` is plan time:
     where its timeline ended, or how far it came; None: nobody knows. `settings`: by their sysctl
     names, what its instances took from the machine; nothing: it does not say."""
 
@@ -39,6 +41,7 @@ class RunMetrics:
     values: dict[Metric, float] = field(default_factory=dict)
     samples: dict[Metric, list[int]] = field(default_factory=dict)
     counts: dict[Metric, tuple[int, int]] = field(default_factory=dict)
+    open: dict[Metric, int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -138,6 +141,8 @@ def _probes(directory: RunDirectory, found: RunMetrics, pace: int) -> int:
         metric = Metric(MetricKind.LOSS, f"{source} -> {target}", "ppb")
         found.values[metric] = lost * 10**9 / whole
         found.counts[metric] = (lost, whole)
+        if open_ := probed.open[source, target]:
+            found.open[metric] = open_
     return probed.last_ns
 
 
@@ -155,23 +160,26 @@ _Arrived = list[Sent]
 
 @dataclass(slots=True)
 class Probed:
-    """`round_trips` by two instances in the order of their names; `lost` is (lost, of how many);
-    `last_ns`: when the last probe was sent, plan time."""
+    """`round_trips` by two instances in the order of their names; `lost` is (lost, of how many),
+    beside which are `open` ones; `last_ns`: when the last probe was sent, plan time."""
 
     round_trips: dict[Pair, list[int]] = field(default_factory=dict)
     lost: dict[Pair, tuple[int, int]] = field(default_factory=dict)
+    open: Counter[Pair] = field(default_factory=Counter)
     last_ns: int = 0
 
 
 def gather(recorded: RecordedProbes, pace: int) -> Probed:
     header = recorded.header
     arrived: dict[int, _Arrived] = {number: [] for number in range(len(header.pairs))}
-    found = Probed()
+    found, sent_ns = Probed(), {number: list[int]() for number in arrived}
     for probe in recorded.probes:
+        sent_ns[probe.pair].append(probe.sent_at_ns)
         _count(found, header.pairs[probe.pair], probe)
         found.last_ns = max(found.last_ns, probe.sent_at_ns)
         if probe.delay_ns is not None:
             arrived[probe.pair].append((probe.sent_at_ns, probe.delay_ns))
+    _count_open(found, recorded, sent_ns, pace)
     for sent in arrived.values():
         sent.sort()
     if header.measure == ROUND_TRIP:
@@ -187,6 +195,21 @@ def gather(recorded: RecordedProbes, pace: int) -> Probed:
 def _count(found: Probed, pair: Pair, probe: Probe) -> None:
     lost, whole = found.lost.get(pair, (0, 0))
     found.lost[pair] = lost + (probe.delay_ns is None), whole + 1
+
+
+def _count_open(
+    found: Probed, recorded: RecordedProbes, sent_ns: Mapping[int, Sequence[int]], pace: int
+) -> None:
+    """Where lost ones are told nowhere, how many are missing is reckoned by the interval."""
+    header = recorded.header
+    found.open.update(header.pairs[one.pair] for one in recorded.open)
+    if recorded.untold_ns is None:
+        return
+    since_ns = recorded.untold_ns
+    for number, pair in enumerate(header.pairs):
+        known = sum(at > since_ns for at in sent_ns[number])
+        due = max(found.last_ns - since_ns, 0) // max(header.intervals_ns[number] * pace, 1)
+        found.open[pair] = max(found.open[pair], due - known)
 
 
 def _key(pair: Pair) -> Pair:

@@ -9,6 +9,7 @@ had virtual time, that is what passes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -69,11 +70,13 @@ def _text(source: MetricsSource) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSeries:
-    """By second, at which moment what was known: the last delay, and how many were lost so far."""
+    """By second, at which moment what was known: the last delay, how many were lost so far, and of
+    how many nobody knows."""
 
     measure: str
     delays: dict[Labels, dict[int, tuple[int, int]]]
     lost: dict[Labels, dict[int, tuple[int, int]]]
+    open: dict[Labels, dict[int, tuple[int, int]]]
 
 
 class MetricsSource(Protocol):
@@ -121,12 +124,12 @@ class _Recorded:
         return {kind: list(enumerate(sorted(found), 1)) for kind, found in times.items()}
 
     def probes(self) -> ProbeSeries | None:
-        """The last one of each second that came back, and how many did not."""
+        """The last one of each second that came back, how many did not, and how many are open."""
         found = probe_record.read(self._facts.directory)
         if found is None:
             return None
-        told = ProbeSeries(found.header.measure, {}, {})
-        counts: dict[Labels, int] = {}
+        told = ProbeSeries(found.header.measure, {}, {}, {})
+        lost, open_ = Counter[Labels](), Counter[Labels]()
         for pair, sent_ns, delay_ns in found.probes:
             labels = tuple(found.header.pairs[pair])
             since_ns = self._clock.due(sent_ns)
@@ -134,8 +137,12 @@ class _Recorded:
             if delay_ns is not None:
                 told.delays.setdefault(labels, {})[second] = (since_ns, delay_ns)
             else:
-                counts[labels] = counts.get(labels, 0) + 1
-                told.lost.setdefault(labels, {})[second] = (since_ns, counts[labels])
+                lost[labels] += 1
+                told.lost.setdefault(labels, {})[second] = (since_ns, lost[labels])
+        for pair, sent_ns in sorted(found.open, key=lambda one: one.sent_at_ns):
+            labels, since_ns = tuple(found.header.pairs[pair]), self._clock.due(sent_ns)
+            open_[labels] += 1
+            told.open.setdefault(labels, {})[since_ns // _SECOND] = (since_ns, open_[labels])
         return told
 
 
@@ -177,6 +184,7 @@ class _GoingOn:
             found.measure,
             {pair: {0: (0, delay_ns)} for pair, delay_ns in delays if delay_ns is not None},
             {pair: {0: (0, lost)} for pair, lost in zip(found.pairs, found.lost, strict=True)},
+            {pair: {0: (0, open_)} for pair, open_ in found.open_counts() if open_},
         )
 
 
@@ -281,8 +289,13 @@ class _Run:
         for labels, seconds in sorted(found.delays.items()):
             for _, (at_ns, delay_ns) in sorted(seconds.items()):
                 gauge.add_metric(labels, delay_ns / _SECOND, timestamp=self._time(at_ns))
-        counter = CounterMetricFamily("tstorm_probes_lost", "Probes that were lost.", labels=ends)
-        for labels, seconds in sorted(found.lost.items()):
-            for _, (at_ns, number) in sorted(seconds.items()):
-                counter.add_metric(labels, number, timestamp=self._time(at_ns))
-        yield from (gauge, counter)
+        yield gauge
+        for name, text, series in (
+            ("tstorm_probes_lost", "Probes that were lost.", found.lost),
+            ("tstorm_probes_open", "Probes of which nobody knows whether they were.", found.open),
+        ):
+            counter = CounterMetricFamily(name, text, labels=ends)
+            for labels, seconds in sorted(series.items()):
+                for _, (at_ns, number) in sorted(seconds.items()):
+                    counter.add_metric(labels, number, timestamp=self._time(at_ns))
+            yield counter
