@@ -24,11 +24,11 @@ from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.local_backend import LocalSettings
 from runtime.driver import driver_messages
 from runtime.driver.driver_messages import DriverConfig
-from runtime.driver.progress import Reporter, ignore
+from runtime.driver.progress import STARTING, Progress, Reporter, ignore
 from runtime.errors import MachineError, RunError, fail, unexpected
-from runtime.images.preparing import digests, prepared
+from runtime.images.preparing import Prepared, Tell, digests, prepared
 from runtime.judge.run_end import RunEnd
-from runtime.launch import cleanup, imageroots, registry, starting, stops
+from runtime.launch import cleanup, registry, starting, stops
 from runtime.launch.run_result import RunResult
 from runtime.launch.session import Session
 from runtime.options import DEFAULTS, FAILED, INTERRUPTED, REAL, RunOptions, RunPlaces
@@ -81,7 +81,7 @@ def run(
     engine = datapath_choice.choose(options, keeper)
     kernel = None if options.time == REAL else kernel_cache.path_for_run()
     cleanup.sweep()
-    tell = imageroots.teller(schedule, reporter)
+    tell = _teller(schedule, reporter)
     # With signals noted, from here to the end: a run has an outcome however it ends.
     with prepared(plan, options, places, tell) as images, stops.noted() as signals:
         directory, claim = _register(plan, options, places)
@@ -89,7 +89,7 @@ def run(
             if images:
                 directory.update_manifest(images=digests(images))
             config = _configure(claim.record, directory, options)
-            roots = imageroots.roots(images)
+            roots = _roots(images)
             elsewhere = _keep_programs(directory, plan, places, roots)
             local = _settings(places, engine, keeper, roots, elsewhere)
             machine = _machine(plan.seed, options, claim.record, keeper, kernel)
@@ -106,6 +106,34 @@ def run(
                 return _conclude(attempt)
         finally:
             claim.remove()
+
+
+def _teller(schedule: Schedule, reporter: Reporter) -> Tell:
+    """Says what is done before there is a run."""
+
+    def tell(message: str, warning: bool) -> None:
+        at_ns = schedule.clock.plan_time(0)
+        record = Progress(STARTING, "", "", at_ns, schedule.end_ns, 0, 0, 0)
+        reporter(replace(record, message=message, warning=warning))
+
+    return tell
+
+
+def _roots(found: list[Prepared]) -> dict[str, ImageRoot]:
+    """By service."""
+    return {
+        one.service: ImageRoot(
+            lower=str(one.image.root),
+            argv=one.start.argv,
+            env=one.start.env,
+            user=one.start.user,
+            cwd=one.start.directory,
+            stop=one.start.stop,
+            volumes=one.start.volumes,
+            ready=one.start.ready,
+        )
+        for one in found
+    }
 
 
 def _first_limit(standstill: Standstill | None, again: Repetition | None) -> int | None:
