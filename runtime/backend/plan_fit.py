@@ -6,9 +6,8 @@ from compiler.plan.reader import Plan
 from compiler.plan.rules import capabilities
 from compiler.plan.rules.datapath_fit import misfit
 from compiler.plan.rules.property_limits import HOP_EXACT
-from compiler.plan.types import REACTIONS
 from runtime.errors import UnfitError, unfit
-from runtime.options import VIRTUAL, RunOptions
+from runtime.options import RunOptions
 
 KERNEL = "kernel"
 
@@ -20,9 +19,6 @@ def check(plan: Plan, options: RunOptions, chosen: str = "") -> None:
     refused = capabilities.refusal(plan, options.backend)
     if refused:
         raise unfit(refused, "leave it out", capabilities.to_blame(plan, options.backend))
-    takes_none = bool(options.hosts) and options.time == VIRTUAL  # no longer plan there
-    if takes_none and (waits := capabilities.reacting(plan, REACTIONS)) is not None:
-        raise UnfitError(waits, f"{waits} with --hosts in virtual time", "leave --hosts out")
     kernel = KERNEL in (options.datapath, chosen)
     whole_paths = bool(options.hosts or chosen)
     end = {} if options.until_ns is None else {"end_ns": options.until_ns}

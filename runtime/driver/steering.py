@@ -62,23 +62,6 @@ Follow = Callable[[Schedule], None]
 T = TypeVar("T")
 
 
-def why_not(options: RunOptions) -> str:
-    """Why a run with these options cannot be steered; '' if it can."""
-    if options.hosts and options.time == VIRTUAL:
-        return "it has --hosts in virtual time, whose agents are not given a longer plan there"
-    return ""
-
-
-def check(options: RunOptions) -> None:
-    """RunError."""
-    if why := why_not(options):
-        raise RunError(
-            f"this run cannot be steered: {why}",
-            "write the statement into the experiment (`at 30s …`) and run that, or run it without"
-            " --hosts, or in real time",
-        )
-
-
 def entry_ns(options: RunOptions, clock: PlanClock, now_ns: int) -> int:
     """In virtual time, of an action that comes to the run `now_ns` after its start: the moment of
     the plan at which it happens. What is due before that has been asked for by then, and nothing
@@ -132,7 +115,6 @@ class Steering:
         self._reserved_ns = 0  # until then nothing grows
 
     def _running(self) -> RunNetwork:
-        check(self._options)
         network = self._network()
         if network is None or not 0 < self._runner.t0_ns <= time.monotonic_ns():
             raise RunError("the run has not begun yet", "try again when it is at 0s")

@@ -87,16 +87,6 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(tmp_path: Path) -> None
     assert "crash" not in {one["kind"] for one in events(tmp_path / "run")}
 
 
-def test_who_cannot_react_refuses_before_the_run_with_the_line(tmp_path: Path) -> None:
-    text = TDL.replace("when ready client { db.0 crash 1000 }\n", "")
-    (tmp_path / "exp.tdl").write_text(text, encoding="utf-8")
-    options = ("--hosts", "2", "--time", "virtual")
-    done = tstorm(tmp_path, "run", "exp.tdl", *options, "--out", "run", code=None)
-    assert done.returncode not in (0, None)
-    assert "exp.tdl:7: when is not possible" in done.stderr
-    assert not (tmp_path / "run/events.jsonl").exists()
-
-
 def test_agents_of_all_hosts_do_what_a_when_does(tmp_path: Path) -> None:
     text = """\
 service db replicas=2 exec="sh -c 'sleep 0.5; echo I lead; exec tprobe serve'"

@@ -352,15 +352,6 @@ def test_a_plan_of_something_else_is_refused(tmp_path: Path) -> None:
     asyncio.run(whole())
 
 
-def test_hosts_in_virtual_time_are_not_steered(tmp_path: Path) -> None:
-    async def whole() -> None:
-        scene = Scene(tmp_path, hosts=2, time="virtual")
-        with pytest.raises(RunError, match="cannot be steered"):
-            await scene.steering.moment({"lead_ns": 100 * MS})
-
-    asyncio.run(whole())
-
-
 def test_what_a_host_refuses_is_taken_back_whole(tmp_path: Path) -> None:
     async def whole() -> None:
         scene = Scene(tmp_path, hosts=2)

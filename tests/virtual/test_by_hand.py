@@ -132,3 +132,28 @@ def test_a_run_whose_time_was_held_is_as_one_that_was_not(place: Path, kernel: l
     again = tstorm(place, "replay", "held", "--check", "--quiet", "--out", "left-alone")
     assert "everything is the same" in again.stderr
     assert not any(one["kind"] == "do" for one in _all(place / "held"))
+
+
+def test_agents_of_hosts_do_what_is_done_and_what_a_when_does(
+    place: Path, kernel: list[str]
+) -> None:
+    # In the last second agents have been asked for the end already.
+    (place / "exp.tdl").write_text(EXPERIMENT.replace("seq.:50", "seq.:10"), encoding="utf-8")
+    run = str(place / "over")
+    options = ("--time", "virtual", "--hosts", "2", "--out", "over")
+    with begun(place, "run", "exp.tdl", *options) as process:
+        wait_until(_succeeds(lambda: steer.hold_time(run)), "time 0")
+        steer.do(run, "client--s1 set latency=30ms\nat +500ms server.2 crash")
+        assert steer.let_time_go(run)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    events = _all(place / "over")
+    made = [one["kind"] for one in events if one.get("origin") == "manual" and "seq" in one]
+    assert sorted(made) == ["crash", "set", "set"]
+    (fired,) = (one for one in events if one["kind"] == "when")
+    (paused,) = (one for one in events if one.get("origin") == "condition" and "seq" in one)
+    assert paused["target"] == "server.1"
+    assert fired["late_ns"] >= 8 * MS  # agents have to hear of it
+    assert 0 <= paused["applied_ns"] - fired["planned_ns"] < MS
+    again = tstorm(place, "replay", "over", "--check", "--quiet", "--out", "again")
+    assert "everything is the same" in again.stderr

@@ -244,6 +244,8 @@ class Reactor:
         self._t0_ns = 0
         self._least_lead_ns = AGENTS_LEAD_NS if has_agents(self._options) else LEAST_LEAD_NS
         self._lead_ns = max(FIRST_LEAD_NS, self._least_lead_ns) if self._real else 0
+        if not self._real and has_agents(self._options):
+            self._lead_ns = FIRST_LEAD_NS  # compiling takes no time, and agents' messages do
         self._watch: WriteWatch | None = None
         self._files: FileWatch | None = None
 
@@ -474,7 +476,9 @@ class Reactor:
         if self._base != self._plan.digest:
             self._read_again()
         asked_ns = self._elapsed()
-        at_ns = self._moment(max(one.at_ns, asked_ns + self._lead_ns) if self._real else one.at_ns)
+        at_ns = self._moment(
+            max(one.at_ns, asked_ns + self._lead_ns) if self._lead_ns else one.at_ns
+        )
         number = 1 + max(map(action_texts.number_of, self._plan.attached.includes), default=0)
         when = self._whens[one.reaction.number - 1]
         which = Firing(one.reaction.number, one.time)

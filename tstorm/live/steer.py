@@ -123,7 +123,6 @@ def _apart(extend: Extend) -> Extend:
 
 def _steered(run: str, where: Where | None, text: str, extend: Extend) -> Done:
     with reached(run, where) as there:
-        steering.check(there.options)
         if isinstance(there, LocalRun) and there.options.time == VIRTUAL:
             place = there.directory, there.socket
             return in_stopped_time(*place, there.options, (text, extend))

@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeVar
 
 from compiler.extension import is_held
 from compiler.plan.reader import Plan
-from runtime.driver import steering
 from runtime.errors import RunError
 from runtime.options import VIRTUAL, RunOptions
 
@@ -130,9 +129,8 @@ class Feed:
 
     def _lives(self) -> dict[str, Any]:
         self._digest = self._page.plan.digest
-        refusal = steering.why_not(self._page.options)
         options = self._page.options
-        self._live = {"api": self._api, "refusal": refusal, "held": is_held(self._page.plan)}
+        self._live = {"api": self._api, "held": is_held(self._page.plan)}
         if options.time == VIRTUAL:
             self._live["time_held_ns"] = self._time_held_ns
             self._live["virtual"] = True

@@ -110,8 +110,7 @@ export function mountSteering(root, model) {
     button("skip to next", "the next planned event happens now", () => act("skip", { to: "next" })), quick);
   const form = el("form", { onsubmit: submit }, controls);
   const next = el("p", { class: "quiet next" });
-  const refusal = el("p", { class: "quiet" });
-  const part = el("section", { id: "steering" }, note, form, words, refusal, next);
+  const part = el("section", { id: "steering" }, note, form, words, next);
   const place = () => {
     if (note.hidden && !model.live) part.remove();
     else if (!part.isConnected) root.prepend(part);
@@ -119,9 +118,8 @@ export function mountSteering(root, model) {
   model.on(["live"], () => {
     const { live } = model;
     place();
-    form.hidden = !live || Boolean(live.refusal);
+    form.hidden = !live;
     standstill.hidden = !live?.virtual;
-    refusal.textContent = live?.refusal ? `This run cannot be steered: ${live.refusal}` : "";
   });
   model.on(["time", "coming", "live"], () => {
     const coming = model.coming.filter(([at]) => at > model.known_ns).slice(0, 3);
@@ -132,7 +130,7 @@ export function mountSteering(root, model) {
   });
   // What one has clicked at in the network can be done something to.
   const about = (network, { node, link }) => {
-    if (!model.live || model.live.refusal) return;
+    if (!model.live) return;
     const name = node !== undefined ? network.nodes[node] : network.links[link].replace("->", "--");
     const bridge = node !== undefined && network.services[node] < 0;
     const verbs = node === undefined || bridge ? ["leave", "join"] : ["disconnect", "reconnect", "crash", "join"];

@@ -64,9 +64,9 @@ def command(
 
     The run's plan and its events have it, with `do@1`, `do@2`, ... for the line's file: the result
     is judged by what was in force. `tstorm record` writes it as a TDL file, `tstorm replay` does it
-    again. Runs over --hosts in virtual time are refused. In virtual time, time stands still until
-    the action is compiled: it happens some milliseconds after the moment at which it came, which
-    its record has (entered_ns), and a replay is the same to the last byte.
+    again. In virtual time, time stands still until the action is compiled: it happens some
+    milliseconds after the moment at which it came, which its record has (entered_ns), and a replay
+    is the same to the last byte.
 
     With --backend k8s RUN goes on in a cluster, from whatever machine it was begun; of a run
     directory that `tstorm run --backend k8s` fills here that need not be said.
