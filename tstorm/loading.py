@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runtime.system.collector import collector_paused
+from compiler.plan.collector import collector_paused
 from tdl.bounds import MAX_FILE_BYTES
 from tstorm import output
 from tstorm.exit_codes import CommandError

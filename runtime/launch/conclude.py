@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from compiler.plan.collector import collector_paused
 from compiler.plan.reader import Plan
 from runtime.certify import certificate
 from runtime.errors import RunError, filesystem_remedy, unwritten
@@ -30,7 +31,6 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.rundir import RunDirectory
 from runtime.rundir.runfiles import CERTIFICATE, EVENTS, LOGS_INCOMPLETE, REPORT, SUMMARY
 from runtime.schedule import Schedule
-from runtime.system.collector import collector_paused
 
 # Clocks as they were to the end; what was tried after the start; logs that lack lines.
 _LATE_FACTS = ("hosts", "proof", LOGS_INCOMPLETE)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
+from compiler.plan.collector import collector_paused
 from runtime.certify import interfaces, planned_paths
 from runtime.errors import RunError
 from runtime.judge.lateness import look_at_events
@@ -21,7 +22,6 @@ from runtime.options import VIRTUAL, RunOptions
 from runtime.probing.probe_intervals import LARGE_BYTES
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.system.collector import collector_paused
 from tests.certify.scene import MS, SECOND, TDL, Scene, whats
 from tests.expectations.support import happened
 

@@ -219,7 +219,7 @@ def test_names_of_a_run_directory_are_those_of_the_runtime() -> None:
 def test_the_collector_is_only_paused() -> None:
     import gc
 
-    from runtime.system.collector import collector_paused
+    from compiler.plan.collector import collector_paused
 
     assert gc.isenabled()
     with pytest.raises(CommandError), collector_paused():

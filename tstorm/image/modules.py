@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.system.collector import collector_paused
+from compiler.plan.collector import collector_paused
 
 _UNCHECKED_HASH = (1).to_bytes(4, "little")  # PEP 552: nobody looks whether the source has changed
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compiler.plan.collector import collector_paused
 from runtime.say import some
-from runtime.system.collector import collector_paused
 from tstorm import output as out
 from tstorm.options import option_types
 from tstorm.options.shared import beside, budget, diagnostics, params, seed, underlay

@@ -76,7 +76,7 @@ def command(
       tstorm diff a.plan b.plan --format json | jq .timeline.counts
     """
     from compiler.analysis.plan_diff import compare_plans
-    from runtime.system.collector import collector_paused
+    from compiler.plan.collector import collector_paused
     from tstorm.loading import load_plan
     from tstorm.notes import Statements
     from tstorm.text import difftext

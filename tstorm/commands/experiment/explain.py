@@ -85,7 +85,7 @@ def command(
       tstorm explain examples/expect.tdl --expect
       tstorm explain quickstart.tdl --from client --to server.2 --format json | jq .next_change
     """
-    from runtime.system.collector import collector_paused
+    from compiler.plan.collector import collector_paused
     from tstorm.loading import load_plan, plan_errors_shown
 
     _check_usage(src, dst, at_ns, flow, seq, expected=expected)

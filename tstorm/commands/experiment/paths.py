@@ -267,7 +267,7 @@ def command(
       tstorm paths quickstart.tdl
       tstorm paths quickstart.plan --at 1m --from client --to server.0 --format json
     """
-    from runtime.system.collector import collector_paused
+    from compiler.plan.collector import collector_paused
     from tstorm.loading import load_plan, plan_errors_shown
 
     with plan_errors_shown(source):

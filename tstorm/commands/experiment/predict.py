@@ -63,7 +63,7 @@ def command(
       tstorm predict quickstart.plan --flows flows.tdl -o rates.svg
       tstorm predict quickstart.tdl --flows flows.csv --format json | jq '.flows[].bytes'
     """
-    from runtime.system.collector import collector_paused
+    from compiler.plan.collector import collector_paused
     from tstorm.loading import load_plan, plan_errors_shown
 
     if target is not None and Path(target).suffix.lower() not in (".svg", ".png"):
