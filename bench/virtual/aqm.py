@@ -35,7 +35,7 @@ FILE = RESULTS / "virtual-aqm.json"
 ENDS = Path(__file__).with_name("aqm_ends.py")
 WITHIN = 0.1
 PACKET_BYTES, SEGMENT_BYTES = 1500, 1448
-ONE_WAY_MS = 10  # the kernel's scene has both ways in one
+ONE_WAY_MS = 10
 RUNS = 3  # where the flows meet is chance: one run tells little
 LONG_MBPS, LONG_RUNS = 100, 1
 CHANCE = 2
@@ -84,7 +84,7 @@ at {end}s quit
 """
 KERNEL = """\
 service ends files=aqm_ends.py \\
-    exec="unshare -n python3 aqm_ends.py kernel {flows} {seconds} {control} {bps} {rtt} {kind}"
+    exec="unshare -n python3 aqm_ends.py kernel {flows} {seconds} {control} {bps} {delay} {kind}"
 service other
 bridge s
 link ends--s
@@ -175,10 +175,8 @@ def _ours(kind: str, mbps: int, flows: int, control: str, seed: int) -> Record:
             ),
             seed,
         )
-        found = judge(
-            run / "instances/sender.0/sent", run / "instances/receiver.0/received", span(mbps),
-            mbps * 10**6, ONE_WAY_MS * 10**6 + _service_ns(mbps),
-        )  # fmt: skip
+        sent, received = run / "instances/sender.0/sent", run / "instances/receiver.0/received"
+        found = judge(sent, received, *_measured(mbps))
         links = json.loads((run / "summary.json").read_text())["links"]
         return {**found, "dropped": sum(row["drop_queue"] for row in links)}
 
@@ -199,15 +197,14 @@ def _kernel(kind: str, mbps: int, flows: int, control: str, seed: int) -> Record
                 seconds=seconds,
                 control=control,
                 bps=mbps * 10**6,
-                # A packet passes as soon as the link is free for it; here it is sent first.
-                rtt=2 * ONE_WAY_MS + _service_ns(mbps) / 1e6,
+                delay=ONE_WAY_MS,
                 kind=" ".join([kind, *map(" ".join, _given(kind, 1))]),
                 end=seconds + 6,
             ),
             seed,
         )
         own = run / "instances/ends.0"
-        found = judge(own / "sent", own / "received", span(mbps), mbps * 10**6, 0)
+        found = judge(own / "sent", own / "received", *_measured(mbps))
         said = (run / "logs/ends.0.log").read_text()
         dropped = re.search(rf"qdisc {kind} .*?dropped (\d+)", said)
         return {**found, "dropped": int(dropped[1]) if dropped else 0}
@@ -216,6 +213,11 @@ def _kernel(kind: str, mbps: int, flows: int, control: str, seed: int) -> Record
 def _given(kind: str, to: int) -> Iterable[tuple[str, str]]:
     """`to` ours, 0, or the kernel's, 1."""
     return GIVEN[kind][to].items() if kind in GIVEN else ()
+
+
+def _measured(mbps: int) -> tuple[Span, int, int]:
+    """What judge() has to know of a run at this rate."""
+    return span(mbps), mbps * 10**6, ONE_WAY_MS * 10**6 + _service_ns(mbps)
 
 
 def _service_ns(mbps: int) -> int:

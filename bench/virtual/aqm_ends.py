@@ -3,14 +3,16 @@
 
     aqm_ends.py receive FOR_S
     aqm_ends.py send ADDRESS FLOWS FOR_S CONTROL   of congestion: cubic, bbr
-    aqm_ends.py kernel FLOWS FOR_S CONTROL RATE_BPS DELAY_MS WORDS...   both, by this kernel
+    aqm_ends.py kernel FLOWS FOR_S CONTROL RATE_BPS ONE_WAY_MS WORDS...   both, by this kernel
 
 `receive` and `send` write `received` and `sent` in their working directory: for each packet with
 payload a line of the time (ns), port of the sender, first byte (relative to nothing) and bytes of
-payload, as the interface sees it. `kernel` runs in a network namespace of its own, and makes two
-more, so that sender, router and receiver are in a line: an htb with the qdisc of WORDS in it at the
-router towards the receiver, and all of the delay on the way back; what tc(8) says of the qdisc in
-the end is its last line.
+payload, as the interface sees it. `kernel` runs in a network namespace of its own, and makes three
+more, so that sender, router, wire and receiver are in a line: an htb with the qdisc of WORDS in it
+at the router towards the wire, and the delay of each way at the far end of it, with the time that a
+packet takes to be sent (netem with a rate); what tc(8) says of the qdisc in the end is its last
+line. Without that time a SYN and a full packet have the same round trip, and one is 1.2 ms
+shorter where it takes some: flows of BBR then look for the shortest one at other moments.
 
 htb takes a packet out of that qdisc when the link is free, and with hardly a token saved never
 before. (tbf takes one out as soon as the one before has left, and keeps it until it has tokens for
@@ -24,6 +26,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import mmap
+import os
 import select
 import socket
 import struct
@@ -43,6 +46,20 @@ HEADER = struct.Struct("=IIIHHII")  # tpacket2_hdr: status, len, snaplen, mac, n
 TYPE_AT = 32 + 10  # sll_pkttype, behind it
 READ_EVERY_S = 0.1
 SIOCETHTOOL, ETHTOOL_STSO = 0x8946, 0x1F
+HEADER_BYTES = 14  # of Ethernet, which take no time of a link
+# Devices at both ends; by its place in the list a line has 10.0.N.2 at the first and 10.0.N.1 at
+# the other.
+LINES = (
+    ("sender", "eth0", "router", "r0"),
+    ("wire", "w0", "router", "r1"),
+    ("wire", "w1", "receiver", "eth0"),
+)
+ROUTES = (
+    ("sender", "default via 10.0.0.1"),
+    ("router", "10.0.2.0/24 via 10.0.1.2"),
+    ("wire", "default via 10.0.1.1"),
+    ("receiver", "default via 10.0.2.2"),
+)
 
 
 def record(to: str, outgoing: bool, until_ns: int) -> None:
@@ -96,7 +113,11 @@ def send(address: str, flows: int, for_s: int, control: str) -> None:
     cut()
     until_ns = time.monotonic_ns() + for_s * SECOND
     threading.Thread(target=record, args=("sent", True, until_ns)).start()
-    time.sleep(0.1)
+    # The first packet asks for addresses on its way, which takes some, or a round trip: a SYN that
+    # does is no shortest round trip to BBR.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
+        first.sendto(b"", (address, PORT))
+    time.sleep(0.5)
     ends = []
     for _ in range(flows):
         ends.append(socket.socket())
@@ -116,34 +137,36 @@ def send(address: str, flows: int, for_s: int, control: str) -> None:
 def kernel(
     flows: int, for_s: int, control: str, rate_bps: int, delay_ms: str, qdisc: list[str]
 ) -> None:
-    run("ip", "link", "set", "lo", "up")
-    ends = []
-    for number in range(2):
-        end = subprocess.Popen(["unshare", "-n", "sleep", str(for_s + 30)])
-        time.sleep(0.5)
-        ends.append(end)
-        run("ip", "link", "add", "name", f"r{number}", "type", "veth", "peer", "name", "eth0",
-            "netns", str(end.pid))  # fmt: skip
-        inside = ["nsenter", "-t", str(end.pid), "-n"]
-        for command in (
-            f"ip addr add 10.0.{number}.2/24 dev eth0",
-            "ip link set eth0 up",
-            "ip link set lo up",
-            f"ip route add default via 10.0.{number}.1",
-        ):
-            run(*inside, *command.split())
-        run("ip", "addr", "add", f"10.0.{number}.1/24", "dev", f"r{number}")
-        run("ip", "link", "set", f"r{number}", "up")
-    run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+    names = ("sender", "wire", "receiver")
+    spaces = {one: subprocess.Popen(["unshare", "-n", "sleep", str(for_s + 30)]) for one in names}
+    time.sleep(0.5)
+    inside = {one: ["nsenter", "-t", str(space.pid), "-n"] for one, space in spaces.items()}
+    inside["router"] = []
+    for number, (near, device, far, to) in enumerate(LINES):
+        pids = [str(spaces[one].pid) if one in spaces else str(os.getpid()) for one in (near, far)]
+        run("ip", "link", "add", "name", device, "netns", pids[0], "type", "veth",
+            "peer", "name", to, "netns", pids[1])  # fmt: skip
+        for place, card, host in ((near, device, 2), (far, to, 1)):
+            run(*inside[place], "ip", "addr", "add", f"10.0.{number}.{host}/24", "dev", card)
+            run(*inside[place], "ip", "link", "set", card, "up")
+    for place, route in ROUTES:
+        run(*inside[place], "ip", "route", "add", *route.split())
+    for place in ("router", "wire"):
+        run(*inside[place], "sysctl", "-qw", "net.ipv4.ip_forward=1")
     run("tc", "qdisc", "add", "dev", "r1", "root", "handle", "1:", "htb", "default", "1")
     rate = f"htb rate {rate_bps * 1514 // 1500} burst 1 cburst 1 quantum 1514"
     run("tc", "class", "add", "dev", "r1", "parent", "1:", "classid", "1:1", *rate.split())
     run("tc", "qdisc", "add", "dev", "r1", "parent", "1:1", "handle", "2:", *qdisc)
-    run("tc", "qdisc", "add", "dev", "r0", *f"root netem limit 100000 delay {delay_ms}ms".split())
-    programs = [("receive", str(for_s)), ("send", "10.0.1.2", str(flows), str(for_s), control)]
+    delay = f"root netem limit 100000 delay {delay_ms}ms rate {rate_bps} -{HEADER_BYTES}".split()
+    for place, card in (("wire", "w1"), ("router", "r0")):
+        run(*inside[place], "tc", "qdisc", "add", "dev", card, *delay)
+    programs = [
+        ("receiver", "receive", str(for_s)),
+        ("sender", "send", "10.0.2.1", str(flows), str(for_s), control),
+    ]
     running = [
-        subprocess.Popen(["nsenter", "-t", str(end.pid), "-n", sys.executable, __file__, *words])
-        for end, words in zip(reversed(ends), programs, strict=True)
+        subprocess.Popen([*inside[place], sys.executable, __file__, *words])
+        for place, *words in programs
         if time.sleep(0.5) is None
     ]
     for program in running:
@@ -152,8 +175,8 @@ def kernel(
         ["tc", "-s", "qdisc", "show", "dev", "r1"], capture_output=True, text=True, check=True
     )
     print(" ".join(said.stdout.split()), flush=True)
-    for end in ends:
-        end.kill()
+    for space in spaces.values():
+        space.kill()
 
 
 def cut() -> None:

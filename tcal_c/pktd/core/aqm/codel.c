@@ -4,7 +4,9 @@
  * dropped, and further ones at times that come closer and closer: interval / sqrt(drops so far)
  * apart. It ends with the first packet that has not waited that long, or with less than a full
  * packet behind it. Dropping that begins again soon goes on about where it was. As in Linux, "soon"
- * is 16 intervals, and what counts is all that the link holds, not the flow's part of it.
+ * is 16 intervals, what counts is all that the link holds, not the flow's part of it, and the root
+ * is computed by one step of Newton's method a drop: so the second of an episode comes after half
+ * an interval, and one that begins again goes on faster than by its count.
  */
 #include "codel.h"
 
@@ -14,19 +16,19 @@
 #define LEAST_BYTES 1500u
 #define SOON_INTERVALS 16u
 
-/* floor(sqrt(2^62 n)) */
-static uint64_t root(uint32_t n) {
-    u128 square = (u128)n << 62;
-    uint64_t found = 0;
-    for (uint64_t bit = 1ull << 46; bit; bit >>= 1) {
-        uint64_t next = found + bit;
-        found = (u128)next * next <= square ? next : found;
+/* One step of Newton's method for 1 / sqrt(count), from where it was. A count that is much larger
+ * all at once, as when a flow has lost half of what it held, would lead it away. */
+static void approach(struct codel *codel) {
+    uint64_t root = (uint64_t)codel->root << 16;
+    while ((root * root >> 32) * codel->count >= 2ull << 32) {
+        root >>= 1;
     }
-    return found;
+    uint64_t rest = (3ull << 32) - (root * root >> 32) * codel->count;
+    codel->root = (uint16_t)(((rest >> 2) * root >> 31) >> 16);
 }
 
-static uint64_t next_drop(const struct aqm *aqm, uint32_t count, uint64_t after_ns) {
-    return after_ns + (uint64_t)(((u128)aqm->is.interval_ns << 31) / root(count));
+static uint64_t next_drop(const struct aqm *aqm, const struct codel *codel, uint64_t after_ns) {
+    return after_ns + (uint64_t)((u128)aqm->is.interval_ns * codel->root >> 16);
 }
 
 /* The next packet, and whether it has waited too long for too long. */
@@ -49,15 +51,16 @@ static struct piece *go_on(struct aqm *aqm, struct codel *codel, struct fifo *fi
                            struct piece *piece, uint64_t at_ns) {
     while (codel->dropping && at_ns >= codel->next_ns) {
         codel->count++;
+        approach(codel);
         if (aqm_mark(aqm, piece)) {
-            codel->next_ns = next_drop(aqm, codel->count, codel->next_ns);
+            codel->next_ns = next_drop(aqm, codel, codel->next_ns);
             break;
         }
         aqm_lose(aqm, piece);
         bool late;
         piece = next_packet(aqm, codel, fifo, at_ns, &late);
         codel->dropping = late;
-        codel->next_ns = late ? next_drop(aqm, codel->count, codel->next_ns) : codel->next_ns;
+        codel->next_ns = late ? next_drop(aqm, codel, codel->next_ns) : codel->next_ns;
     }
     return piece;
 }
@@ -72,9 +75,15 @@ static struct piece *begin(struct aqm *aqm, struct codel *codel, struct fifo *fi
     codel->dropping = true;
     uint32_t more = codel->count - codel->last_count;
     bool soon = at_ns < codel->next_ns + SOON_INTERVALS * aqm->is.interval_ns;
-    codel->count = more > 1 && soon ? more : 1;
+    if (more > 1 && soon) {
+        codel->count = more;
+        approach(codel);
+    } else {
+        codel->count = 1;
+        codel->root = UINT16_MAX;
+    }
     codel->last_count = codel->count;
-    codel->next_ns = next_drop(aqm, codel->count, at_ns);
+    codel->next_ns = next_drop(aqm, codel, at_ns);
     return piece;
 }
 

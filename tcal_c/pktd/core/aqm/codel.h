@@ -10,6 +10,7 @@ struct codel {
     bool dropping;
     uint32_t count;      /* drops since dropping began */
     uint32_t last_count; /* with how many it began */
+    uint16_t root;       /* about 2^16 / sqrt(count) */
     uint64_t above_ns; /* when packets will have waited too long for an interval; 0: they do not */
     uint64_t next_ns;  /* of the next drop */
 };
