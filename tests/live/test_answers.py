@@ -23,7 +23,8 @@ def said(plan: Any, longer: Any, number: int = 1) -> list[str]:
     first = [{"at_ns": e.at_ns, "kind": e.kind, "target": e.target} for e in own]
     told = {"action": number, "planned_ns": S, "events": len(own), "first": first}
     more = {"others": others(plan, longer, number), "held": extension.is_held(longer)}
-    return list(told_lines(Done({**told, **more}, (), f"do@{number}")))
+    happening = extension.is_held(plan) and extension.is_held(longer)
+    return list(told_lines(Done({**told, **more}, (), f"do@{number}", happening)))
 
 
 def test_an_action_with_events_says_which() -> None:
@@ -48,6 +49,14 @@ def test_what_waits_and_what_moves_is_counted() -> None:
     assert others(later, gone, 3) == 4, "with the crash"
     skipped = extension.skip(PLAN, 1, None, S).plan
     assert said(PLAN, skipped)[1:] == ["  3 planned events are otherwise from then on"]
+
+
+def test_what_is_skipped_to_while_the_rest_waits_happens() -> None:
+    held = extension.hold(PLAN, 1, S).plan
+    one = extension.skip(held, 2, None, 2 * S).plan
+    assert said(held, one, 2)[1:] == ["  1 planned event happens then"]
+    rest = extension.skip(one, 3, 9 * S, 3 * S).plan
+    assert said(one, rest, 3)[1:] == ["  2 planned events happen then"]
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "event is"), (2, "events are")])

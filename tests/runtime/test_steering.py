@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compiler.extension import extend, hold
+from compiler.extension import extend, hold, skip
 from compiler.pipeline import Compilation, compile_source, write
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
@@ -289,6 +289,26 @@ def test_a_run_that_is_held_to_its_end_has_failed(tmp_path: Path) -> None:
         with pytest.raises(RunError, match=r"held at .* to its end: nothing that is planned after"):
             await scene.play(steer)
         assert not any(event["planned_ns"] > 2_000 * MS for event in scene.of("join"))
+
+    asyncio.run(whole())
+
+
+def test_a_held_run_ends_in_order_with_the_quit_that_is_skipped_to(tmp_path: Path) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path, TEXT.replace("at 6s quit", "at 60s quit"))
+
+        async def steer() -> None:
+            for act in (hold, lambda plan, number, at_ns: skip(plan, number, 60_000 * MS, at_ns)):
+                moment: dict[str, Any] = {**await scene.steering.moment({"lead_ns": 500 * MS})}
+                plan = read_plan(tmp_path / "plan")
+                longer = act(plan, moment["number"], moment["at_ns"])
+                assert "ok" in await scene.take(longer, moment)
+
+        await scene.play(steer)
+        assert scene.runner.held_ns == 60_000 * MS
+        (end,) = scene.of("quit")
+        assert end["planned_ns"] == scene.runner.schedule.end_ns < 20_000 * MS
+        assert scene.runner.applied == scene.runner.planned
 
     asyncio.run(whole())
 

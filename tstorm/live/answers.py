@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,12 +80,14 @@ def _record(one: Diagnostic, own: str) -> dict[str, object]:
     return found if span.file == own else {**found, "file": span.file or "source.tdl"}
 
 
-def _around(told: Mapping[str, Any]) -> str:
+def _around(done: Done) -> str:
     """What becomes of events that are not the action's, or why it has none."""
-    others, held = told["others"], told["held"]
+    others, held = done.told["others"], done.told["held"]
     if others:
         events = "1 planned event" if others == 1 else f"{others} planned events"
         one = others == 1
+        if done.happening:
+            return f"{events} {'happens' if one else 'happen'} then"
         what = ("waits" if one else "wait") if held else ("is" if one else "are") + " otherwise"
         return f"{events} {what} from then on"
     if held:
@@ -100,7 +102,7 @@ def told_lines(done: Done) -> Iterator[str]:
     events = "" if not count else ", 1 event" if count == 1 else f", {count} events"
     yield f"action {told['action']} from {at} on{events}"
     if not count or told["others"]:
-        yield f"  {_around(told)}"
+        yield f"  {_around(done)}"
     for event in told["first"]:
         yield f"  {units.duration(event['at_ns'])} {event['kind']} {event['target']}".rstrip()
     if count > len(told["first"]):

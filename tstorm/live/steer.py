@@ -66,11 +66,13 @@ class ActionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What the run says of it, and warnings."""
+    """What the run says of it, and warnings. `happening`: what is planned was held before it, so
+    that events of others that come with it are those that it has happen."""
 
     told: Mapping[str, Any]
     warnings: tuple[Diagnostic, ...]
     name: str
+    happening: bool = False
 
 
 def do(run: str, text: str, where: Where | None = None) -> Done:
@@ -185,7 +187,8 @@ def _done(answer: Mapping[str, Any], plan: Plan, longer: Compilation, number: in
         "held": extension.is_held(longer.plan),
     }
     warnings = tuple(extension.warnings(longer, number))
-    return Done(told, warnings, action_texts.name_of(number))
+    happening = extension.is_held(plan) and extension.is_held(longer.plan)
+    return Done(told, warnings, action_texts.name_of(number), happening)
 
 
 def others(before: Plan, after: Plan, number: int) -> int:
