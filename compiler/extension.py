@@ -356,30 +356,34 @@ def _of_a_running_one(
 ) -> Iterator[Diagnostic]:
     """Joins that find nobody absent are told that nobody comes to a running experiment: elsewhere a
     join raises the number of instances, or the number can be raised."""
-    known = {service.name: service.replicas for service in plan.topology.services}
+    known = {service.name for service in plan.topology.services}
     joins = {
-        one.span: one.selector.name.text
+        one.span: (one.selector.name.text, one.action.count)
         for one in file.statements
         if isinstance(one, ast.Dynamic) and isinstance(one.action, ast.Join)
         if isinstance(one.selector, ast.Element) and one.selector.name.text in known
     }
     for one in found:
         if one.code in ("TS0302", "TS0303") and one.span in joins:
-            name = joins[one.span]
-            yield _no_more(one, name, known[name])
+            yield _no_more(plan, one, *joins[one.span])
         else:
             yield one
 
 
-def _no_more(found: Diagnostic, name: str, count: int) -> Diagnostic:
+def _no_more(plan: Plan, found: Diagnostic, name: str, asked: ast.Count | None) -> Diagnostic:
     message, declare = found.message, found.hint  # of TS0303, which has counted what is needed
+    services, nodes = plan.topology.services, plan.topology.nodes
+    own = [n.name for n in nodes if n.is_instance and services[n.service].name == name]
     if found.code == "TS0302":
+        count = len(own)
         there = "1 instance, which is joined" if count == 1 else f"{count} instances, all joined"
         message = f"{name!r} has {there}, and a running experiment gets no more of them"
-        declare = f"declare `service {name} replicas={count + 1}`"
-    begin = f"`at 0s {name} join {count}` for those that begin"
-    hint = f"{declare} in the text, with {begin}, and run that"
-    return replace(found, message=message, hint=hint)
+        more = asked.value if asked is not None and asked.unit is ast.Unit.NUMBER else 1
+        declare = f"declare `service {name} replicas={count + more}`"
+    first = {one.target for one in plan.events if one.kind == "join" and one.at_ns == 0}
+    begin = len(first.intersection(own))
+    known = f", with `at 0s {name} join {begin}` for those that begin" if begin else ""
+    return replace(found, message=message, hint=f"{declare} in the text{known}, and run that")
 
 
 def _check(file: ast.File, name: str, now_ns: int) -> None:

@@ -136,12 +136,12 @@ def unwatched(events: Iterable[Event], instances: Mapping[str, Instance]) -> tup
             continue
         if "power_seed" in event.args and not one.can_lose_power:
             what = f"what {event.target} has synced is not known, since the experiment has no"
-            return f"{what} `crash power` of it", "at 1000d db crash power"
+            return f"{what} `crash power` of it", f"at 9s {event.target} crash power"
         if event.kind == "disk" and _more(one.heard) < _more(_needs(event)):
             error = event.args["fault"] == "error"
             text = f"set disk={'error' if error else ''}".rstrip()
             what = f"what {event.target} asks of its disk is not heard, since the experiment has no"
-            example = "at 1000d db set disk=error:1%" if error else "at 1000d db set disk=ok"
+            example = f"at 9s {event.target} set disk={'error:1%' if error else 'ok'}"
             return f"{what} `{text}` of it", example
     return "", ""
 

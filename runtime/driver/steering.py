@@ -296,13 +296,14 @@ class Steering:
         for name in sorted(joins - self._runner.instances.keys()):
             raise RunError(
                 f"{name} is never there in the plan of this run, so nothing was made for it",
-                "write a join of it into the experiment, however late",
+                "nothing was changed: write a join of it into the experiment, before its `quit`",
             )
         instance_clocks.check(plan, self._options)
         own = [event for event in plan.events if action_texts.number_of(event.file) == number]
         why, example = instance_disks.unwatched(own, self._runner.instances)
         if why:
-            raise RunError(why, f"write one into it, however late (`{example}`)")
+            hint = f"nothing was changed: write one into it, before its `quit` (`{example}`)"
+            raise RunError(why, hint)
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
             message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
             raise RunError(message, "nothing was changed")

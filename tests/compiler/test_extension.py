@@ -193,6 +193,12 @@ def test_no_more_instances_than_there_are() -> None:
             "declare `service client replicas=2` in the text, with `at 0s client join 1`",
         ),
         (
+            "client join 2",
+            "TS0302",
+            "'client' has 1 instance, which is joined",
+            "declare `service client replicas=3` in the text, with `at 0s client join 1`",
+        ),
+        (
             "server join",
             "TS0302",
             "'server' has 3 instances, all joined, and a running experiment gets no more",
@@ -217,6 +223,26 @@ def test_what_belongs_into_the_text_is_said_to(
     assert (found.code, found.span.line, found.span.file) == (code, 1, "do@1")
     assert words in found.message
     assert hint is None or hint in (found.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("begin", "hint"),
+    [
+        (
+            "at 0s server join 2",
+            "declare `service server replicas=5` in the text, with `at 0s server join 2` for those"
+            " that begin, and run that",
+        ),
+        ("at 2s server join 2", "declare `service server replicas=5` in the text, and run that"),
+    ],
+)
+def test_the_numbers_that_a_refused_join_names_let_it_be_done(begin: str, hint: str) -> None:
+    text = TEXT.replace("at 4s", f"{begin}\nat 4s")
+    (found,) = refused(compile_source(text).plan, "server join 3", 3 * S)
+    assert found.hint == hint
+    followed = compile_source(text.replace("replicas=3", "replicas=5")).plan
+    longer = extend(followed, 1, "server join 3", 3 * S).plan
+    assert [kind for _, kind, _ in events(longer, 1)] == ["join"] * 3
 
 
 def test_words_that_begin_statements_may_be_names_of_services() -> None:

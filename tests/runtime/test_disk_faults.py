@@ -98,6 +98,8 @@ def test_what_is_not_heard_is_refused_when_it_is_asked_for(
     found, example = instance_disks.unwatched(plan.events, {"a.0": instance})
     assert found.endswith(why)
     assert bool(found) == bool(why) == bool(example)
+    if example:
+        assert "a.0" in instance_disks.heard(compile_source(f"{NET}{example}\nat 9s quit\n").plan)
 
 
 @pytest.mark.parametrize("statement", ["crash power", "set disk=full"])

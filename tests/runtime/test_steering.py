@@ -277,6 +277,31 @@ def test_what_would_come_after_until_is_refused(tmp_path: Path) -> None:
     asyncio.run(whole())
 
 
+@pytest.mark.parametrize(
+    ("action", "hint"),
+    [
+        ("a.1 set disk=full", "write one into it, before its `quit` (`at 9s a.1 set disk=ok`)"),
+        ("b join", "write a join of it into the experiment, before its `quit`"),
+    ],
+)
+def test_what_nothing_was_made_for_is_refused_with_what_the_text_lacks(
+    tmp_path: Path, action: str, hint: str
+) -> None:
+    async def whole() -> None:
+        scene = Scene(tmp_path, TEXT.replace("1500ms b leave\nat 4s b join", "40s b join"))
+        del scene.lives["b.0"]
+
+        async def steer() -> None:
+            with pytest.raises(RunError) as refused:
+                await scene.do(action)
+            assert refused.value.remedy == f"nothing was changed: {hint}"
+            assert not scene.followed
+
+        await scene.play(steer)
+
+    asyncio.run(whole())
+
+
 def test_a_run_that_is_held_to_its_end_has_failed(tmp_path: Path) -> None:
     async def whole() -> None:
         scene = Scene(tmp_path, until_ns=3_000 * MS)
