@@ -13,21 +13,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
+from compiler.expand.walk import LEFT_OUT
 from compiler.phrases import moment
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan import run_clock
+from compiler.plan.format import PlanError
 from compiler.plan.parts import action_texts
 from compiler.plan.parts.action_texts import Firing
+from compiler.plan.parts.delay_tables import DelayTable
 from compiler.plan.parts.expectations import DRIVERS
+from compiler.plan.parts.traces import Trace
 from compiler.plan.reader import Plan
 from compiler.plan.run_clock import RunClock
-from compiler.sources import RecordedFiles
+from compiler.sources import NO_OTHERS, RecordedFiles
 from tdl import ast, quantities, values
 from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
 from tdl.parser import Partial, parse_partial
+from tdl.preprocess.includes import NoTextError
 from tdl.preprocess.unroll import NO_PARAMS
 from tdl.tokens.expectwords import is_name
 from tdl.tokens.patterns import STRING
@@ -41,6 +47,11 @@ _TIMES = re.compile(r"\s*(?:at|from)\s+(\S+)(?:\s+to\s+(\S+))?")
 _WORD = re.compile(r"\s*(\S*)")
 _LOOP = re.compile(r"\s*for\b[^#{]*\{")  # and what it repeats, where that stands on its line
 _NO_CODE = re.compile(rf"(?:{STRING})|#.*")  # in which a `\` continues nothing
+_TIMED_WHEN = re.compile(r"\s*(?:at|from)\s+\S+(?:\s+to\s+\S+)?\s+(when)(?![\w.-])")
+_NO_WHEN = (
+    "an action happens at a moment: it cannot wait until something is seen",
+    "write the `when` into the text, and run that; or act now, without the `when`",
+)
 _DIRECTIVE = (
     "#:"  # how the run's clock is told (compiler/plan/run_clock.py): no comment of an action
 )
@@ -148,20 +159,47 @@ class _Extended(RecordedFiles):
         self._name, self._text = name, text
 
     def text(self, path: str) -> bytes:
-        return self._text if path == self._name else super().text(path)
+        if path == self._name:
+            return self._text
+        try:
+            return super().text(path)
+        except NoTextError as error:
+            raise NoTextError(error.message, NO_OTHERS) from None
+
+    def trace(self, wanted: ast.TraceFile, sink: Sink) -> Trace | None:
+        with self._placed(wanted):
+            return super().trace(wanted, sink)
+
+    def delays(self, wanted: ast.DelayFile, sink: Sink) -> DelayTable | None:
+        with self._placed(wanted):
+            return super().delays(wanted, sink)
+
+    @contextmanager
+    def _placed(self, wanted: ast.TraceFile | ast.DelayFile) -> Iterator[None]:
+        """A file that the plan lacks is an error of the action, if that is what names it: the only
+        one, since what would follow from it (TS0181, TS0911) is not so. TdlError."""
+        try:
+            yield
+        except PlanError as error:
+            if wanted.span.file != self._name:
+                raise
+            hint = "name it in the text, before its `quit`, and run that"
+            sink = Sink()
+            sink.error("TS0320", wanted.span, f"{error.what}: {error.hint}", hint)
+            raise TdlError(sink.found) from None
 
 
 def extend(plan: Plan, number: int, text: str, now_ns: int) -> Compilation:
     """The plan with action `number`, which is carried out at `now_ns` of the run.
 
     Raises TdlError with what is wrong: places in the action are those of the text as it was given,
-    their file is the action's. NotNowError for a text without a statement. PlanError if the action
-    names files that the plan does not have.
+    their file is the action's. NotNowError for a text without a statement.
     """
     clock = _clock(plan)
     timed = TimedText(text, clock.text(now_ns))
     if not any(_NO_CODE.sub("", line).strip() for line in action_texts.lines_of(text)):
         raise NotNowError("this action does nothing", "write a statement, such as `a--b leave`")
+    _check_times(text, action_texts.name_of(number))
     held = clock.held_ns is not None
     return _compiled(plan, number, timed, f"#: now {now_ns}\n" if held else "", now_ns)
 
@@ -386,6 +424,19 @@ def _no_more(plan: Plan, found: Diagnostic, name: str, asked: ast.Count | None) 
     return replace(found, message=message, hint=f"{declare} in the text{known}, and run that")
 
 
+def _check_times(text: str, name: str) -> None:
+    """That no `when` has one: in the language it has none, and would be read as a name there."""
+    sink = Sink()
+    for number, line in enumerate(action_texts.lines_of(text), 1):
+        loop = _LOOP.match(line)
+        found = _TIMED_WHEN.match(line, loop.end() if loop else 0)
+        if found and not is_name("when", line, found.end()):
+            span = ast.Span(number, found.start(1) + 1, number, found.end(1) + 1, name)
+            sink.error("TS0320", span, *_NO_WHEN)
+    if sink.failed:
+        raise TdlError(sink.found)
+
+
 def _check(file: ast.File, name: str, now_ns: int) -> None:
     """That the action only does something, and nothing in the past."""
     sink = Sink()
@@ -394,9 +445,7 @@ def _check(file: ast.File, name: str, now_ns: int) -> None:
         if span.file != name:
             continue
         if isinstance(statement, ast.When):
-            message = "an action happens at a moment: it cannot wait until something is seen"
-            hint = "write the `when` into the text, and run that; or act now, without the `when`"
-            sink.error("TS0320", span, message, hint)
+            sink.error("TS0320", span, *_NO_WHEN)
         elif not isinstance(statement, ast.Dynamic):
             message = "an action changes a running experiment: it declares and expects nothing"
             sink.error("TS0320", span, message, "write it into the text, and run that")
@@ -412,7 +461,8 @@ def _check_same(plan: Plan, found: Compilation, name: str, now_ns: int) -> None:
     sink, span = Sink(), ast.Span(1, 1, 1, 2, name)
     missed = [one for one in found.diagnostics if one.code == "TS0904" and one.span.file == name]
     for one in missed:
-        sink.error(one.code, one.span, one.message, one.hint)
+        message = one.message.replace(LEFT_OUT, "would come after that: all of it is refused")
+        sink.error(one.code, one.span, message, one.hint)
     if found.topology != plan.topology:
         message = "this takes instances, traces or delays that the plan of the run does not have"
         sink.error("TS0320", span, message, "declare them in the text (`replicas=`), and run that")

@@ -35,6 +35,7 @@ MAX_FILES = 10_000  # of one service
 _PASSED_OVER = "__pycache__"  # what running a Python program leaves behind
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not be waited for
 EXECUTABLE, PLAIN = 0o755, 0o644
+NO_OTHERS = "an experiment that has begun has the files that its text names, and no others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class RecordedFiles:
     def text(self, path: str) -> bytes:
         known = self._plan.attached.includes.get(member(path))
         if known is None:
-            raise NoTextError(f"the plan does not have {path!r}", "compile the source again")
+            raise NoTextError(f"the plan has no {path!r}", "compile the source again")
         return known
 
     def translated(
@@ -167,8 +168,7 @@ class RecordedFiles:
 
     def _lacks(self, source: str) -> PlanError:
         """Of a file: the text of a plan names it, or an action on a run does."""
-        hint = "an experiment that has begun has the files that its text names, and no others"
-        return PlanError(self._plan.source_name, f"the plan has no {source!r}", hint)
+        return PlanError(self._plan.source_name, f"the plan has no {source!r}", NO_OTHERS)
 
 
 def member(path: str) -> str:

@@ -26,6 +26,7 @@ from tdl import ast
 from tdl.diagnostics import Sink
 
 _TRACE_STEPS = 4  # fewer are written by hand, where one that changes nothing is a slip
+LEFT_OUT = "is left out"  # how TS0904 ends: in an action by hand it is an error, and says another
 _FEWER_EVENTS = "shorten the interval, lengthen the period or lower the number"
 
 Groups = tuple[tuple[int, ...], ...]  # of a partition: nodes
@@ -174,7 +175,7 @@ class Walk:
             self.sink.warning(
                 "TS0904",
                 step.statement.span,
-                f"the experiment quits at {moment(now)}; {what} is left out",
+                f"the experiment quits at {moment(now)}; {what} {LEFT_OUT}",
                 "move it before the quit, or remove it",
             )
         self._agenda.clear()

@@ -157,6 +157,10 @@ def test_where_its_event_comes_from_is_explained(plan: Plan) -> None:
         ("server join 1", "TS0303", 1, 14),
         ("at +60s server crash 1", "TS0904", 1, 23),
         ("quit", "TS0305", 1, 5),
+        ("s1--s2 set trace=tr.csv", "TS0320", 18, 24),
+        ('at +1s s1--s2 set dist="d.csv"', "TS0320", 24, 31),
+        ('at 5s when log server "x" { it crash }', "TS0320", 7, 11),
+        ('for i in 1..2 { from now to +5s when log server "x" { it crash } }', "TS0320", 33, 37),
     ],
 )
 def test_what_is_wrong_is_said_at_its_place(
@@ -212,7 +216,17 @@ def test_no_more_instances_than_there_are() -> None:
         ),
         ('when log server "x" { it crash }', "TS0320", "it cannot wait", "into the text"),
         ('when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
+        ('at 5s when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
         ("when log", "TS0330", "this ends too early", None),
+        ("s1--s2 set trace=tr.csv", "TS0320", "the plan has no 'tr.csv'", "name it in the text"),
+        ('include "x.tdl"', "TS0151", "the plan has no 'x.tdl'", "the files that its text names"),
+        (
+            "at +60s server crash 1",
+            "TS0904",
+            "quits at 30s; this statement would come after that: all of it is refused",
+            "before the quit",
+        ),
+        ("from +5s to +60s s1--s2 flap 9s", "TS0904", "the rest of this statement would", "move"),
         ("expect rtt client server < 5ms", "TS0320", "it declares and expects nothing", "and run"),
     ],
 )
@@ -248,6 +262,8 @@ def test_the_numbers_that_a_refused_join_names_let_it_be_done(begin: str, hint: 
 def test_words_that_begin_statements_may_be_names_of_services() -> None:
     plan = compile_source(TEXT.replace("client", "when")).plan
     assert events(extend(plan, 1, "when crash", 3 * S).plan, 1) == [(3 * S, "crash", "when.0")]
+    for text in ("at 5s when crash", "at +1s when.0 crash", "at 5s when--s2 leave"):
+        assert events(extend(plan, 1, text, 3 * S).plan, 1), text
 
 
 def test_lines_behind_the_block_of_a_refused_statement_are_actions() -> None:
