@@ -399,6 +399,7 @@ def _of_a_running_one(
         one.span: (one.selector.name.text, one.action.count)
         for one in file.statements
         if isinstance(one, ast.Dynamic) and isinstance(one.action, ast.Join)
+        if action_texts.number_of(one.span.file)
         if isinstance(one.selector, ast.Element) and one.selector.name.text in known
     }
     for one in found:
@@ -409,19 +410,28 @@ def _of_a_running_one(
 
 
 def _no_more(plan: Plan, found: Diagnostic, name: str, asked: ast.Count | None) -> Diagnostic:
-    message, declare = found.message, found.hint  # of TS0303, which has counted what is needed
+    """A run has a place for who is there at some moment of its plan: those that are to come have to
+    begin and leave. A `join` of the text for later would find nobody absent any more."""
     services, nodes = plan.topology.services, plan.topology.nodes
-    own = [n.name for n in nodes if n.is_instance and services[n.service].name == name]
+    own = {n.name for n in nodes if n.is_instance and services[n.service].name == name}
+    message, count = found.message, len(own)
+    more = asked.value if asked is not None and asked.unit is ast.Unit.NUMBER else 1
     if found.code == "TS0302":
-        count = len(own)
         there = "1 instance, which is joined" if count == 1 else f"{count} instances, all joined"
         message = f"{name!r} has {there}, and a running experiment gets no more of them"
-        more = asked.value if asked is not None and asked.unit is ast.Unit.NUMBER else 1
-        declare = f"declare `service {name} replicas={count + more}`"
-    first = {one.target for one in plan.events if one.kind == "join" and one.at_ns == 0}
-    begin = len(first.intersection(own))
-    known = f", with `at 0s {name} join {begin}` for those that begin" if begin else ""
-    return replace(found, message=message, hint=f"{declare} in the text{known}, and run that")
+    needed = re.search(r"replicas=(\d+)", found.hint or "") if found.code == "TS0303" else None
+    most = int(needed[1]) if needed else count + more
+    joins = [one for one in plan.events if one.kind == "join" and one.target in own]
+    first = {one.target: one.line for one in joins if one.at_ns == 0}
+    begin, instead = len(first), " (instead of its joins then)" if any(first.values()) else ""
+    leave = f"for i in {begin}..{most - 1} {{ at 0s {name}.$i leave }}"
+    if begin == most - 1:
+        leave = f"at 0s {name}.{begin} leave"
+    hint = (
+        f"declare `service {name} replicas={most}` in the text, with `at 0s {name} join {most}`"
+        f"{instead} and `{leave}`: {begin} begin, as now; run that"
+    )
+    return replace(found, message=message, hint=hint)
 
 
 def _check_times(text: str, name: str) -> None:

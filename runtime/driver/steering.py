@@ -296,7 +296,8 @@ class Steering:
         for name in sorted(joins - self._runner.instances.keys()):
             raise RunError(
                 f"{name} is never there in the plan of this run, so nothing was made for it",
-                "nothing was changed: write a join of it into the experiment, before its `quit`",
+                "nothing was changed: have it begin and leave in the experiment"
+                f" (`at 0s {name} join`, `at 0s {name} leave`)",
             )
         instance_clocks.check(plan, self._options)
         own = [event for event in plan.events if action_texts.number_of(event.file) == number]

@@ -194,25 +194,29 @@ def test_no_more_instances_than_there_are() -> None:
             "client join 1",
             "TS0302",
             "'client' has 1 instance, which is joined, and a running experiment gets no more",
-            "declare `service client replicas=2` in the text, with `at 0s client join 1`",
+            "declare `service client replicas=2` in the text, with "
+            "`at 0s client join 2` and `at 0s client.1 leave`",
         ),
         (
             "client join 2",
             "TS0302",
             "'client' has 1 instance, which is joined",
-            "declare `service client replicas=3` in the text, with `at 0s client join 1`",
+            "declare `service client replicas=3` in the text, with "
+            "`at 0s client join 3` and `for i in 1..2 {",
         ),
         (
             "server join",
             "TS0302",
             "'server' has 3 instances, all joined, and a running experiment gets no more",
-            "declare `service server replicas=4` in the text, with `at 0s server join 3`",
+            "declare `service server replicas=4` in the text, with "
+            "`at 0s server join 4` and `at 0s server.3 leave`",
         ),
         (
             "server join 2",
             "TS0303",
             "3 of 3 'server' instances are joined at 3s; 2 more are asked for",
-            "declare `service server replicas=5` in the text, with `at 0s server join 3`",
+            "declare `service server replicas=5` in the text, with "
+            "`at 0s server join 5` and `for i in 3..4 {",
         ),
         ('when log server "x" { it crash }', "TS0320", "it cannot wait", "into the text"),
         ('when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
@@ -240,23 +244,26 @@ def test_what_belongs_into_the_text_is_said_to(
 
 
 @pytest.mark.parametrize(
-    ("begin", "hint"),
+    ("own", "instead", "begin"),
     [
-        (
-            "at 0s server join 2",
-            "declare `service server replicas=5` in the text, with `at 0s server join 2` for those"
-            " that begin, and run that",
-        ),
-        ("at 2s server join 2", "declare `service server replicas=5` in the text, and run that"),
+        ("at 0s server join 2\n", " (instead of its joins then)", 2),
+        ("at 2s server join 2\n", "", 0),
     ],
 )
-def test_the_numbers_that_a_refused_join_names_let_it_be_done(begin: str, hint: str) -> None:
-    text = TEXT.replace("at 4s", f"{begin}\nat 4s")
+def test_what_a_refused_join_is_told_lets_it_be_done(own: str, instead: str, begin: int) -> None:
+    text = TEXT.replace("at 4s", f"{own}at 4s")
     (found,) = refused(compile_source(text).plan, "server join 3", 3 * S)
-    assert found.hint == hint
-    followed = compile_source(text.replace("replicas=3", "replicas=5")).plan
+    leave = f"for i in {begin}..4 {{ at 0s server.$i leave }}"
+    assert found.hint == (
+        "declare `service server replicas=5` in the text, with "
+        f"`at 0s server join 5`{instead} and `{leave}`: {begin} begin, as now; run that"
+    )
+    text = text.replace("replicas=3", "replicas=5").replace(own if instead else "", "")
+    followed = compile_source(text.replace("at 4s", f"at 0s server join 5\n{leave}\nat 4s", 1)).plan
     longer = extend(followed, 1, "server join 3", 3 * S).plan
-    assert [kind for _, kind, _ in events(longer, 1)] == ["join"] * 3
+    joined = [target for _, kind, target in events(longer, 1) if kind == "join"]
+    assert len(joined) == 3
+    assert {e.target for e in followed.events if e.kind == "join"}.issuperset(joined)
 
 
 def test_words_that_begin_statements_may_be_names_of_services() -> None:

@@ -281,7 +281,10 @@ def test_what_would_come_after_until_is_refused(tmp_path: Path) -> None:
     ("action", "hint"),
     [
         ("a.1 set disk=full", "write one into it, before its `quit` (`at 9s a.1 set disk=ok`)"),
-        ("b join", "write a join of it into the experiment, before its `quit`"),
+        (
+            "b join",
+            "have it begin and leave in the experiment (`at 0s b.0 join`, `at 0s b.0 leave`)",
+        ),
     ],
 )
 def test_what_nothing_was_made_for_is_refused_with_what_the_text_lacks(
