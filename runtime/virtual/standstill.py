@@ -37,7 +37,7 @@ class Standstill:
     go_ns: int = 0
     stuck: Callable[[], None] | None = None
     status: int | None = None  # what `act` returned; None: the moment did not come
-    late_ns: int = 0  # by so much it stands later: what was done by hand until then takes time
+    late_ns: int = 0  # by so much it stands later: what was due by then takes time
 
     async def take_place(
         self, limits: TimeLimits, control: Path, has_begun: Callable[[], bool]
@@ -46,6 +46,7 @@ class Standstill:
         raise."""
         while not (has_begun() and limits.stands(self.at_ns)):
             await asyncio.sleep(LOOK_SECONDS)
+        await limits.settle(self.at_ns)
         self.late_ns = max(limits.read().now_ns - self.at_ns, 0)
         limits.set(self.act, self.at_ns + self.go_ns)
         acting = asyncio.ensure_future(asyncio.to_thread(self.act, control))

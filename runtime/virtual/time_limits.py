@@ -85,10 +85,9 @@ class TimeLimits:
         look at a clock that has begun before ends first."""
         self._asking += 1
         self._page.free(FREE_TURNS)
-        reading, limit_ns = self._page.read(), self._page.limit_ns
-        if limit_ns is not None and reading.state == State.WAITS and reading.next_ns is not None:
-            end_ns = max(limit_ns, reading.now_ns) + LOOK_NS
-            self._least_ns = reading.next_ns if reading.next_ns <= end_ns else self._least_ns
+        if (end_ns := self._end_of_look()) is not None:
+            self._least_ns = end_ns
+            self._page.goes_on()
             self._apply()
         try:
             yield
@@ -96,6 +95,14 @@ class TimeLimits:
             self._asking -= 1
             if not self._asking:
                 self._page.free(0)
+
+    def _end_of_look(self) -> int | None:
+        """Of one for which the guest waits where time stands still."""
+        reading, limit_ns = self._page.read(), self._page.limit_ns
+        if limit_ns is None or reading.next_ns is None or reading.state != State.WAITS:
+            return None
+        least_ns = max(limit_ns, reading.now_ns)
+        return reading.next_ns if reading.next_ns <= least_ns + LOOK_NS else None
 
     def end(self) -> None:
         """The run is to end: nobody holds its time any more."""
@@ -123,6 +130,13 @@ class TimeLimits:
         reading = self._page.read()
         waits = reading.next_ns is None or reading.next_ns > at_ns
         return reading.state == State.WAITS and waits
+
+    async def settle(self, at_ns: int) -> None:
+        """Where time stands still: until all that was due has been done, which takes looks at a
+        clock, though no time is left for them."""
+        with self.asking():
+            while not self.stands(at_ns):
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def until(self, at_ns: int, seconds: float = STOP_SECONDS) -> None:
         """Until time stands still at this moment. RunError if that takes longer."""

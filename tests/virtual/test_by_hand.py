@@ -58,7 +58,7 @@ def _answers_at_once_after(place: Path, entered_ns: int) -> None:
         at = f"{(entered_ns + after_ns) / MS:.6f}ms"
         there = tstorm(place, "at", "first", at, "client.0", "--", "date", "+%s%N")
         assert int(there.stdout) > 0
-        told.append("what was done by hand took until" in there.stderr)
+        told.append("what was due by" in there.stderr)
     assert told[0]
 
 
@@ -118,6 +118,14 @@ def test_what_is_done_by_hand_comes_again_to_the_last_byte(place: Path, kernel: 
     _answers_at_once_after(place, done[0]["entered_ns"])
     tstorm(place, "record", "first", "-o", "steered.tdl")
     tstorm(place, "check", "steered.tdl")
+
+
+def test_what_is_planned_for_a_moment_has_happened_there(place: Path, kernel: list[str]) -> None:
+    tstorm(place, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "plain")
+    stopped = ("sh", "-c", "cat /proc/[0-9]*/status | grep '^State:.T' | wc -l")
+    for at, least in (("199.9ms", 0), ("200ms", 1), ("299.9ms", 1), ("300ms", 0)):
+        there = tstorm(place, "at", "plain", at, "server.2", "--", *stopped)
+        assert min(int(there.stdout), 1) == least, at
 
 
 def test_a_run_whose_time_was_held_is_as_one_that_was_not(place: Path, kernel: list[str]) -> None:

@@ -42,3 +42,34 @@ def test_a_program_that_wants_more_memory_is_killed_in_each_run(
     assert [(one["target"], one["signal"]) for one in summary["failures"]] == [("small.0", 9)]
     done = tstorm(tmp_path, "replay", "first", "--check", "--quiet", "--out", "second")
     assert "everything is the same" in done.stderr
+
+
+TWO = """
+service two mem=64Mi files=two.sh exec="sh two.sh"
+service other exec="sleep 5"
+bridge s1
+link two--s1 latency=1ms
+link other--s1 latency=1ms
+at 5s quit
+"""
+TWO_SH = """\
+takes='import time
+held = bytearray(40 << 20)
+for at in range(0, len(held), 4096): held[at] = 1
+time.sleep(0.3)
+print("has it", flush=True)'
+python3 -c "$takes" & sleep 0.2
+python3 -c "$takes" & wait
+echo both are done
+"""
+
+
+def test_one_of_two_that_want_more_together_is_killed_and_the_other_goes_on(
+    tmp_path: Path, kernel: list[str]
+) -> None:
+    (tmp_path / "exp.tdl").write_text(TWO, encoding="utf-8")
+    (tmp_path / "two.sh").write_text(TWO_SH, encoding="utf-8")
+    tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "first")
+    assert (tmp_path / "first/logs/two.0.log").read_text() == "has it\nboth are done\n"
+    done = tstorm(tmp_path, "replay", "first", "--check", "--quiet", "--out", "second")
+    assert "everything is the same" in done.stderr

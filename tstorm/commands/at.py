@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from runtime.schedule import Schedule
 
 
+_UNSAID_NS = 4096  # what looks at a clock take at any moment
+
+
 @click.command()
 @click.argument("run", metavar="RUN", type=option_types.TextType())
 @click.argument("moment", metavar="T", type=option_types.DURATION)
@@ -120,11 +123,9 @@ def _looked_into(path: str, at_ns: int, instance: str, argv: Sequence[str], go_n
     by_hand = [one for one in steer.entered(path) if one.at_ns <= moment_ns]
 
     def act(control: Path) -> int:
-        if by_hand and still.late_ns:
+        if still.late_ns > _UNSAID_NS:
             late, moment = units.duration(still.late_ns), units.duration(at_ns)
-            output.note(
-                f"note: what was done by hand took until {late} after {moment}: time stands there"
-            )
+            output.note(f"note: what was due by {moment} took {late} more: time stands there")
         return relay.exec_argv(control, instance, argv or ("sh",), more)
 
     still = Standstill(

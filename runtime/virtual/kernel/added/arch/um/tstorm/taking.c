@@ -147,3 +147,13 @@ void tstorm_call_ends(int failed)
 	if (owed_ns > CREDIT_NS)
 		take(owed_ns - CREDIT_NS);
 }
+
+/*
+ * Whoever is killed for the memory that it has goes when it gets its turn, and who needs that memory tries again and
+ * again. Computing takes no time, so nothing else would take the turn away.
+ */
+void tstorm_let_go(void)
+{
+	if (time_travel_mode == TT_MODE_INFCPU)
+		tstorm_wait_until(time_travel_now() + FAILURE_NS);
+}

@@ -61,8 +61,8 @@ _Static_assert(sizeof(struct clockpage) == CLOCKPAGE_BYTES, "the clock page is o
 extern struct clockpage *clockpage;
 
 /*
- * In idle, with interrupts off, before the jump to the next event at next_ns (S64_MAX or more: there
- * is none). Waits until the host allows it. True: a signal came, its interrupt is to be handled first
+ * With interrupts off, before the jump to the next event at next_ns (S64_MAX or more: there is none):
+ * in idle, or where the one program that runs lets time pass. Waits until the host allows it. True: a signal came, its interrupt is to be handled first
  * and there must be no jump.
  */
 int __clockpage_wait(unsigned long long next_ns);

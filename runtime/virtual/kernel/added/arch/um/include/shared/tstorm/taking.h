@@ -6,6 +6,9 @@
 /* The running program sleeps until then; nobody else's time goes on for it. */
 void tstorm_wait_until(unsigned long long end_ns);
 
+/* It waits until who was killed for the memory that it needs has had a turn. */
+void tstorm_let_go(void);
+
 /* It has the processor's time for NS on its account, as it finds that with times(2) and in /proc. */
 void tstorm_account(unsigned long long ns);
 
