@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from compiler.expand.walk import LEFT_OUT
-from compiler.phrases import moment
+from compiler.phrases import declared_as, moment
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan import run_clock
 from compiler.plan.format import PlanError
@@ -396,14 +396,15 @@ def _of_a_running_one(
     join raises the number of instances, or the number can be raised."""
     known = {service.name for service in plan.topology.services}
     joins = {
-        one.span: (one.selector.name.text, one.action.count)
+        span: (one.selector.name.text, one.action.count)
         for one in file.statements
         if isinstance(one, ast.Dynamic) and isinstance(one.action, ast.Join)
         if action_texts.number_of(one.span.file)
         if isinstance(one.selector, ast.Element) and one.selector.name.text in known
+        for span in (one.span, one.selector.span)  # TS0203 is about the latter
     }
     for one in found:
-        if one.code in ("TS0302", "TS0303") and one.span in joins:
+        if one.code in ("TS0203", "TS0302", "TS0303") and one.span in joins:
             yield _no_more(plan, one, *joins[one.span])
         else:
             yield one
@@ -419,7 +420,7 @@ def _no_more(plan: Plan, found: Diagnostic, name: str, asked: ast.Count | None) 
     if found.code == "TS0302":
         there = "1 instance, which is joined" if count == 1 else f"{count} instances, all joined"
         message = f"{name!r} has {there}, and a running experiment gets no more of them"
-    needed = re.search(r"replicas=(\d+)", found.hint or "") if found.code == "TS0303" else None
+    needed = re.search(r"replicas=(\d+)", found.hint or "") if found.code != "TS0302" else None
     most = int(needed[1]) if needed else count + more
     joins = [one for one in plan.events if one.kind == "join" and one.target in own]
     first = {one.target: one.line for one in joins if one.at_ns == 0}
@@ -428,8 +429,8 @@ def _no_more(plan: Plan, found: Diagnostic, name: str, asked: ast.Count | None) 
     if begin == most - 1:
         leave = f"at 0s {name}.{begin} leave"
     hint = (
-        f"declare `service {name} replicas={most}` in the text, with `at 0s {name} join {most}`"
-        f"{instead} and `{leave}`: {begin} begin, as now; run that"
+        f"declare `service {declared_as(name)} replicas={most}` in the text, with"
+        f" `at 0s {name} join {most}`{instead} and `{leave}`: {begin} begin, as now; run that"
     )
     return replace(found, message=message, hint=hint)
 

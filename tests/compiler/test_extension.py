@@ -218,6 +218,12 @@ def test_no_more_instances_than_there_are() -> None:
             "declare `service server replicas=5` in the text, with "
             "`at 0s server join 5` and `for i in 3..4 {",
         ),
+        (
+            "server.3 join",
+            "TS0203",
+            "'server' has 3 instances",
+            "replicas=4` in the text, with `at 0s server join 4` and `at 0s server.3 leave`",
+        ),
         ('when log server "x" { it crash }', "TS0320", "it cannot wait", "into the text"),
         ('when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
         ('at 5s when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
