@@ -27,9 +27,16 @@ FILE = RESULTS / "packet-cost.json"
 DRIVER = Path(__file__).with_suffix(".c")
 THIS = "this tree"
 _SOURCES = (
-    *("pktd/core/*.c", "pktd/core/*/*.c", "pktd/record/*.c", "pktd/capture/*.c"),
-    *("pktd/protocol/*.c", "pktd/ports/port_names.c", "pktd/tests/sim.c", "pktd/tests/frames.c"),
-    *("common/*.c", "common/netlink/*.c"),
+    "pktd/core/*.c",
+    "pktd/core/*/*.c",
+    "pktd/record/*.c",
+    "pktd/capture/*.c",
+    "pktd/protocol/*.c",
+    "pktd/ports/port_names.c",
+    "pktd/tests/sim.c",
+    "pktd/tests/frames.c",
+    "common/*.c",
+    "common/netlink/*.c",
 )
 _RATE, _DELAY = "rate=1000000000 queue=1000000", "delay=5000000"
 _NONE = "jitter=0 loss=0 dist=normal up=1"

@@ -66,8 +66,10 @@ def test_a_program_beside_it_gets_the_packets_of_its_own_paths(tmp_path: Path) -
         engine = stage.datapaths[stage.placement[0]]
         [line] = [one for one in engine.commands if one.startswith("capture ")]
         assert line.split(" ")[2:] == [
-            *("pipe=1", "probes=1"),
-            *("offered:0>1=a.0->b.0/offered", "0>1=a.0->b.0"),
+            "pipe=1",
+            "probes=1",
+            "offered:0>1=a.0->b.0/offered",
+            "0>1=a.0->b.0",
         ]
         assert names(here) == [SOCKET], "the pipe has a name only until it is open"
 
