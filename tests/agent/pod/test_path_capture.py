@@ -123,6 +123,9 @@ def test_who_leaves_at_once_hears_of_no_damage(program: bytes) -> None:
     with relaying(program) as made:
         made.looks_on.close()
         wait_until(lambda: not made.thread.is_alive(), "the relay ends")
+        said = made.printed.read()
+    # What the engine writes is passed on as it comes; who filters begins a file, and it is whole.
+    assert list(read_packets(io.BytesIO(said), "said")) == [] if program else said == b""
 
 
 def here(scratch: Path) -> Settings:
