@@ -12,7 +12,7 @@ from dataclasses import Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from runtime import thresholds
+from runtime import say, thresholds
 from runtime.errors import RunError
 from runtime.json_schema import MAX_INTEGER, check, shape_of
 
@@ -439,7 +439,7 @@ class RunOptions:
         first_ns = self.reseeded[0][0]
         if first_ns < max(self.start_at_ns, 1):
             raise RunError(
-                f"there is nothing before {first_ns / 1e9:g} s that could stay the same",
+                f"there is nothing before {say.seconds(first_ns)} that could stay the same",
                 "use --seed for another run from its start on",
             )
 

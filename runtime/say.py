@@ -27,3 +27,9 @@ def digits(value: float, count: int = 3) -> str:
     scale = 0 if value == 0 else math.floor(math.log10(abs(value)))
     text = f"{value:.{max(count - 1 - scale, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def seconds(time_ns: int) -> str:
+    """A time that somebody has stated, exactly: `0 s`, `0.000004 s`, `1234567.5 s`."""
+    whole, rest = divmod(time_ns, 10**9)
+    return f"{whole}.{rest:09}".rstrip("0").rstrip(".") + " s"

@@ -15,6 +15,7 @@ from compiler.plan.event_kinds import DOWN, ENDINGS
 from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from compiler.plan.types import Epoch, Event
+from runtime import say
 from runtime.errors import RunError
 from runtime.options import VIRTUAL, RunOptions
 
@@ -95,7 +96,8 @@ class Schedule:
     def __init__(self, plan: Plan, options: RunOptions) -> None:
         if options.start_at_ns > plan.end_ns:
             raise RunError(
-                f"the start (--start-at) is after the experiment's end at {plan.end_ns / 1e9:g} s"
+                "the start (--start-at) is after the experiment's end at "
+                f"{say.seconds(plan.end_ns)}"
             )
         self.options = options
         self.clock = PlanClock(options.start_at_ns, options.pace)
@@ -104,8 +106,8 @@ class Schedule:
         for at_ns, _ in options.reseeded:
             if at_ns >= self.end_ns:
                 raise RunError(
-                    f"nothing can be drawn anew from {at_ns / 1e9:g} s on (--reseed): the run ends "
-                    f"at {self.end_ns / 1e9:g} s",
+                    f"nothing can be drawn anew from {say.seconds(at_ns)} on (--reseed): the run "
+                    f"ends at {say.seconds(self.end_ns)}",
                     "name an earlier moment",
                 )
         epochs = plan.epochs

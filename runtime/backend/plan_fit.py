@@ -6,6 +6,7 @@ from compiler.plan.reader import Plan
 from compiler.plan.rules import capabilities
 from compiler.plan.rules.datapath_fit import misfit
 from compiler.plan.rules.property_limits import HOP_EXACT
+from runtime import say
 from runtime.errors import UnfitError, unfit
 from runtime.options import RunOptions
 
@@ -26,10 +27,9 @@ def check(plan: Plan, options: RunOptions, chosen: str = "") -> None:
     found = misfit(plan, datapath, options.start_at_ns, **end)
     if found is None:
         return
-    seconds = found.at_ns / 1e9
     lacking = "--hosts" if options.hosts else "paths as one queue, as a cluster has them"
     whose = "the kernel" if kernel else "any datapath" if found.limit else lacking
-    message = f"{found} with {whose}, at {seconds:g} s"
+    message = f"{found} with {whose}, at {say.seconds(found.at_ns)}"
     without = "leave --hosts and --datapath out" if options.hosts or kernel else "leave it out"
     remedy = "lower it" if found.limit else without
     if found.what.startswith("the jitter of the path"):

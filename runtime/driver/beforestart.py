@@ -154,8 +154,8 @@ class BeforeStart:
         limit_ns = time.monotonic_ns() + commands.ready_timeout_ns
         while instance.ended is None:
             if time.monotonic_ns() > limit_ns:
-                seconds = commands.ready_timeout_ns / 1e9
-                why = f"{name} has not ended within {say.digits(seconds)} s (ready-timeout=)"
+                limit = say.seconds(commands.ready_timeout_ns)
+                why = f"{name} has not ended within {limit} (ready-timeout=)"
                 raise ProgramsError(f"{why}, and others start after it", name)
             await asyncio.sleep(PAUSE_SECONDS)
         if not instance.ended.well:

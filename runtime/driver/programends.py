@@ -101,8 +101,7 @@ class ProgramEnds:
         name = instance.node.name
         self._runner().book.note({"kind": "overdue", "target": name, "grace_ns": grace_ns})
         self._warned += 1
-        grace = f"{say.digits(grace_ns / 1e9)} s"
-        text = f"{name} is killed: it had not ended {grace} after it was asked to"
+        text = f"{name} is killed: it had not ended {say.seconds(grace_ns)} after it was asked to"
         self._report(f"{text} (grace=)", warning=self._warned <= WARNED)
 
     def killed(self, instance: Instance, what: str) -> None:

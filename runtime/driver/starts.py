@@ -114,7 +114,7 @@ class Readiness:
         while instance.present is incarnation and not instance.dead:
             left_s = (began_ns + timeout_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
-                return f"not within {say.digits(timeout_ns / 1e9)} s (ready-timeout=): {why}"
+                return f"not within {say.seconds(timeout_ns)} (ready-timeout=): {why}"
             tried = await _try(instance, incarnation, check, min(left_s, ATTEMPT_SECONDS))
             if not tried.why:
                 return ""

@@ -30,6 +30,7 @@ from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, decode, read_plan
 from compiler.plan.storage import scratch
 from compiler.plan.types import Event
+from runtime import say
 from runtime.backend import instance_clocks, instance_disks
 from runtime.backend.base import Log, RunNetwork
 from runtime.driver.timelinerunner import CONDITION, MANUAL, STAGE_AHEAD_NS, TimelineRunner
@@ -306,7 +307,7 @@ class Steering:
             hint = f"nothing was changed: write one into it, before its `quit` (`{example}`)"
             raise RunError(why, hint)
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
-            message = f"{last_ns / 1e9:g} s is after the run's end (--until)"
+            message = f"{say.seconds(last_ns)} is after the run's end (--until)"
             raise RunError(message, "nothing was changed")
         try:
             why = await network.offer(plan, base, path)
@@ -423,7 +424,7 @@ class Steering:
         if missing := sorted(joins - self._runner.instances.keys()):
             return f"{missing[0]} is never there in the plan of this run"
         if own and (last_ns := max(event.at_ns for event in own)) > schedule.end_ns:
-            return f"{last_ns / 1e9:g} s is after the run's end (--until)"
+            return f"{say.seconds(last_ns)} is after the run's end (--until)"
         return ""
 
     def _margin_ns(self) -> int:

@@ -23,6 +23,7 @@ from compiler.plan.event_kinds import DOWN, ENDINGS, SIGNALS, STATE_AFTER
 from compiler.plan.parts import action_texts, planned_reactions
 from compiler.plan.reader import Plan
 from compiler.plan.types import Event, interfaces, owner_of
+from runtime import say
 from runtime.backend.base import (
     Change,
     Effect,
@@ -289,7 +290,7 @@ class TimelineRunner:
     @staticmethod
     def _held_to_the_end(held_ns: int) -> RunError:
         return RunError(
-            f"it was held at {held_ns / 1e9:.9g} s to its end: nothing that is planned after that"
+            f"it was held at {say.seconds(held_ns)} to its end: nothing that is planned after that"
             " has happened",
             "tstorm go RUN lets it go on",
         )

@@ -25,6 +25,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from runtime import say
 from runtime.errors import RunError
 from runtime.options import VIRTUAL
 from runtime.rpc.control import ControlServer, encode, read_request, refusal
@@ -144,7 +145,7 @@ class ControlExchange:
                 raise
             self._held_ns = held_ns
         at_ns = self._since_begin(held_ns)
-        self._notice(f"time is held at {at_ns / 1e9:.9g} s: tstorm go lets it go on")
+        self._notice(f"time is held at {say.seconds(at_ns)}: tstorm go lets it go on")
         return {"time_held_ns": at_ns}
 
     async def _at_the_beginning(self, at_ns: int, end: float) -> int:

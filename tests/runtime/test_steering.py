@@ -267,8 +267,8 @@ def test_what_would_come_after_until_is_refused(tmp_path: Path) -> None:
         scene = Scene(tmp_path, until_ns=3_000 * MS)
 
         async def steer() -> None:
-            with pytest.raises(RunError, match=r"5 s is after the run's end \(--until\)"):
-                await scene.do("a.1 leave\nat 5s a.1 join")
+            with pytest.raises(RunError, match=r"5\.0000001 s is after the run's end \(--until\)"):
+                await scene.do("a.1 leave\nat 5.0000001s a.1 join")
             assert not scene.followed
 
         await scene.play(steer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -473,6 +474,13 @@ def test_a_number_has_its_digits_and_no_exponent(value: float, count: int) -> No
     assert float(text) == pytest.approx(value, rel=0.5 * 10 ** (1 - count) + 1e-12)
     usual = f"{value:.{count}g}"
     assert "e" in usual or float(text) == float(usual)
+
+
+@given(st.integers(0, 10**18))
+def test_a_time_that_was_stated_is_told_exactly(time_ns: int) -> None:
+    text = say.seconds(time_ns)
+    assert re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]{0,8}[1-9])? s", text)
+    assert Decimal(text.removesuffix(" s")) * 10**9 == time_ns
 
 
 @given(st.lists(st.integers(0, 10**16), min_size=2), st.integers(0, 5))

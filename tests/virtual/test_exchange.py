@@ -424,7 +424,7 @@ def test_time_is_held_and_goes_on_and_the_guest_hears_nothing(tmp_path: Path) ->
     guest = played(scene, tmp_path)
     assert guest.asked == ["state"]
     assert [words.partition(":")[0] for words in guest.told] == [
-        "time is held at 4e-06 s",
+        "time is held at 0.000004 s",
         "time goes on",
     ]
 

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from compiler.plan.reader import read_plan
+from runtime import say
 from runtime.errors import RunError
 from runtime.json_schema import REMEDY, parse
 from runtime.launch.run_status import inspect
@@ -252,7 +253,7 @@ class Experiment:
         try:
             done, refusal = execute(self.directory, instance, words, text, timeout)
         except subprocess.TimeoutExpired as error:
-            what = f"{' '.join(words)!r} in {instance} has not ended within {timeout:g} s"
+            what = f"{' '.join(words)!r} in {instance} has not ended within {_shown(timeout)}"
             raise DeadlineError(f"{what}; the run {self.state()}") from error
         if refusal:
             raise ExperimentError(
@@ -297,7 +298,7 @@ class Experiment:
                 raise StartError(f"{name} does not begin ({code}):\n{self.said()}", code)
             if clocks.monotonic() > end:
                 said = self.said() or "it has said nothing"
-                raise DeadlineError(f"{name} has not begun within {seconds:g} s:\n{said}")
+                raise DeadlineError(f"{name} has not begun within {_shown(seconds)}:\n{said}")
             clocks.sleep(PAUSE_SECONDS)
 
     def _has_begun(self) -> bool:
@@ -338,12 +339,12 @@ class Experiment:
             if not running:
                 raise ExperimentError(f"the run ended before {what}: it {self.state()}")
             if clocks.monotonic() > end:
-                raise DeadlineError(f"not within {seconds:g} s: {what}; the run {self.state()}")
+                raise DeadlineError(f"not within {_shown(seconds)}: {what}; the run {self.state()}")
             clocks.sleep(min(pause, max(end - clocks.monotonic(), 0.001)))
 
     def _wait_for_end(self, seconds: float) -> None:
         if not self._child.wait(seconds):
-            what = f"the run has not ended within {seconds:g} s"
+            what = f"the run has not ended within {_shown(seconds)}"
             raise DeadlineError(f"{what}: it {self.state()}")
 
     def _reached(self, wanted: int) -> bool:
@@ -398,6 +399,10 @@ class Experiment:
         with suppress(ExperimentError):
             return units.duration(self._schedule.end_ns)
         return "a plan that cannot be read"
+
+
+def _shown(seconds: float) -> str:
+    return say.seconds(round(seconds * 10**9))
 
 
 class _EventFollower:

@@ -16,6 +16,7 @@ from typing import Any
 from compiler.plan.format import TOOL_VERSION
 from compiler.plan.rules.datapath_fit import misfit
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, NO_CHECK, Node, Service
+from runtime import say
 from runtime.agent.pod.pod_messages import KERNEL, USER, NodeFacts
 from runtime.agent.process.orders import EchoesOrder, EchoOrder
 from runtime.backend.base import (
@@ -45,7 +46,6 @@ from runtime.probing.echo_prober import Echo, EchoProber, Heard
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import LOG_TIMES, LOGS_INCOMPLETE
-from runtime.say import some
 from runtime.schedule import first_incarnations
 
 CONNECT_SECONDS = 60.0
@@ -169,7 +169,7 @@ class ClusterBackend:
         )
         found = misfit(context.plan, choice.name, start, **end)
         if found is not None:
-            raise RunError(f"{found} with this datapath, at {found.at_ns / 1e9:g} s", "lower it")
+            raise RunError(f"{found} with this datapath, at {say.seconds(found.at_ns)}", "lower it")
         return choice
 
     def _add_instances(self, pods: Mapping[str, Pod]) -> None:
@@ -314,7 +314,7 @@ class ClusterBackend:
 
     def _warn_of(self, incomplete: Mapping[str, str]) -> None:
         if incomplete:
-            names, why = some(list(incomplete), 1), next(iter(incomplete.values()))
+            names, why = say.some(list(incomplete), 1), next(iter(incomplete.values()))
             self._context.warn(f"lines may be missing in the log of {names}: {why}")
 
     def close(self) -> None:

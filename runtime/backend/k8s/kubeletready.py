@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from runtime import say
 from runtime.backend.base import Log
 from runtime.backend.k8s.pods import Container
 
@@ -58,7 +59,7 @@ class KubeletReadiness:
 
     def _not_ready(self) -> None:
         self._timer = None
-        reason = f"not within {self._timeout_ns / 1e9:g} s (ready-timeout=)"
+        reason = f"not within {say.seconds(self._timeout_ns)} (ready-timeout=)"
         if self._t0_ns():
             at_ns = time.monotonic_ns() - self._t0_ns()
             record = {"target": self._name, "applied_ns": at_ns, "took_ns": self._timeout_ns}
