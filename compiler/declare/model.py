@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.declare import published_ports
 from compiler.declare import replicas as replicas_pass
 from compiler.declare.bottlenecks import check_shared
 from compiler.declare.common import with_common_links, with_one_each
@@ -77,7 +76,7 @@ def build(
     else:
         replicas_pass.check_linked(declared, counts, sink)
         check_shared(declared, counts, sink)
-        published_ports.check(declared.services, counts, sink)
+        replicas_pass.check_published(declared.services, counts, sink)
     frame_checks.check(declared, sink)
     externals.check(declared, sink)
     layout = expand(declared, counts, seed, files, recorded)

@@ -1,4 +1,4 @@
-"""How many instances a service has, and whether each of them has a link.
+"""How many instances a service has, and whether each of them has a link and its published ports.
 
 `replicas=` says it. Where it is not given it is 1, or as many as links name (`link server.3--s1`:
 four), and joins raise it: `at 0s server join 5` makes five. Input: the declarations. Output: a
@@ -13,10 +13,13 @@ from collections.abc import Mapping
 
 from compiler.declare.actions import rule
 from compiler.declare.declared import Declared
+from compiler.declare.ends import runs
 from compiler.declare.nodes import kernel_lans
 from compiler.phrases import declared_as
 from compiler.plan.format import MAX_INSTANCES, MAX_LINKS, MAX_NODES
+from compiler.plan.packet_class import MAX_PORT
 from compiler.plan.parts.action_texts import number_of
+from compiler.plan.parts.service_words import ports_in
 from compiler.plan.routes.core import MAX_CELLS
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -190,3 +193,52 @@ def too_many(declared: Declared, counts: Mapping[str, int], sink: Sink) -> bool:
         span, hint = next(iter(declared.bridges.values())).name.span, "declare fewer bridges"
     sink.error("TS0112", span, message, hint)
     return True
+
+
+# What services say of ports of this machine, `publish=`: each of these leads to one instance.
+#
+# Input: the declarations and how many instances each service has. Of `publish=8080:80` instance k
+# is at port 8080 + k; `publish=80` takes what is free when the run begins. TS0726, TS0943.
+
+MOST_PUBLISHED = 100  # ports of an experiment: each is a process while it runs
+
+
+def check_published(
+    services: Mapping[str, ast.ServiceStatement], counts: Mapping[str, int], sink: Sink
+) -> None:
+    """The first mistake of each service, and whether there is anybody to listen."""
+    taken: dict[int, str] = {}
+    left = MOST_PUBLISHED
+    for name, service in services.items():
+        for word, value in service.options:
+            if word.text != "publish":
+                continue
+            ports = ports_in(value)
+            left -= len(ports) * counts[name]
+            message, hint = _mistake(name, ports, counts[name], taken)
+            if left < 0 and not message:
+                message = f"more than {MOST_PUBLISHED} ports of this machine are published"
+                hint = "tstorm forward leads to single instances of a run"
+            if message:
+                sink.error("TS0726", word.span, message, hint)
+            elif not runs(service):
+                message = f"{name!r} has no program that could listen at a published port"
+                sink.warning("TS0943", word.span, message, "add exec= or img=")
+
+
+def _mistake(
+    name: str, ports: tuple[tuple[int, int], ...], count: int, taken: dict[int, str]
+) -> tuple[str, str]:
+    """What is wrong and what to do, or two empty texts. `taken`: who is at ports of this machine,
+    to which this service is added."""
+    for local, port in ports:
+        last = max(port, local + count - 1 if local else 0)
+        if last > MAX_PORT:
+            what = "there is no port" if count == 1 else f"{count:,} instances would need port"
+            return f"{what} {last}", f"ports go to {MAX_PORT}"
+        for index in range(count if local else 0):
+            other = taken.setdefault(local + index, f"{name}.{index}:{port}")
+            if other != f"{name}.{index}:{port}":
+                message = f"port {local + index} of this machine leads to {other} already"
+                return message, "name another port before the colon"
+    return "", ""

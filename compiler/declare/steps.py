@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.declare.actions import rule
+from compiler.declare.actions import of_machines, rule, targets_of
 from compiler.declare.declared import Declared
 from compiler.declare.nodes import externals
-from compiler.declare.nodes.machine_actions import of_machines, targets
 from compiler.declare.partition_groups import resolve_groups
 from compiler.declare.selectors import EMPTY, Resolver, Selection
 from compiler.draws import PPB
@@ -169,7 +168,7 @@ def _selected(
             return None
         if chosen.neck and not chosen.links:
             return None  # warned of where it is declared
-        chosen = chosen.only(targets(statement))
+        chosen = chosen.only(targets_of(statement))
     externals.refuse_programs(statement, chosen, resolver.layout, sink)
     _check_meaning(statement, chosen, sink)
     _check_count(statement, chosen, sink)
@@ -228,7 +227,7 @@ def _end(statement: ast.Dynamic, quit_ns: int | None, sink: Sink) -> int | None:
 
 
 def _check_kind(statement: ast.Dynamic, chosen: Selection, declared: Declared, sink: Sink) -> bool:
-    kinds = targets(statement)
+    kinds = targets_of(statement)
     if any(kind in kinds for kind in chosen.kinds):
         return True
     verb = _verb(statement.action)

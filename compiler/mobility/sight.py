@@ -1,4 +1,5 @@
-"""Which pairs of nodes reach each other, time by time: the file's word, range, rate and a body.
+"""Which pairs of nodes reach each other, time by time: the file's word, range, rate and a body; and
+which of them are linked.
 
 Positions and squares of distances are exact integers, so nothing depends on the machine.
 """
@@ -6,7 +7,8 @@ Positions and squares of distances are exact integers, so nothing depends on the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from compiler.plan.parts.motion import Motion, Point
@@ -91,3 +93,43 @@ def _hidden(one: Point | None, two: Point | None, body_mm: int) -> bool:
 def by_distance(rows: Sequence[tuple[int, ...]], distance_mm: int) -> tuple[int, ...]:
     """The row that holds there."""
     return rows[bisect_right(rows, distance_mm, key=lambda row: row[0]) - 1]
+
+
+# Who is linked where nodes have a few transceivers each: the nearest first (Algorithm 1).
+#
+# At each time, node by node as the file has them: links between nodes that still reach each other
+# stay; for each transceiver that is free the node asks the nearest that it reaches and is not
+# linked to, of equal ones the first of the file, until none is free. Who has none free refuses,
+# and it asks the next.
+
+Links = Mapping[tuple[int, int], int]  # squares of distances
+
+
+def nearest(seen: Iterable[list[Pair]], nodes: int, transceivers: int | None) -> Iterator[Links]:
+    """Who is linked, by time; without a number of transceivers all who reach each other."""
+    links: Links = {}
+    for pairs in seen:
+        squares = {(pair.a, pair.b): pair.square for pair in pairs}
+        links = squares if transceivers is None else _allocated(links, squares, nodes, transceivers)
+        yield links
+
+
+def _allocated(before: Links, squares: Links, nodes: int, transceivers: int) -> Links:
+    links = {pair: squares[pair] for pair in before if pair in squares}
+    used = Counter(node for pair in links for node in pair)
+    reached: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
+    for (a, b), square in squares.items():
+        reached[a].append((square, b))
+        reached[b].append((square, a))
+    for node, others in enumerate(reached):
+        if used[node] == transceivers:
+            continue
+        for square, other in sorted(others):
+            pair = (node, other) if node < other else (other, node)
+            if used[other] == transceivers or pair in links:
+                continue
+            links[pair] = square
+            used.update(pair)
+            if used[node] == transceivers:
+                break
+    return links

@@ -23,6 +23,7 @@ from runtime.expectations.finding import (
     worst,
 )
 from runtime.expectations.run_evidence import RunEvidence
+from runtime.judge.verdict import UNKNOWN, VALID
 from runtime.rundir.eventlog import how_ended
 from runtime.rundir.runfiles import EXPECT_RUN
 from runtime.say import number
@@ -145,3 +146,20 @@ def _told(
 
 def _command(expectation: PlannedExpectation) -> str:
     return expectation.argv[0] if expectation.argv else "the command"
+
+
+def judge_valid(
+    _expectation: PlannedExpectation, records: RunEvidence, _seen: MeasuredWindow
+) -> Finding:
+    """`expect valid`: the verdict of the run is VALID."""
+    verdict = records.verdict
+    state = str(verdict.get("state", UNKNOWN))
+    if state == VALID:
+        return Finding(PASSED, "the run is VALID")
+    if state == UNKNOWN:
+        why = verdict.get("unmeasured") or "nothing was checked"
+        return not_measured(f"the run is UNKNOWN: {why}")
+    reasons = verdict.get("reasons") or [{}]
+    text = f"the run is {state.upper()}: {reasons[0].get('text', '')}"
+    at_ns = reasons[0].get("at_ns")
+    return Finding(FAILED, text, at_ns=None if at_ns is None else records.clock.plan_time(at_ns))

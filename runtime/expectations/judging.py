@@ -42,7 +42,6 @@ from runtime.expectations import (
     loss,
     rtt,
     throughput,
-    validity,
 )
 from runtime.expectations.assertions import judge_assertions
 from runtime.expectations.finding import (
@@ -70,7 +69,7 @@ _JUDGES: Mapping[str, Judge] = {
     NO_LOG: logged.judge,
     EXIT: expect_exit.judge,
     RUN: expect_exit.judge_run,
-    VALID: validity.judge,
+    VALID: expect_exit.judge_valid,
     LINEARIZABLE: judge_history.judge,
     SERIALIZABLE: judge_history.judge,
     ALWAYS: judge_lines.judge_always,

@@ -1,4 +1,4 @@
-"""Writes what a run came to: summary, page and the manifest with the outcome.
+"""Writes what a run came to: outcomes of expectations, summary, page and the manifest.
 
 Whoever holds the run directory does it: `tstorm run` for the driver beside it, and for one in a
 cluster whose directory it has mirrored. A page that cannot be written, since the disk has filled
@@ -8,7 +8,8 @@ up, is left out and said so: all else of the run is there, and the page can be m
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from compiler.plan.collector import collector_paused
 from compiler.plan.reader import Plan
 from runtime.certify import certificate
 from runtime.errors import RunError, filesystem_remedy, unwritten
-from runtime.expectations import judging, kept_files, measured_figures, recorded
+from runtime.expectations import judging, kept_files, measured_figures
 from runtime.expectations.run_evidence import RunEvidence
 from runtime.judge.lateness import smallest_delay
 from runtime.judge.run_end import RunEnd
@@ -27,9 +28,17 @@ from runtime.page.page_file import render
 from runtime.results.summary import summarise
 from runtime.rundir import discard, rundir
 from runtime.rundir.eventlog import read_events
-from runtime.rundir.held_directory import HeldDirectory
+from runtime.rundir.held_directory import HeldDirectory, write_all
+from runtime.rundir.line_files import encode
 from runtime.rundir.rundir import RunDirectory
-from runtime.rundir.runfiles import CERTIFICATE, EVENTS, LOGS_INCOMPLETE, REPORT, SUMMARY
+from runtime.rundir.runfiles import (
+    CERTIFICATE,
+    EVENTS,
+    EXPECTATION,
+    LOGS_INCOMPLETE,
+    REPORT,
+    SUMMARY,
+)
 from runtime.schedule import Schedule
 
 # Clocks as they were to the end; what was tried after the start; logs that lack lines.
@@ -75,7 +84,7 @@ def results(
         if plan.expectations:
             found = judging.judged(directory, plan, schedule, evidence, summary, unkept)
             summary["expectations"] = found
-            recorded.append(directory, found)
+            append_expectations(directory, found)
         if plan.figures:
             records = RunEvidence(directory, plan, schedule, evidence, summary)
             summary["figures"] = measured_figures.measured(plan, records, files)
@@ -126,3 +135,25 @@ def _write_page(
     except OSError as error:
         return unwritten(error).message
     return ""
+
+
+_OF_EXPECTATIONS = ("text", "line", "file", "state", "message")
+
+
+def append_expectations(directory: HeldDirectory, found: Iterable[Mapping[str, Any]]) -> None:
+    """What became of them, at the end of events.jsonl, a line each. A file whose last line was cut,
+    because its writer was killed, stays as it is: a line more would make a damaged one of it.
+    OSError, RunError."""
+    if not directory.has(EVENTS) or directory.tail(EVENTS, 1) != b"\n":
+        return
+    data = b"".join(encode(_expectation_record(one)) for one in found)
+    descriptor = directory.append_to(EVENTS)
+    try:
+        write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def _expectation_record(one: Mapping[str, Any]) -> dict[str, Any]:
+    said = {name: one[name] for name in _OF_EXPECTATIONS}
+    return {"kind": EXPECTATION, "target": one["subject"], "planned_ns": one["at_ns"], **said}

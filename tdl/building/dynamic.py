@@ -19,7 +19,6 @@ from tdl.building.host_actions import HostActions
 from tdl.building.hunt_actions import HuntActions
 from tdl.building.member_actions import MemberActions
 from tdl.building.mobility_actions import MobilityActions
-from tdl.building.node_actions import NodeActions
 from tdl.building.path_actions import AUTO
 from tdl.building.reaction_actions import ReactionActions
 from tdl.building.static import NO_TRACE
@@ -63,9 +62,7 @@ _IN_INTERVALS = (
 )
 
 
-class Actions(
-    MemberActions, HostActions, ReactionActions, MobilityActions, NodeActions, HuntActions
-):
+class Actions(MemberActions, HostActions, ReactionActions, MobilityActions, HuntActions):
     """Actions of the rules for events, and by inheritance all the actions of the grammar."""
 
     # --- statements ---

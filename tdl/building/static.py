@@ -30,6 +30,7 @@ from tdl.tokens.words import (
     LINK_PROPERTIES,
     LINK_WORDS,
     NETWORKS,
+    NODE_PROPERTIES,
     OF_SERVICES,
     ROUTER,
     ROUTINGS,
@@ -130,6 +131,24 @@ class StaticActions(AddressActions):
             seen.add(token.text)
             names.append(name(token))
         return (ast.Bridges(tuple(names), self.whole_span, self._tags(found)),)
+
+    def node(
+        self, _word: Token, token: Token, properties: list[WrittenProperty], _brace: Token
+    ) -> _Statements:
+        """The first line: how many machines of this kind there are, and their bounds."""
+        aliases = {short: word for short, word in SERVICE_ALIASES.items() if word == "mem"}
+        found = self.collect(properties, "node", NODE_PROPERTIES, aliases)
+        replicas, cpu, mem = found.get("replicas"), found.get("cpu"), found.get("mem")
+        return (
+            ast.NodeStatement(
+                name(token),
+                self.whole_span,
+                1 if replicas is None else self._replicas(replicas),
+                None if cpu is None else self._cpu(cpu),
+                None if mem is None else self._size(mem),
+                self._tags(found),
+            ),
+        )
 
     def lan(self, _word: Token, token: Token, properties: list[WrittenProperty]) -> _Statements:
         found = self.collect(properties, "lan", BRIDGE_PROPERTIES, {}, (KERNEL,))

@@ -13,12 +13,10 @@ import sys
 from tdl.codes.action_codes import ACTIONS, COMMANDS, WARNINGS
 from tdl.codes.code import Code
 from tdl.codes.compose_codes import COMPOSE_CODES, TOPOLOGY_CODES
-from tdl.codes.expectation_codes import EXPECTATIONS
-from tdl.codes.external_codes import EXTERNAL_CODES
+from tdl.codes.expectation_codes import EXPECTATIONS, HUNTS, REACTIONS
 from tdl.codes.frame_codes import FRAME_CODES, FRAME_WARNINGS
 from tdl.codes.mobility_codes import MOBILITY_CODES
-from tdl.codes.node_codes import NODE_CODES
-from tdl.codes.reaction_codes import HUNTS, REACTIONS
+from tdl.codes.node_codes import EXTERNAL_CODES, NODE_CODES
 from tdl.codes.running_codes import RUNNING
 from tdl.codes.structure_codes import DECLARATIONS, TIMELINE
 from tdl.codes.syntax_codes import SYNTAX

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.mobility import distance_tables, read_bonnmotion
-from compiler.mobility.earth import centred
 from compiler.mobility.motion_formats import tracks_of
+from compiler.mobility.read_gpx import centred
 from compiler.mobility.tracks import BadMotion, Tracks, sample
 from compiler.plan.parts import motion as plan_motion
 from compiler.plan.parts.motion import Motion

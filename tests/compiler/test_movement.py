@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.extension import extend
-from compiler.mobility import allocation, sight
+from compiler.mobility import sight
 from compiler.mobility.link_rows import latency_ns
 from compiler.pipeline import Compilation, compile_source
 from compiler.plan.parts import traces
@@ -80,7 +80,7 @@ def test_links_are_those_of_the_algorithm(
     steps = len(tracks[0])
     motion = Motion(range(steps), tracks, None, steps, False)
     seen = list(sight.seen(motion, reach, body))
-    found = allocation.nearest(seen, len(tracks), count)
+    found = sight.nearest(seen, len(tracks), count)
     radios = Radios(len(tracks), count)
     for step, links in enumerate(found):
         at = [track[step] for track in tracks]

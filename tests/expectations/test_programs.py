@@ -16,8 +16,9 @@ from compiler.plan.parts.expectations import (
     VALID,
     PlannedExpectation,
 )
-from runtime.expectations import line_matching, recorded
+from runtime.expectations import line_matching
 from runtime.expectations.line_matching import TooLongError
+from runtime.launch import conclude
 from runtime.options import RunOptions
 from runtime.results.loglines import LINE_BYTES, LogRecord
 from runtime.rundir.eventlog import read_events
@@ -259,12 +260,12 @@ def test_outcomes_stand_in_the_log_of_events(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     held = HeldDirectory.hold(tmp_path.resolve())
     found = findings(scene, expecting(scene, VALID), expecting(scene, NO_LOG, "a.0", pattern="x"))
-    recorded.append(held, found)
+    conclude.append_expectations(held, found)
     last = list(read_events(held))[-2:]
     assert [one["state"] for one in last] == [one["state"] for one in found]
     assert [one["text"] for one in last] == ["expect valid", "expect no_log"]
     events = tmp_path / "events.jsonl"
     events.write_bytes(events.read_bytes() + b'{"kind":"ex')
-    recorded.append(held, found)
+    conclude.append_expectations(held, found)
     assert events.read_bytes().endswith(b'{"kind":"ex')
     assert json.dumps(found)

@@ -20,7 +20,7 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from compiler.mobility import allocation, distance_tables, sight
+from compiler.mobility import distance_tables, sight
 from compiler.mobility.motion_formats import tracks_of
 from compiler.mobility.tracks import BadMotion, sample
 from compiler.plan.parts import motion
@@ -118,7 +118,7 @@ def _check(found: Motion, rnd: random.Random) -> None:
     most = rnd.choice([None, 1, 3])
     bounds = [rnd.choice([None, 10**6, 10**9]) for _ in range(2)]
     reached = list(sight.seen(found, *bounds))
-    linked = list(allocation.nearest(reached, len(found.places), most))
+    linked = list(sight.nearest(reached, len(found.places), most))
     assert len(linked) == len(found.times)
     for pairs, links in zip(reached, linked, strict=True):
         assert set(links) <= {(pair.a, pair.b) for pair in pairs}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from compiler.pipeline import compile_source
-from runtime.backend.local.filesystem import privatefs, scripts, volumes
+from runtime.backend.local.filesystem import image_root, privatefs, scripts
 from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.filesystem.instance_filesystem import CommonFacts, Furnisher
 from runtime.backend.local.filesystem.privatefs import Layers, RootEntry
@@ -345,7 +345,7 @@ def test_volumes_whose_paths_are_alike_are_two(tmp_path: Path) -> None:
         (tmp_path / "image" / path / "file").write_text(path)
     image = ImageRoot(str(tmp_path / "image"), ("x",), (), volumes=("/data-a", "/data/a"))
     for _life in range(2):
-        done = volumes.operations(image, tmp_path / "own")
+        done = image_root.volume_operations(image, tmp_path / "own")
         assert [(Path(one[1]) / "file").read_text() for one in done] == ["data-a", "data/a"]
 
 

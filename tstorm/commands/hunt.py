@@ -294,12 +294,12 @@ def _bounds(wanted: _Asked) -> Callable[[int], bool]:
 
 def _explained(hunt: HuntDirectory, wanted: _Asked) -> bool:
     """Finds of which nobody has said when they were decided. Whether somebody stopped it."""
-    from tstorm.hunt import explaining
+    from tstorm.hunt import storm_finds
 
     for one in sorted(hunt.finds.values(), key=lambda one: one.find):
-        if one.is_first and not explaining.is_explained(hunt.folder(one.find)):
+        if one.is_first and not storm_finds.is_explained(hunt.folder(one.find)):
             _note(f"find {one.find}: when was it decided?", wanted)
-            if explaining.explain(hunt.folder(one.find), wanted.branches, wanted.many):
+            if storm_finds.explain(hunt.folder(one.find), wanted.branches, wanted.many):
                 return True
     return False
 

@@ -36,6 +36,7 @@ from tstorm.shrink.trials import (
     Trials,
 )
 from tstorm.text import optiontext
+from tstorm.why import answer
 
 if TYPE_CHECKING:
     from tstorm.hunt.storm_runs import HuntRequest
@@ -233,3 +234,35 @@ def again(asked: HuntRequest, seed: int) -> str:
         f'text=$(cd "$(dirname "$0")" && pwd)/{TEXT}\n'
         f'{beside} && {optiontext.line(words)} <"$text"\n'
     )
+
+
+# When a find was decided: `tstorm why` of its run, kept in its folder.
+
+WHY_WORDS, WHY_PAGE = "why.txt", "page.html"
+
+
+def is_explained(folder: Path) -> bool:
+    return (folder / WHY_WORDS).exists()
+
+
+def explain(folder: Path, branches: int, many: int | None) -> bool:
+    """Writes why.txt and page.html; where it cannot be known, why not. Whether somebody stopped
+    it. RunError if nothing can be written."""
+    run = str(folder / RUN)
+    page = None
+    try:
+        found = answer.answered(run, branches, many, lambda _one: None)
+        if found.stopped:
+            return True
+        lines = list(found.text())
+        page = answer.page(found)
+    except RunError as error:
+        lines = [f"it is not known when this was decided: {error.message}"]
+    try:
+        held = HeldDirectory.hold(folder.resolve())
+        if page is not None:
+            held.write(WHY_PAGE, page.encode())
+        held.write(WHY_WORDS, "".join(f"{line}\n" for line in lines).encode())
+    except OSError as error:
+        raise unwritten(error) from error
+    return False

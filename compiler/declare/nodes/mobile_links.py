@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from compiler.declare.named.trace_numbers import Traces
 from compiler.declare.nodes import airs
 from compiler.declare.nodes.machines import kind_of_part
-from compiler.mobility import allocation, sight
+from compiler.mobility import sight
 from compiler.mobility.link_rows import FOREVER, ByDistance, Stretch, follow
 from compiler.phrases import end_name
 from compiler.plan.format import MAX_ATTACHED_BYTES, MAX_TRACES
@@ -362,9 +362,9 @@ def _histories(motion: Motion, said: ast.Mobility) -> Mapping[tuple[int, int], l
     """When each pair is linked, of those that ever are, as the file has the nodes."""
     seen = sight.seen(motion, said.range_mm, said.body_mm)
     most = None if said.allocate == PROGRAM else said.transceivers
-    linked = allocation.nearest(seen, len(motion.places), most)
+    linked = sight.nearest(seen, len(motion.places), most)
     found: dict[tuple[int, int], list[Stretch]] = {}
-    before: allocation.Links = {}
+    before: sight.Links = {}
     for at, links in zip(motion.times, linked, strict=True):
         for pair in before.keys() - links.keys():
             found[pair][-1] = found[pair][-1]._replace(to_ns=at)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from compiler.plan.properties import has_rare
 from compiler.plan.reader import Plan
 from runtime.backend.base import CapturedPart, Change, Counters, Effect, Held, RunContext
 from runtime.backend.missing import Missing
-from runtime.backend.onehost import captures, reseeding, staging
+from runtime.backend.onehost import captures, staging
 from runtime.backend.onehost.link_holds import LinkHolds
 from runtime.backend.ports import EnginePorts
 from runtime.backend.refusals import Refusals
@@ -26,7 +28,7 @@ from runtime.judge.pulse import Pulse
 from runtime.options import VIRTUAL
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
-from runtime.schedule import READY_GRID_NS, START_GRID_NS, Step, first_moment
+from runtime.schedule import READY_GRID_NS, START_GRID_NS, Schedule, Step, first_moment
 from runtime.system.realtime import timers, wallclock
 
 FAULTS_AFTER_NS = 3_000_000_000  # time 0; then there is something to tell the fault from
@@ -107,7 +109,7 @@ class HopNetwork:
         await self.engine.commit([])
         self._in_force = True
         begin_ns = first_moment(self._options, time.monotonic_ns())
-        reseeding.begin_anew(self._schedule, self._plan.seed, begin_ns, is_start=False)
+        _draw_anew(self._schedule, self._plan.seed, begin_ns, is_start=False)
 
     def _first_lines(self, bound: Mapping[int, int]) -> list[str]:
         plan, schedule = self._plan, self._schedule
@@ -133,9 +135,9 @@ class HopNetwork:
         earliest_ns = time.monotonic_ns() + START_MARGIN_NS
         self._t0_ns = first_moment(self._options, earliest_ns, grid_ns)
         unix_ns = wallclock.unix_ns(self._t0_ns)
-        more = reseeding.engine_words(schedule, self._t0_ns)
+        more = _reseeding_words(schedule, self._t0_ns)
         await self.engine.call(f"epoch {self._t0_ns} unix={unix_ns}{more}")
-        reseeding.begin_anew(schedule, plan.seed, self._t0_ns, is_start=True)
+        _draw_anew(schedule, plan.seed, self._t0_ns, is_start=True)
         if self._captures:
             await self.engine.stage(list(captures.lines(plan.topology)))
         await self._commit([], 0, schedule.steps[0])
@@ -286,3 +288,53 @@ async def _plant(engine: Engine, faults: Mapping[str, Mapping[str, int]], t0_ns:
         now = asyncio.get_running_loop().time()  # CLOCK_MONOTONIC in s
         await asyncio.sleep((t0_ns + FAULTS_AFTER_NS) / 1e9 - now)
         await engine.commit(lines)
+
+
+# What a run in virtual time draws by from which moment on: its own seed, and those of `--reseed`.
+#
+# The guest's kernel and pktd are told ahead, and nothing wakes at the moment itself: each looks
+# at the time when it draws. So a run is the same until then, to the last byte. From the start of
+# programs on, too, the guest draws by a seed that it is told: how often getting ready has drawn
+# (what the driver reads is longer with more events) leaves no trace.
+
+_GUEST = "/proc/tstorm"  # arch/um/tstorm/seed.c
+
+
+def _drawn_by(what: str, seed: int, at_ns: int) -> bytes:
+    return hashlib.sha256(f"{what} {seed} from {at_ns}".encode()).digest()
+
+
+def _moments(schedule: Schedule, t0_ns: int) -> Iterator[tuple[int, int, int]]:
+    """Each in ns of CLOCK_MONOTONIC and of the plan, and its seed."""
+    for at_ns, seed in schedule.options.reseeded:
+        yield t0_ns + schedule.clock.due(at_ns), at_ns, seed
+
+
+def _reseeding_words(schedule: Schedule, t0_ns: int) -> str:
+    """What pktd is told with its epoch."""
+    return "".join(
+        f" reseed={due_ns}:{int.from_bytes(_drawn_by('links', seed, at_ns)[:8], 'big')}"
+        for due_ns, at_ns, seed in _moments(schedule, t0_ns)
+    )
+
+
+def _draw_anew(schedule: Schedule, seed: int, moment_ns: int, *, is_start: bool) -> None:
+    """The guest's randomness is the seed's from this moment on (CLOCK_MONOTONIC), at which
+    programs start: at time 0, or before it, where some start then. RunError."""
+    if schedule.options.time != VIRTUAL:
+        return
+    words = "start" if is_start else "programs before the start"
+    told = [(moment_ns, f"randomness of a guest, {words},", seed, 0)]
+    if is_start:
+        for due_ns, at_ns, other in _moments(schedule, moment_ns):
+            told.append((due_ns, "randomness of a guest", other, at_ns))
+    try:
+        # By system calls that do not fail: those would take time, which the run without has not.
+        file = os.open(_GUEST, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            for due_ns, what, by, at_ns in told:
+                os.write(file, f"reseed {due_ns} {_drawn_by(what, by, at_ns).hex()}".encode())
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise RunError(f"the guest's kernel takes no other seed: {error.strerror}") from error

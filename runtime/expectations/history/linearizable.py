@@ -9,16 +9,17 @@ after their begin, or never.
 At the same moment an end and a begin are concurrent, since a clock has no finer order, but for
 operations of one process, whose order is known. Linearizability is local (Herlihy and Wing 1990),
 so each key is searched by itself. What is not local is the order of processes at one moment: keys
-that could be in a circle by it are then searched together (together.py). Nodes and steps are
+that could be in a circle by it are then searched together. Nodes and steps are
 bounded, in all keys together: where a bound is met nothing is decided, and that does not depend on
 how fast the machine is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from compiler.plan.graph_search import components
 from runtime.expectations.history.models import (
     MODELS,
     READS,
@@ -29,7 +30,6 @@ from runtime.expectations.history.models import (
     of_several,
 )
 from runtime.expectations.history.operations import OK, LongHistoryError, Operation
-from runtime.expectations.history.together import keys_together
 
 MOST_STEPS = 3_000_000  # of the model: some seconds
 MOST_NODES = 300_000  # some 200 bytes each
@@ -65,7 +65,7 @@ def check(name: str, operations: Sequence[Operation]) -> Violation | None:
     if budget.blocked:
         raise LongHistoryError(budget.words)
     budget.most_nodes = budget.nodes + MOST_TOGETHER
-    for keys in keys_together([one for one, _ in acted]):
+    for keys in _keys_together([one for one, _ in acted]):
         some = frozenset(keys)
         violation = _searched(model, [one for one in acted if one[0].key in some], budget)
         if violation is not None:
@@ -262,3 +262,55 @@ def _useful(model: OperationModel, those: Sequence[_Acted]) -> list[_Acted]:
         return act.f == "delete" or written in seen
 
     return [one for one in those if one[0].ended == OK or explains(one[1])]
+
+
+# Which keys of a history are searched together.
+#
+# Input: operations by their begin. Output: groups of keys. Orders of single keys and what is
+# known of order between keys could be in a circle only at one moment: where one operation comes
+# before another in the order of their key, it begins no later than that ends; where it does so by
+# times or by their process, it ends no later than that begins. So round the circle all these
+# moments are the same, and what is known is the order of processes, of at least two. At each
+# moment the keys are therefore a graph, with an edge where a process has ended an operation of
+# the one and begins one of the other, and keys of a strongly connected component are searched
+# together. By a fine clock there are none.
+
+_Process = tuple[str, str]
+_Following = tuple[str, str, _Process]  # a key, that of what comes next, and who does them
+
+
+def _keys_together(operations: Sequence[Operation]) -> list[list[str]]:
+    """Sorted, each with its keys sorted. Those of a process are in their order, and without what
+    has failed."""
+    groups: dict[str, list[str]] = {}
+    for followings in _by_moment(operations).values():
+        for keys in _circles(followings):
+            whole = sorted({one for key in keys for one in groups.get(key, [key])})
+            groups.update(dict.fromkeys(whole, whole))
+    return sorted({id(one): one for one in groups.values()}.values())
+
+
+def _by_moment(operations: Iterable[Operation]) -> dict[int, list[_Following]]:
+    found: dict[int, list[_Following]] = {}
+    last: dict[_Process, Operation] = {}
+    for one in operations:
+        process = one.instance, one.process
+        before = last.get(process)
+        if before is not None and before.end_ns == one.begin_ns and before.key != one.key:
+            found.setdefault(one.begin_ns, []).append((before.key, one.key, process))
+        if one.ended == OK:
+            last[process] = one
+    return found
+
+
+def _circles(followings: Sequence[_Following]) -> Iterable[list[str]]:
+    if len({process for _, _, process in followings}) < 2:
+        return
+    keys = sorted({key for before, after, _ in followings for key in (before, after)})
+    number = {key: at for at, key in enumerate(keys)}
+    out: dict[int, list[int]] = {}
+    for before, after, _ in followings:
+        out.setdefault(number[before], []).append(number[after])
+    for component in components(range(len(keys)), lambda at: out.get(at, ())):
+        if len(component) > 1:
+            yield [keys[at] for at in component]

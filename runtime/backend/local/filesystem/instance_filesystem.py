@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from compiler.plan.types import PRIVATE, Node, Service
 from runtime.backend.local import cards, nursery, outside
 from runtime.backend.local.environment import Own, instance_directory
-from runtime.backend.local.filesystem import home_cover, privatefs, volumes
+from runtime.backend.local.filesystem import home_cover, image_root, privatefs
 from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.filesystem.privatefs import Layers
 from runtime.backend.local.instances import GRACE_SECONDS, ProgramEnding
@@ -254,7 +254,7 @@ class _One:
             yield from privatefs.of_image(self.image.lower, place)
             yield ("bind", str(self.home), self.seen, "rw")
             own = self.home.parent / PRIVATE_FILES / self.home.name
-            yield from volumes.operations(self.image, own)
+            yield from image_root.volume_operations(self.image, own)
             return
         mapped = self.who is not None and self.owner is None
         yield from privatefs.of_machine(layers, place, self.owner or (0, 0), one_id=mapped)
