@@ -416,13 +416,14 @@ def _no_more(plan: Plan, found: Diagnostic, name: str, asked: ast.Count | None) 
     services, nodes = plan.topology.services, plan.topology.nodes
     own = {n.name for n in nodes if n.is_instance and services[n.service].name == name}
     message, count = found.message, len(own)
+    joins = [one for one in plan.events if one.kind == "join" and one.target in own]
+    placed = len({one.target for one in joins})
     more = asked.value if asked is not None and asked.unit is ast.Unit.NUMBER else 1
-    if found.code == "TS0302":
+    if found.code == "TS0302" and placed == count:
         there = "1 instance, which is joined" if count == 1 else f"{count} instances, all joined"
         message = f"{name!r} has {there}, and a running experiment gets no more of them"
     needed = re.search(r"replicas=(\d+)", found.hint or "") if found.code != "TS0302" else None
-    most = int(needed[1]) if needed else count + more
-    joins = [one for one in plan.events if one.kind == "join" and one.target in own]
+    most = int(needed[1]) if needed else max(count, placed + more)
     first = {one.target: one.line for one in joins if one.at_ns == 0}
     begin, instead = len(first), " (instead of its joins then)" if any(first.values()) else ""
     leave = f"for i in {begin}..{most - 1} {{ at 0s {name}.$i leave }}"

@@ -39,7 +39,13 @@ def too_few(walk: Walk, step: StatementStep, targets: Targets, legal: int, wante
         message = f"{what} {_state(world, targets)} at {now}, so it cannot {verb.name}"
         walk.error(step, "TS0307", message, _hint(walk, step, targets))
         return
-    if legal == 0 and verb is JOIN:
+    if targets.left_out():
+        some, others = ("none", "they") if legal == 0 else (f"only {legal}", "the others")
+        message = (
+            f"{some} of the {what} that are absent at {now} can join: {others} are never there in"
+            " the text, so nothing was made for them in this run"
+        )
+    elif legal == 0 and verb is JOIN:
         everyone = "the only one" if targets.size == 1 else f"all {targets.size}"
         message = f"{everyone} of the {what} joined already: at {now} none is absent"
     else:
@@ -63,6 +69,12 @@ def _state(world: World, targets: Targets) -> str:
 
 def _hint(walk: Walk, step: StatementStep, targets: Targets) -> str | None:
     """For the two misunderstandings that are easy: joins of one's own, and joins that add."""
+    if left_out := targets.left_out():
+        first = walk.world.names[left_out[0]]
+        return (
+            f"have it begin and leave in the text (`at 0s {first} join`, `at 0s {first} leave`),"
+            " and run that"
+        )
     services = sorted({walk.world.service_of[node] for node in targets.nodes} - {-1})
     waiting = all(walk.world.nodes[node] == NEVER for node in targets.nodes)
     if waiting and services and targets.verb is not JOIN:

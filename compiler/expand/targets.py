@@ -77,10 +77,21 @@ class Targets:
 
     With `drawn` (there is a count, or an interval) neither are the links of such instances, so that
     a join further down never changes what is drawn here. Without, every link is meant.
+
+    `unplaced`: nodes that are never legal, whatever their state.
     """
 
-    def __init__(self, world: World, chosen: Selection, verb: Verb, *, drawn: bool) -> None:
+    def __init__(
+        self,
+        world: World,
+        chosen: Selection,
+        verb: Verb,
+        *,
+        drawn: bool,
+        unplaced: frozenset[int] = frozenset(),
+    ) -> None:
         self.world = world
+        self.unplaced = unplaced
         self.chosen = chosen
         self.verb = verb
         self.drawn = drawn
@@ -103,7 +114,7 @@ class Targets:
         """The same candidates, with those that have been asked for since."""
         if self._growth == self.world.growth:
             return self
-        return Targets(self.world, self.chosen, self.verb, drawn=self.drawn)
+        return Targets(self.world, self.chosen, self.verb, drawn=self.drawn, unplaced=self.unplaced)
 
     @property
     def size(self) -> int:
@@ -130,19 +141,30 @@ class Targets:
     def legal(self, position: int) -> bool:
         nodes = self.nodes
         if position < len(nodes):
-            return self.world.nodes[nodes[position]] in self.verb.states
+            return self._legal_node(nodes[position])
         return self._legal_link(self.links[position - len(nodes)])
+
+    def _legal_node(self, node: int) -> bool:
+        return self.world.nodes[node] in self.verb.states and node not in self.unplaced
 
     def _legal_link(self, link: tuple[int, ...]) -> bool:
         left = self.world.left
         return any(left[direction] == self.verb.left for direction in link)
+
+    def left_out(self) -> list[int]:
+        """Nodes whose state is legal, and that are not, since they are unplaced."""
+        states, unplaced = self.verb.states, self.unplaced
+        return [one for one in self.nodes if one in unplaced and self.world.nodes[one] in states]
 
     def count_legal(self) -> int:
         return self._marks().count(1)
 
     def _marks(self) -> bytes:
         """By position: 1 if legal, else 0. As bytes, since there may be very many targets."""
-        return self._nodes.read(self.world.nodes).translate(self.verb.mark) + self._link_marks()
+        marks = self._nodes.read(self.world.nodes).translate(self.verb.mark)
+        if self.unplaced:
+            marks = bytes(map(self._legal_node, self.nodes))
+        return marks + self._link_marks()
 
     def _link_marks(self) -> bytes:
         """1 where a direction has left, or has not, as the verb needs it."""
@@ -156,13 +178,13 @@ class Targets:
 
     def any_legal(self) -> bool:
         nodes = self.nodes
-        if isinstance(nodes, range):
+        if isinstance(nodes, range) and not self.unplaced:
             if any(
                 self.world.nodes.find(state, nodes.start, nodes.stop) >= 0
                 for state in self.verb.states
             ):
                 return True
-        elif any(self.world.nodes[node] in self.verb.states for node in nodes):
+        elif any(map(self._legal_node, nodes)):
             return True
         return any(self._legal_link(link) for link in self.links)
 
@@ -217,7 +239,7 @@ class Targets:
             else:
                 nodes.append(node)
         for service, number in counts.items():
-            nodes += world.next_to_join(service, number)
+            nodes += world.next_to_join(service, number, self.unplaced)
         return sorted(nodes)
 
     def _switch(self, link: tuple[int, ...]) -> None:
@@ -237,9 +259,17 @@ class MachineTargets(Targets):
     machine of which an instance, or a link of one that is there, is.
     """
 
-    def __init__(self, world: World, chosen: Selection, verb: Verb) -> None:
-        super().__init__(world, chosen, verb, drawn=True)
-        self._machines = [Targets(world, one, verb, drawn=True) for one in chosen.machines]
+    def __init__(
+        self,
+        world: World,
+        chosen: Selection,
+        verb: Verb,
+        unplaced: frozenset[int] = frozenset(),
+    ) -> None:
+        super().__init__(world, chosen, verb, drawn=True, unplaced=unplaced)
+        self._machines = [
+            Targets(world, one, verb, drawn=True, unplaced=unplaced) for one in chosen.machines
+        ]
 
     def renewed(self) -> Targets:
         """Each machine has its parts from the beginning."""
@@ -257,9 +287,9 @@ class MachineTargets(Targets):
         return self.chosen.machines[position].what
 
     def legal(self, position: int) -> bool:
-        world, states, machine = self.world, self.verb.states, self._machines[position]
+        service_of, machine = self.world.service_of, self._machines[position]
         return any(
-            world.nodes[node] in states and world.service_of[node] >= 0 for node in machine.nodes
+            self._legal_node(node) and service_of[node] >= 0 for node in machine.nodes
         ) or any(self._legal_way(link) for link in machine.links)
 
     def _legal_way(self, link: tuple[int, ...]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from compiler.declare.actions import rule
 from compiler.declare.model import Model
@@ -20,6 +21,7 @@ from compiler.expand.recorder import Recorder
 from compiler.expand.walk import Walk
 from compiler.expand.world import GONE
 from compiler.plan.format import MAX_INT
+from compiler.plan.parts import action_texts
 from compiler.plan.types import Event
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -70,11 +72,24 @@ def walked(
     model: Model, sink: Sink, recorder: Recorder | None = None, until_ns: int | None = None
 ) -> Walk:
     """The walk at its end, or where nothing before `until_ns` is left. NeedReplicas."""
-    walk = Walk(model, sink, recorder)
+    walk = Walk(model, sink, recorder, cache(partial(_unplaced, model)))
     _begin(walk)
     _plan(walk, model.steps)
     walk.run(until_ns)
     return walk
+
+
+def _unplaced(model: Model) -> frozenset[int]:
+    """Instances that are never there without actions: a run has no place for them. NeedReplicas."""
+    walk = Walk(model, Sink())
+    _begin(walk)
+    steps = model.steps
+    _plan(walk, [one for one in steps if not action_texts.number_of(one.statement.span.file)])
+    walk.run()
+    world = walk.world
+    there = {event.target for event in world.events if event.kind == "join"}
+    nodes = enumerate(world.names)
+    return frozenset(n for n, name in nodes if world.service_of[n] >= 0 and name not in there)
 
 
 def plan_more(walk: Walk, steps: Sequence[StatementStep]) -> None:

@@ -18,9 +18,10 @@ from compiler.draws import Stream
 from compiler.expand import identity
 from compiler.expand.bystanders import CutOff
 from compiler.expand.recorder import Recorder
-from compiler.expand.targets import MachineTargets, Targets, Verb
+from compiler.expand.targets import JOIN, MachineTargets, Targets, Verb
 from compiler.expand.world import MAX_EVENTS, TooManyEvents, World
 from compiler.phrases import moment
+from compiler.plan.parts import action_texts
 from compiler.plan.types import Topology
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -41,7 +42,14 @@ class BoundError(Exception):
 class Walk:
     """State of one walk. `run` executes everything that is on the agenda."""
 
-    def __init__(self, model: Model, sink: Sink, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        sink: Sink,
+        recorder: Recorder | None = None,
+        unplaced: Callable[[], frozenset[int]] = frozenset,
+    ) -> None:
+        """`unplaced`: the instances that no join of an action draws."""
         self.model = model
         self.world = World(model)
         self.sink = sink
@@ -57,10 +65,12 @@ class Walk:
         self._quit = False
         self.begun: set[int] = set()  # by order
         self.drawn: dict[int, list[int]] = {}  # events at drawn moments, by order
-        self._targets: dict[tuple[int, str, bool], Targets] = {}  # by identity of the selection
+        # By identity of the selection, verb, whether there is a count, and whether an action joins.
+        self._targets: dict[tuple[int, str, bool, bool], Targets] = {}
         self._doubts = list(reversed(model.doubts))
         self._doubtful_kinds: set[str] = set()
         self._doubtful_marks: set[tuple[str, int]] = set()
+        self._unplaced = unplaced
         self._recorder = recorder
         if recorder is not None:
             recorder.begin(lambda: len(self.world.events), self._identities)
@@ -182,13 +192,15 @@ class Walk:
 
     def targets(self, step: StatementStep, verb: Verb, *, drawn: bool) -> Targets:
         """The candidates of a step now. Steps with the same selector share them."""
-        key = (id(step.chosen), verb.name, drawn)
+        acts = verb is JOIN and drawn and action_texts.number_of(step.statement.span.file) > 0
+        key = (id(step.chosen), verb.name, drawn, acts)
         if key not in self._targets:
+            unplaced = self._unplaced() if acts else frozenset()
             whole = drawn and step.chosen.machines
             self._targets[key] = (
-                MachineTargets(self.world, step.chosen, verb)
+                MachineTargets(self.world, step.chosen, verb, unplaced)
                 if whole
-                else Targets(self.world, step.chosen, verb, drawn=drawn)
+                else Targets(self.world, step.chosen, verb, drawn=drawn, unplaced=unplaced)
             )
         self._targets[key] = self._targets[key].renewed()
         return self._targets[key]

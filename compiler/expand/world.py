@@ -248,9 +248,11 @@ class World:
             return sum(self.nodes.count(state, nodes.start, nodes.stop) for state in states)
         return sum(self.nodes[node] in states for node in nodes)
 
-    def next_to_join(self, service: int, count: int) -> list[int]:
+    def next_to_join(
+        self, service: int, count: int, unplaced: frozenset[int] = frozenset()
+    ) -> list[int]:
         """Those that never joined, then those that are gone, then those whose programs were killed;
-        the lowest first."""
+        the lowest first. `unplaced` do not join."""
         found: list[int] = []
         nodes = self.range_of(service)
         for state in (NEVER, GONE, UP_KILLED, CUT_KILLED):
@@ -259,7 +261,8 @@ class World:
                 node = self.nodes.find(state, node + 1, nodes.stop)
                 if node < 0:
                     break
-                found.append(node)
+                if node not in unplaced:
+                    found.append(node)
         return found
 
     def grow(self, service: int, count: int) -> None:

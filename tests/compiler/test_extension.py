@@ -282,3 +282,66 @@ def test_words_that_begin_statements_may_be_names_of_services() -> None:
 def test_lines_behind_the_block_of_a_refused_statement_are_actions() -> None:
     text = 'when log a "}" {\n  it crash  # {\n}\na leave'
     assert TimedText(text, 7 * S).text.splitlines()[1:] == ["  it crash  # {", "}", "at 7s a leave"]
+
+
+PLACES = """\
+service s replicas=5 tags=west
+service t replicas=2 tags=west
+bridge b
+link s--b latency=1ms
+link t--b latency=1ms
+at 0s s join 2
+at 4s s.0 leave
+at 40s t.1 leave
+at 60s quit
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "action", "joined"),
+    [
+        ("", "s join 1", ["s.0"]),
+        ("", "west join 1", ["s.0"]),
+        ("", "s join 50%", ["s.0"]),
+        ("", "from now to +5s s join 1", ["s.0"]),
+        ("", "s join 1\ns.0 leave\ns join 1", ["s.0", "s.0"]),
+        ("at 1s s.3 join\nat 2s s.3 leave\n", "s join 2", ["s.0", "s.3"]),
+        ("at 50s s.4 join\n", "s join 1\nat +5s s.4 leave", ["s.4"]),
+        ("at 50s s join 1\n", "s join 2\nat +5s s.2 leave", ["s.0", "s.2"]),
+        ("", "s join", ["s.0", "s.2", "s.3", "s.4"]),  # nothing is drawn: the run says who cannot
+        ("", "s.2 join", ["s.2"]),
+    ],
+)
+def test_a_join_draws_who_has_a_place_in_the_run(more: str, action: str, joined: list[str]) -> None:
+    plan = compile_source(PLACES + more).plan
+    longer = extend(plan, 1, action, 10 * S).plan
+    assert [name for _, kind, name in events(longer, 1) if kind == "join"] == joined
+    again = extend(longer, 2, "t.0 leave", 20 * S).plan
+    assert events(again, 1) == events(longer, 1)
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "hint"),
+    [
+        (
+            "s join 2",
+            "only 1 of the 's' instances that are absent at 2s can join: the others are never there"
+            " in the text, so nothing was made for them in this run; 2 are asked for",
+            "declare `service s replicas=5` in the text, with `at 0s s join 5` (instead of its"
+            " joins then) and `for i in 2..4 { at 0s s.$i leave }`: 2 begin, as now; run that",
+        ),
+        (
+            "s.0 join\nwest join 1",
+            "none of the elements with the tag 'west' that are absent at 2s can join: they are"
+            " never there in the text, so nothing was made for them in this run",
+            "have it begin and leave in the text (`at 0s s.2 join`, `at 0s s.2 leave`), and run"
+            " that",
+        ),
+    ],
+)
+def test_a_join_that_finds_nobody_with_a_place_is_refused(
+    action: str, words: str, hint: str
+) -> None:
+    plan = compile_source(PLACES.replace("at 4s", "at 1s")).plan
+    (found,) = refused(plan, action, 2 * S)
+    assert (found.code, found.message, found.hint) == ("TS0302", words, hint)

@@ -182,3 +182,17 @@ def test_after_an_action_by_hand_it_goes_on_where_nothing_waits() -> None:
     assert dict(files) == dict(firing.fire(by_hand.plan, *asked)[0].files)
     held = compile_source(by_hand.plan.source, sources=RecordedFiles(by_hand.plan))
     assert held.plan.digest == by_hand.plan.digest
+
+
+def test_who_has_no_place_in_the_run_is_drawn_by_no_firing() -> None:
+    text = TEXT + "service w exec=z replicas=5\nlink w--s3\nat 0s w join 2\nat 900s quit\n"
+    text += written('when log c.* "x" every { w.1 leave; at +100ms w join 1 }\n')
+    plan = compile_source(text).plan
+    when, kept = firing.statements(plan)[0], KeptFirings(plan, of(plan).model, 5 * S)
+    for number in (1, 2):
+        asked = (when, "c.0", Firing(1, number), number, 9 * number * S)
+        files, longer, _ = kept.fire(*asked)
+        assert dict(files) == dict(firing.fire(plan, *asked)[0].files)
+        plan = longer
+    drawn = [one.target for one in plan.events if one.kind == "join" and one.file]
+    assert drawn == ["w.1", "w.1"]
