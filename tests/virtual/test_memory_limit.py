@@ -73,3 +73,31 @@ def test_one_of_two_that_want_more_together_is_killed_and_the_other_goes_on(
     assert (tmp_path / "first/logs/two.0.log").read_text() == "has it\nboth are done\n"
     done = tstorm(tmp_path, "replay", "first", "--check", "--quiet", "--out", "second")
     assert "everything is the same" in done.stderr
+
+
+EDGES = (44, 52, 54, 56, 58, 60)  # MiB: from what fits to what does not, beside Python's own 10
+EDGE = """\
+import sys
+
+held = bytearray(int(sys.argv[1]) << 20)
+for at in range(0, len(held), 4096):
+    held[at] = 1
+import asyncio, decimal, email, http.client, json
+
+json.dumps([str(decimal.Decimal(3))] * 1000)
+"""
+
+
+def test_a_program_that_nearly_fits_is_done_or_killed_and_never_reads_its_files_for_ever(
+    tmp_path: Path, kernel: list[str]
+) -> None:
+    lines = ["bridge s1"]
+    for mib in EDGES:
+        lines.append(f'service s{mib} mem=64Mi files=edge.py exec="python3 edge.py {mib}"')
+        lines.append(f"link s{mib}--s1 latency=1ms")
+    (tmp_path / "exp.tdl").write_text("\n".join([*lines, "at 1s quit\n"]), encoding="utf-8")
+    (tmp_path / "edge.py").write_text(EDGE, encoding="utf-8")
+    tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "first")
+    summary = json.loads((tmp_path / "first/summary.json").read_bytes())
+    killed = sorted((one["target"], one["signal"]) for one in summary["failures"])
+    assert killed == [(f"s{mib}.0", 9) for mib in EDGES[1:]]
