@@ -35,9 +35,9 @@ from tdl.diagnostics import Diagnostic, Severity, Sink, TdlError
 from tdl.parser import Partial, parse_partial
 from tdl.preprocess.includes import NoTextError
 from tdl.preprocess.unroll import NO_PARAMS
-from tdl.tokens.expectwords import is_name
+from tdl.tokens.expectwords import is_name, selects
 from tdl.tokens.patterns import STRING
-from tdl.tokens.words import STATEMENTS
+from tdl.tokens.words import ACTIONS, STATEMENTS
 from tdl.values import ValueProblem
 
 MOST_BYTES = 32768  # of the text of an action
@@ -47,10 +47,16 @@ _TIMES = re.compile(r"\s*(?:at|from)\s+(\S+)(?:\s+to\s+(\S+))?")
 _WORD = re.compile(r"\s*(\S*)")
 _LOOP = re.compile(r"\s*for\b[^#{]*\{")  # and what it repeats, where that stands on its line
 _NO_CODE = re.compile(rf"(?:{STRING})|#.*")  # in which a `\` continues nothing
-_TIMED_WHEN = re.compile(r"\s*(?:at|from)\s+\S+(?:\s+to\s+\S+)?\s+(when)(?![\w.-])")
+_BARE_TIME = re.compile(r"\s*((now|\+?[0-9]\S*)(?:\s+to\s+(\S+))?)(?=\s+[^\s#])")
+_NO_ACTIONS = "|".join(sorted({*STATEMENTS} - {"at", "for", "from"}))
+_NO_ACTION = re.compile(rf"\s*({_NO_ACTIONS})(?![\w.-])")
 _NO_WHEN = (
     "an action happens at a moment: it cannot wait until something is seen",
     "write the `when` into the text, and run that; or act now, without the `when`",
+)
+_NO_DECLARATION = (
+    "an action changes a running experiment: it declares and expects nothing",
+    "write it into the text, and run that",
 )
 _DIRECTIVE = (
     "#:"  # how the run's clock is told (compiler/plan/run_clock.py): no comment of an action
@@ -72,14 +78,8 @@ class TimedText:
     def __init__(self, text: str, now_ns: int) -> None:
         lines = action_texts.lines_of(text)
         self._edits: list[tuple[_Edit, ...]] = []
-        begins = True  # a statement, and goes on with none
-        deep = 0  # in the block of a statement that is no action: its lines are no statements here
-        for line in lines:
-            self._edits.append(tuple(_edits(line, now_ns)) if begins and not deep else ())
-            code = _NO_CODE.sub("", line)
-            if deep or (begins and _declares(line)):
-                deep = max(deep + code.count("{") - code.count("}"), 0)
-            begins = not code.rstrip(" \t").endswith("\\")
+        for line, begins in zip(lines, _beginnings(lines), strict=True):
+            self._edits.append(tuple(_edits(line, now_ns)) if begins else ())
         edited = zip(lines, self._edits, strict=True)
         self.text = "".join(f"{_edited(line, edits)}\n" for line, edits in edited)
 
@@ -99,6 +99,18 @@ class TimedText:
         line, col = self.place(span.line, span.col)
         end_line, end_col = self.place(span.end_line, span.end_col)
         return span.over(line, col, end_line, max(end_col, col + 1))
+
+
+def _beginnings(lines: Iterable[str]) -> Iterator[bool]:
+    """Of each line, whether a statement begins there: none goes on, and none that is no action has
+    it in its block."""
+    begins, deep = True, 0
+    for line in lines:
+        yield begins and not deep
+        code = _NO_CODE.sub("", line)
+        if deep or (begins and _declares(line)):
+            deep = max(deep + code.count("{") - code.count("}"), 0)
+        begins = not code.rstrip(" \t").endswith("\\")
 
 
 def _declares(line: str) -> bool:
@@ -199,7 +211,7 @@ def extend(plan: Plan, number: int, text: str, now_ns: int) -> Compilation:
     timed = TimedText(text, clock.text(now_ns))
     if not any(_NO_CODE.sub("", line).strip() for line in action_texts.lines_of(text)):
         raise NotNowError("this action does nothing", "write a statement, such as `a--b leave`")
-    _check_times(text, action_texts.name_of(number))
+    _check_words(text, action_texts.name_of(number))
     held = clock.held_ns is not None
     return _compiled(plan, number, timed, f"#: now {now_ns}\n" if held else "", now_ns)
 
@@ -436,17 +448,45 @@ def _no_more(plan: Plan, found: Diagnostic, name: str, asked: ast.Count | None) 
     return replace(found, message=message, hint=hint)
 
 
-def _check_times(text: str, name: str) -> None:
-    """That no `when` has one: in the language it has none, and would be read as a name there."""
+def _check_words(text: str, name: str) -> None:
+    """Of what can be no action by hand, before the language says what else is wrong with it: its
+    times may be `now` and `+5s`, which the language does not know there."""
     sink = Sink()
-    for number, line in enumerate(action_texts.lines_of(text), 1):
-        loop = _LOOP.match(line)
-        found = _TIMED_WHEN.match(line, loop.end() if loop else 0)
-        if found and not is_name("when", line, found.end()):
-            span = ast.Span(number, found.start(1) + 1, number, found.end(1) + 1, name)
-            sink.error("TS0320", span, *_NO_WHEN)
+    lines = action_texts.lines_of(text)
+    for number, (line, begins) in enumerate(zip(lines, _beginnings(lines), strict=True), 1):
+        if not begins:
+            continue
+        begin = 0
+        while loop := _LOOP.match(line, begin):
+            begin = loop.end()
+        timed, bare = _TIMES.match(line, begin), _BARE_TIME.match(line, begin)
+        if bare and _names(line, bare):
+            bare = None
+        time = timed or bare
+        found = _NO_ACTION.match(line, time.end() if time else begin)
+        if found and not is_name(found[1], line, found.end()):
+            if found[1] == "when":
+                sink.error("TS0320", _span(number, found, name), *_NO_WHEN)
+            elif time or found[1] == "expect":
+                sink.error("TS0320", _span(number, found, name), *_NO_DECLARATION)
+        elif bare:
+            word = "from" if bare[3] else "at"
+            message, hint = f"a time without its `{word}`", f"write `{word} {bare[1]} …`"
+            sink.error("TS0009", _span(number, bare, name), message, hint)
     if sink.failed:
         raise TdlError(sink.found)
+
+
+def _names(line: str, time: re.Match[str]) -> bool:
+    """Whether what looks like a time is the name of a service: `now leave`, but not `now heal`."""
+    action = _WORD.match(line, time.end(2))
+    of_all = action is not None and ACTIONS.get(action[1]) in ("SOLO", "PARTITION")
+    return time[2] == "now" and not of_all and selects(line, time.end(2))
+
+
+def _span(line: int, found: re.Match[str], name: str) -> ast.Span:
+    """Of its first group."""
+    return ast.Span(line, found.start(1) + 1, line, found.end(1) + 1, name)
 
 
 def _check(file: ast.File, name: str, now_ns: int) -> None:
@@ -459,8 +499,7 @@ def _check(file: ast.File, name: str, now_ns: int) -> None:
         if isinstance(statement, ast.When):
             sink.error("TS0320", span, *_NO_WHEN)
         elif not isinstance(statement, ast.Dynamic):
-            message = "an action changes a running experiment: it declares and expects nothing"
-            sink.error("TS0320", span, message, "write it into the text, and run that")
+            sink.error("TS0320", span, *_NO_DECLARATION)
         elif statement.start_ns < now_ns:
             message = f"{moment(statement.start_ns)} is over: it is {moment(now_ns)} now"
             sink.error("TS0321", span, message, "write `at now`, or `at +5s`: from now on")

@@ -28,7 +28,12 @@ _OF_LINES = {"json": "JSON", "has": "HAS"}  # behind a pattern or a key
 
 def is_name(word: str, text: str, end: int) -> bool:
     """Whether the first word of a line, which ends at `end` of `text`, is the name of a service."""
-    return word in MAYBE_NAMES and _SELECTS.match(text, end) is not None
+    return word in MAYBE_NAMES and selects(text, end)
+
+
+def selects(text: str, end: int) -> bool:
+    """Whether what is written there goes on after a selector: an action, or another name."""
+    return _SELECTS.match(text, end) is not None
 
 
 def terminal(before: Sequence[Token], word: str, text: str, end: int) -> str | None:

@@ -227,7 +227,15 @@ def test_no_more_instances_than_there_are() -> None:
         ('when log server "x" { it crash }', "TS0320", "it cannot wait", "into the text"),
         ('when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
         ('at 5s when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
-        ("when log", "TS0330", "this ends too early", None),
+        ("when log", "TS0320", "it cannot wait", "into the text"),
+        ('now when log server "x" { it crash }', "TS0320", "it cannot wait", "into the text"),
+        ('+5s when log server "x" {\n  it crash\n}', "TS0320", "it cannot wait", "into the text"),
+        (
+            "for i in 0..1 { now when exit server.$i { it join } }",
+            "TS0320",
+            "it cannot",
+            "into the",
+        ),
         ("s1--s2 set trace=tr.csv", "TS0320", "the plan has no 'tr.csv'", "name it in the text"),
         ('include "x.tdl"', "TS0151", "the plan has no 'x.tdl'", "the files that its text names"),
         (
@@ -238,6 +246,27 @@ def test_no_more_instances_than_there_are() -> None:
         ),
         ("from +5s to +60s s1--s2 flap 9s", "TS0904", "the rest of this statement would", "move"),
         ("expect rtt client server < 5ms", "TS0320", "it declares and expects nothing", "and run"),
+        ("at now expect rtt client server < 5ms", "TS0320", "and expects nothing", "and run"),
+        ("+5s expect exit server 0", "TS0320", "it declares and expects nothing", "and run"),
+        ("expect rtt client server < 5ms from now to +5s", "TS0320", "and expects nothing", "run"),
+        (
+            'expect log server "x" within +5s',
+            "TS0320",
+            "it declares and expects nothing",
+            "and run",
+        ),
+        ("for i in 0..1 { at now expect exit server.$i 0 }", "TS0320", "and expects", "and run"),
+        (
+            "at now link client--s1 latency=2",
+            "TS0320",
+            "it declares and expects nothing",
+            "and run",
+        ),
+        ("now server crash 1", "TS0009", "a time without its `at`", "write `at now …`"),
+        ("+5s server crash 1", "TS0009", "a time without its `at`", "write `at +5s …`"),
+        ("5s server crash 1", "TS0009", "a time without its `at`", "write `at 5s …`"),
+        ("now to +5s server crash 1", "TS0009", "its `from`", "write `from now to +5s …`"),
+        ("now quit", "TS0009", "a time without its `at`", "write `at now …`"),
     ],
 )
 def test_what_belongs_into_the_text_is_said_to(
@@ -275,6 +304,12 @@ def test_what_a_refused_join_is_told_lets_it_be_done(own: str, instead: str, beg
 def test_words_that_begin_statements_may_be_names_of_services() -> None:
     plan = compile_source(TEXT.replace("client", "when")).plan
     assert events(extend(plan, 1, "when crash", 3 * S).plan, 1) == [(3 * S, "crash", "when.0")]
+    plan = compile_source(TEXT.replace("client", "now")).plan
+    assert events(extend(plan, 1, "now crash", 3 * S).plan, 1) == [(3 * S, "crash", "now.0")]
+    assert events(extend(plan, 1, "at now now--s2 leave", 3 * S).plan, 1)
+    plan = compile_source(TEXT.replace("client", "expect")).plan
+    assert events(extend(plan, 1, "at now expect crash", 3 * S).plan, 1)
+    plan = compile_source(TEXT.replace("client", "when")).plan
     for text in ("at 5s when crash", "at +1s when.0 crash", "at 5s when--s2 leave"):
         assert events(extend(plan, 1, text, 3 * S).plan, 1), text
 
