@@ -33,9 +33,6 @@ def check(plan: Plan, options: RunOptions) -> None:
     if options.time != VIRTUAL:
         message = f"{found} in real time: the kernel has one clock for all programs"
         raise UnfitError(found, message, "add --time virtual")
-    if options.hosts:
-        message = f"{found} with --hosts: agents start the programs there"
-        raise UnfitError(found, message, "leave --hosts out")
     if options.pace != 1:
         message = f"{found} with --pace: what a clock gains takes the time that it takes"
         raise UnfitError(found, message, "leave --pace out")

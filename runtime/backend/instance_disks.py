@@ -41,12 +41,12 @@ def check(plan: Plan, options: RunOptions) -> None:
         if options.time != VIRTUAL:
             message = f"{failure} in real time: this machine's disk is that of all programs"
             raise UnfitError(failure, message, "add --time virtual, or write `crash` alone")
-        _check_own(failure, plan, options, watched(plan), "is it known what was synced")
+        _check_own(failure, plan, watched(plan), "is it known what was synced")
     fault = capabilities.disk_fault(plan)
     if fault is not None:
         if options.time != VIRTUAL and (why := _lacking(platform.machine(), platform.release())):
             raise UnfitError(fault, f"{fault} in real time: {why}", "add --time virtual")
-        _check_own(fault, plan, options, heard(plan), "are calls heard")
+        _check_own(fault, plan, heard(plan), "are calls heard")
 
 
 def _lacking(processor: str, kernel: str) -> str:
@@ -60,12 +60,7 @@ def _lacking(processor: str, kernel: str) -> str:
     return ""
 
 
-def _check_own(
-    found: Misfit, plan: Plan, options: RunOptions, wanted: Iterable[str], known: str
-) -> None:
-    if options.hosts:
-        message = f"{found} with --hosts: agents start the programs there"
-        raise UnfitError(found, message, "leave --hosts out")
+def _check_own(found: Misfit, plan: Plan, wanted: Iterable[str], known: str) -> None:
     topology, names = plan.topology, frozenset(wanted)
     for node in topology.nodes:
         service = topology.services[node.service] if node.is_instance else None

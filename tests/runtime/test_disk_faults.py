@@ -45,13 +45,15 @@ def test_a_32_bit_call_is_not_let_through_unheard(plan_of: Compile, user: User) 
 
 
 @pytest.mark.e2e
-def test_a_disk_is_full_and_has_room_again(plan_of: Compile, user: User) -> None:
+@pytest.mark.parametrize("hosts", [0, 2])
+def test_a_disk_is_full_and_has_room_again(plan_of: Compile, user: User, hosts: int) -> None:
+    """The programs of local hosts are the run's own, too."""
     plan = plan_of(
         "service a exec=\"sh -c 'echo x >f || echo full; until echo y >f; do sleep 0.02; done;"
         " cat f; head -c 3 f >&2 && echo read'\"\nbridge s\nlink a--s\n"
         "at 0s a set disk=full\nat 1s a set disk=ok\nat 1500ms quit\n"
     )
-    result = user.run(plan)
+    result = user.run(plan, hosts=hosts)
     assert result["outcome"] == "completed", result
     said = (user.home / "out/logs/a.0.log").read_text().splitlines()
     assert "full" in said

@@ -166,3 +166,40 @@ def test_sqlite_says_what_is_wrong_and_works_again(run: Path) -> None:
 
 def test_a_replay_is_the_same(run: Path) -> None:
     tstorm(run.parent, "replay", "run", "--check", "--quiet", "--out", "again")
+
+
+OVER_HOSTS = """\
+service a replicas=2 exec="/bin/sh program.sh" files=program.sh
+bridge s
+link a--s latency=1ms
+at 0s a.0 set disk=full
+from 2s to 4s a.1 set disk=slow:100ms
+at 1s a.0 set disk=ok
+at 1s a.1 set clock=+1h
+at 6s a.1 crash power
+at 7s a.1 join
+at 9s quit
+"""
+PROGRAM = """\
+if test -e kept; then ls; exit; fi
+echo x >kept && sync kept . || echo full
+sleep 3
+echo x >kept
+echo y >lost && echo room
+date +%s
+sleep 60
+"""
+
+
+def test_over_hosts_disks_and_clocks_are_each_instance_s_own(tmp_path: Path) -> None:
+    (tmp_path / "e.tdl").write_text(OVER_HOSTS)
+    (tmp_path / "program.sh").write_text(PROGRAM)
+    tstorm(tmp_path, "run", "e.tdl", *WORDS, "--hosts", "2", "--out", "run")
+    first, second = ((tmp_path / f"run/logs/a.{one}.log").read_text() for one in (0, 1))
+    date = 946_684_800 + 3  # the run begins at the first second of 2000
+    assert first.splitlines()[-3:] == ["full", "room", str(date)]
+    lives = second.split("[tstorm] ")
+    assert lives[0].splitlines() == ["room", str(date + 3600)]
+    assert "kept" in lives[-1]
+    again = tstorm(tmp_path, "replay", "run", "--check", "--quiet", "--out", "again")
+    assert "everything is the same" in again.stderr
