@@ -289,10 +289,11 @@ class TimelineRunner:
 
     @staticmethod
     def _held_to_the_end(held_ns: int) -> RunError:
+        """What waits is not in the plan in force, so nobody knows here whether anything does."""
         return RunError(
-            f"it was held at {say.seconds(held_ns)} to its end: nothing that is planned after that"
-            " has happened",
-            "tstorm go RUN lets it go on",
+            f"it was still held when it ended, at {say.seconds(held_ns)} of its text: what is"
+            " planned after that, if anything is, has not happened",
+            "run it again, and let it go on before its end: tstorm go RUN",
         )
 
     def _ahead_ns(self, number: int) -> int:

@@ -7,13 +7,13 @@ import asyncio
 import json
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compiler.extension import extend, hold, skip
+from compiler.extension import extend, go, hold, skip
 from compiler.pipeline import Compilation, compile_source, write
 from compiler.plan.reader import Plan, read_plan
 from compiler.plan.storage import scratch
@@ -98,6 +98,14 @@ class Scene:
     async def offer(self, plan: Plan, moment: Mapping[str, Any], text: str) -> dict[str, Any]:
         longer = extend(plan, moment["number"], text, moment["at_ns"])
         return await self.take(longer, moment, text)
+
+    async def take_each(self, acts: Sequence[Callable[[Plan, int, int], Compilation]]) -> None:
+        """One after the other."""
+        for act in acts:
+            moment: dict[str, Any] = {**await self.steering.moment({"lead_ns": 500 * MS})}
+            plan = read_plan(self.folder / "plan")
+            longer = act(plan, moment["number"], moment["at_ns"])
+            assert "ok" in await self.take(longer, moment)
 
     async def take(
         self, longer: Compilation, moment: Mapping[str, Any], text: str = ""
@@ -305,18 +313,38 @@ def test_what_nothing_was_made_for_is_refused_with_what_the_text_lacks(
     asyncio.run(whole())
 
 
-def test_a_run_that_is_held_to_its_end_has_failed(tmp_path: Path) -> None:
+_SKIPPED: tuple[Callable[[Plan, int, int], Compilation], ...] = (
+    hold,
+    lambda plan, number, at_ns: skip(plan, number, 5_000 * MS, at_ns),
+)
+
+
+@pytest.mark.parametrize("acts", [(hold,), _SKIPPED], ids=["waits", "nothing-waits"])
+def test_a_run_that_is_held_to_its_end_has_failed(
+    tmp_path: Path, acts: Sequence[Callable[[Plan, int, int], Compilation]]
+) -> None:
+    """Also if nothing is planned any more."""
+
+    async def whole() -> None:
+        text = TEXT.replace("at 6s quit\n", "")
+        scene = Scene(tmp_path, text, until_ns=3_000 * MS)
+        with pytest.raises(RunError, match=r"still held when it ended, at .* s of its text: what"):
+            await scene.play(lambda: scene.take_each(acts))
+        assert (len(scene.of("join")) > 3) == (acts is _SKIPPED)  # three are there at first
+
+    asyncio.run(whole())
+
+
+def test_a_run_that_was_held_and_let_go_on_ends_in_order(tmp_path: Path) -> None:
+    """Though what was planned before `--until` comes after it then."""
+
     async def whole() -> None:
         scene = Scene(tmp_path, until_ns=3_000 * MS)
-
-        async def steer() -> None:
-            moment: dict[str, Any] = {**await scene.steering.moment({"lead_ns": 500 * MS})}
-            held = hold(read_plan(tmp_path / "plan"), moment["number"], moment["at_ns"])
-            assert "ok" in await scene.take(held, moment)
-
-        with pytest.raises(RunError, match=r"held at .* to its end: nothing that is planned after"):
-            await scene.play(steer)
-        assert not any(event["planned_ns"] > 2_000 * MS for event in scene.of("join"))
+        await scene.play(lambda: scene.take_each((hold, go)))
+        assert scene.runner.held_ns is None
+        assert scene.runner.is_ending
+        assert scene.runner.applied == scene.runner.planned
+        assert not scene.of("quit")
 
     asyncio.run(whole())
 
@@ -325,14 +353,8 @@ def test_a_held_run_ends_in_order_with_the_quit_that_is_skipped_to(tmp_path: Pat
     async def whole() -> None:
         scene = Scene(tmp_path, TEXT.replace("at 6s quit", "at 60s quit"))
 
-        async def steer() -> None:
-            for act in (hold, lambda plan, number, at_ns: skip(plan, number, 60_000 * MS, at_ns)):
-                moment: dict[str, Any] = {**await scene.steering.moment({"lead_ns": 500 * MS})}
-                plan = read_plan(tmp_path / "plan")
-                longer = act(plan, moment["number"], moment["at_ns"])
-                assert "ok" in await scene.take(longer, moment)
-
-        await scene.play(steer)
+        to_quit = lambda plan, number, at_ns: skip(plan, number, 60_000 * MS, at_ns)  # noqa: E731
+        await scene.play(lambda: scene.take_each((hold, to_quit)))
         assert scene.runner.held_ns == 60_000 * MS
         (end,) = scene.of("quit")
         assert end["planned_ns"] == scene.runner.schedule.end_ns < 20_000 * MS
