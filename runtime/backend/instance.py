@@ -44,13 +44,18 @@ class Incarnation:
     port     where it is attached, -1 before that
     further  the ports of its further interfaces, by node
     pid      a process in its namespaces, as this process counts them; 0 if it is elsewhere
-    gone     done when every process of it is dead
+    gone     done when every process of it is dead, or an agent has told that
+    arrived  where an agent carries its join out: when it did, once that is told (this clock)
+    joined   the same of how that join went
     """
 
     def __init__(self, name: str, port: int = -1, pid: int = 0) -> None:
         self.name, self.port, self.pid = name, port, pid
         self.further: Mapping[int, int] = {}
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.gone: asyncio.Future[None] = loop.create_future()
+        self.arrived: asyncio.Future[int] = loop.create_future()
+        self.joined: asyncio.Future[Joined] = loop.create_future()
 
     def alive(self) -> bool:
         """Also right before `gone` says otherwise."""

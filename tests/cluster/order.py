@@ -15,7 +15,7 @@ import time
 
 from runtime.agent.pod import podend
 from runtime.agent.pod.podprocesses import Census, NotFoundError, kept, members
-from runtime.agent.process.agent_early_starts import Hold
+from runtime.agent.process.held_program import Hold
 from runtime.agent.process.orders import OrderError
 
 

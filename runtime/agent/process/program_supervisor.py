@@ -14,16 +14,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from runtime.agent.pod import hosts_file, podend, podprocesses
 from runtime.agent.pod.container_files import ContainerFiles
 from runtime.agent.pod.pod_echoes import reach
 from runtime.agent.pod.podend import PodEnding
 from runtime.agent.pod.podprocesses import Census, Kept, NotFoundError
-from runtime.agent.pod.reports import Report, Reports
-from runtime.agent.process.agent_early_starts import ORDERS, AgentEarlyStarts, Hold
+from runtime.agent.pod.reports import Report
 from runtime.agent.process.attachedports import network_at
+from runtime.agent.process.held_program import ORDERS, HeldProgram, Hold
 from runtime.agent.process.orders import (
     EchoProbe,
     InstanceOrder,
@@ -42,34 +42,6 @@ UNTOLD = "nobody has told which process keeps it"
 UNATTACHED = "the coordinator has not told that its network is attached"
 OVER = "the run is over"
 LEFT_ALREADY = ("ignored", "leave")  # a report: nothing of it was running
-
-
-@dataclass(slots=True)
-class HeldProgram:
-    """What is known of one instance: the UID of its pod, where it was found, and who takes orders
-    for it, once the coordinator has told.
-
-    inside   a process in the network of its pod, which lives as long as the pod; 0 for none
-    network  in which it may join, '' for none: the coordinator tells when it is attached, its
-             addresses are known to all agents and its names are written
-    """
-
-    uid: str = ""
-    inside: int = 0
-    network: str = ""
-    kept: Kept | None = None
-    hold: Hold | None = None
-    gated: bool = False
-    gone: bool = False  # the end of `hold` was said
-    warned: bool = False  # what is wrong with its reports was said
-    left: bool = True  # it has answered the leave that the run ends with
-    reports: Reports = field(default_factory=Reports)
-    asked: str = ""  # the last order that could not be given at once
-    task: asyncio.Task[None] | None = None  # of that order
-
-    @property
-    def there(self) -> bool:
-        return self.hold is not None and self.hold.alive()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +79,6 @@ class ProgramSupervisor:
         self._told = asyncio.Event()  # of one at least
         self._over = asyncio.Event()  # nobody joins any more
         self._census = Census(self._uids)
-        self._early = AgentEarlyStarts()
 
     # -- where programs are -----------------------------------------------------------------------
 
@@ -246,9 +217,9 @@ class ProgramSupervisor:
         it failed."""
         found = {}
         for node, wait in waits.items():
-            hold = self._program(node).hold
-            self._early.begin(node, wait, hold, self._now())
-            found[node] = self._early.look(node, hold, self._now)
+            program = self._program(node)
+            program.begin_early(wait, self._now())
+            found[node] = program.look_early(self._now)
         return found
 
     # -- what the timeline asks -------------------------------------------------------------------
@@ -257,12 +228,12 @@ class ProgramSupervisor:
         """What is asked of own instances with this step, in the order of its events."""
         if self._over.is_set() or not self._told.is_set():
             return
-        early = {name for name, node in self._own.items() if step == 0 and self._early.joined(node)}
+        begun = {node for node, one in self._programs.items() if step == 0 and one.joined_early}
         there = sorted(schedule.present) if step == 0 else ()
         asked = [*(("join", name) for name in there)]
         asked += [(event.kind, event.target) for event in schedule.steps[step].events]
         for what, name in asked:
-            if what == "join" and name in early:
+            if what == "join" and self._own.get(name) in begun:
                 self._lived(step, self._own[name], what, "", self._now())
             elif what in ORDERS and name in self._own:
                 self._carry_out(step, self._own[name], what)
@@ -449,13 +420,8 @@ class ProgramSupervisor:
             await asyncio.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
-        self._early.close()
         if self._files is not None:
             self._files.close()
         for program in self._programs.values():
-            if program.task is not None:
-                program.task.cancel()
-            if program.hold is not None:
-                program.hold.close()
-            program.reports.close()
+            program.close()
         self._programs.clear()

@@ -1,7 +1,7 @@
 """Before time 0 in a cluster: the setups of instances that are there at the start; and where the
 run starts when all are ready, the programs that have a `ready=`, at each one's own pace. The
 network of the first step is in force by then. Agents order it
-(runtime.agent.process.agent_early_starts); behind gates kubelet starts programs, and says whether
+(runtime.agent.process.held_program); behind gates kubelet starts programs, and says whether
 they are ready.
 """
 

@@ -30,7 +30,6 @@ from runtime.backend.instance import (
 from runtime.backend.k8s.kubeletready import KubeletReadiness
 from runtime.backend.k8s.pods import INSTANCE, Pod
 from runtime.coordinator.says import HoldReport, InstanceReport
-from runtime.errors import fail
 
 START_SECONDS = 30.0  # for the report of a start; what takes longer is told as an error
 GATE_SECONDS = 300.0  # for kubelet to start a container; it delays those that ended before
@@ -39,23 +38,6 @@ LATER = ("started", "ready", "not_ready", "failed", "ended")  # than a join
 RAN_ALREADY = "it ran already"
 NOTED = ("setup", "set_up", "ready", "not_ready")
 LET_GO = "it was ended before its program ran"  # tstorm-hold's words, too
-
-
-class PodIncarnation(Incarnation):
-    """See runtime.backend.instance (Incarnation). The port is attached as long as the pod is there;
-    `gone` tells that nothing is left of what it started and was asked to leave.
-
-    joined   when its join was carried out (this clock), once that is told
-    refused  why that was not possible; '' if it was
-    ran      when its program did, or fails
-    """
-
-    def __init__(self, name: str, port: int) -> None:
-        super().__init__(name, port)
-        loop = asyncio.get_running_loop()
-        self.joined: asyncio.Future[int] = loop.create_future()
-        self.refused = ""
-        self.ran: asyncio.Future[int] = loop.create_future()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +78,19 @@ class PodInstance(Instance):
         self._t0_ns = t0_ns
         self._hearers = hearers
         self._loop = asyncio.get_running_loop()
-        self._expected: deque[PodIncarnation] = deque()  # no join of theirs is told yet
-        self._unasked: deque[PodIncarnation] = deque()  # told, and asked for by nobody yet
+        self._expected: deque[Incarnation] = deque()  # no join of theirs is told yet
+        self._unasked: deque[Incarnation] = deque()  # told, and asked for by nobody yet
         self._done: dict[str, asyncio.Queue[int]] = {
             kind: asyncio.Queue() for kind in PROCESS_KINDS
         }
-        self._unanswered: deque[PodIncarnation] = deque()  # joins without the answer of tstorm-hold
+        self._unanswered: deque[Incarnation] = deque()  # joins without the answer of tstorm-hold
         self._said: set[tuple[int, str]] = set()  # a resumed agent may do a step a second time
         self._next_line = 0
         self._setting_up = False
         self._began_ns = 0  # its setup or program, since T0
         self._asked = ""  # how the present program was asked to end: leave | crash
-        self._current: PodIncarnation | None = None  # told last, and not told yet to end
-        self._leaving: PodIncarnation | None = None
+        self._current: Incarnation | None = None  # told last, and not told yet to end
+        self._leaving: Incarnation | None = None
         self._joined = False  # once at least
         self._early: list[HoldReport] = []  # before the first join is told
         self._ran_early_ns = 0  # behind a gate
@@ -135,53 +117,39 @@ class PodInstance(Instance):
         made.set_result(None)
         return made
 
-    async def next_incarnation(self) -> PodIncarnation:
+    async def next_incarnation(self) -> Incarnation:
         return self._incarnation(self._unasked, self._expected)
 
-    def _incarnation(
-        self, known: deque[PodIncarnation], unknown: deque[PodIncarnation]
-    ) -> PodIncarnation:
+    def _incarnation(self, known: deque[Incarnation], unknown: deque[Incarnation]) -> Incarnation:
         """The oldest that is known to the other side, which asks for it or tells of it; else a new
         one, unknown to that side."""
         if known:
             return known.popleft()
-        unknown.append(PodIncarnation(self.node.name, self.index))
+        unknown.append(Incarnation(self.node.name, self.index))
         return unknown[-1]
 
     def hold(self, life: Incarnation, gate: int) -> None:
         """Its agent starts it with the step by itself."""
 
     async def arrive(self, life: Incarnation, _opened_ns: int = 0) -> int:
-        assert isinstance(life, PodIncarnation)  # instances get back what they have made
-        at_ns = await asyncio.shield(life.joined)
+        at_ns = await asyncio.shield(life.arrived)
         self.present = life
         return at_ns
 
     async def start(self, life: Incarnation) -> Joined:
-        assert isinstance(life, PodIncarnation)
-        at_ns = life.joined.result()  # it has arrived
-        if life.refused:
-            return Joined(at_ns, None, life.refused, unheard=True)
-        try:
-            ran_ns = await self._ran(life)
-        except TimeoutError:
-            why = "nobody has reported that its program runs"
-            return Joined(at_ns, None, why, unheard=True)
-        except _NotStartedError as error:
-            if self.present is life and error.let_go:
-                self.present = None
-            return Joined(at_ns, None, str(error), unheard=str(error) == RAN_ALREADY)
-        return Joined(at_ns, ran_ns)
-
-    async def _ran(self, life: PodIncarnation) -> int:
-        """When its program did. A setup before it takes as long as it takes."""
+        """A setup before its program takes as long as it takes."""
         seconds = START_SECONDS if self.held else GATE_SECONDS
         while True:
             try:
-                return await asyncio.wait_for(asyncio.shield(life.ran), seconds)
+                joined = await asyncio.wait_for(asyncio.shield(life.joined), seconds)
+                break
             except TimeoutError:
-                if not self._setting_up and not life.ran.done():
-                    raise
+                if not self._setting_up and not life.joined.done():
+                    why = "nobody has reported that its program runs"
+                    return Joined(life.arrived.result(), None, why, unheard=True)
+        if self.present is life and joined.error == LET_GO:
+            self.present = None
+        return joined
 
     async def leave(self) -> Left:
         at_ns = await self._done["leave"].get()
@@ -227,10 +195,11 @@ class PodInstance(Instance):
     def _ordered_to_join(self, at_ns: int, refused: str) -> None:
         life = self._current = self._incarnation(self._expected, self._unasked)
         self._arrived()
-        if not refused:
+        life.arrived.set_result(at_ns)
+        if refused:
+            _joined(life, None, refused, unheard=True)
+        else:
             self._unanswered.append(life)
-        life.refused = refused
-        life.joined.set_result(at_ns)
         first, self._joined = not self._joined, True
         if first and not refused:
             self._began_early()
@@ -248,7 +217,7 @@ class PodInstance(Instance):
     def _let_go_unstarted(self) -> None:
         """Behind a gate nobody answers any more; tstorm-hold answers before it ends a program."""
         while self._unanswered and not self.held:
-            fail(self._unanswered.popleft().ran, _NotStartedError(LET_GO, let_go=True))
+            _joined(self._unanswered.popleft(), None, LET_GO)
 
     def reported(self, report: HoldReport) -> None:
         """A report of its tstorm-hold, or that it has ended."""
@@ -280,14 +249,13 @@ class PodInstance(Instance):
         if not self._unanswered:
             return
         life = self._unanswered.popleft()
-        if life.ran.done():
-            return
         if report.event == "started":
             self._asked, self.started, self._began_ns = "", True, report.elapsed_ns
-            life.ran.set_result(self._t0_ns() + report.elapsed_ns)
+            _joined(life, self._t0_ns() + report.elapsed_ns)
+        elif report.event == "failed":
+            _joined(life, None, report.error)
         else:
-            reason = report.error if report.event == "failed" else RAN_ALREADY
-            fail(life.ran, _NotStartedError(reason, let_go=reason == LET_GO))
+            _joined(life, None, RAN_ALREADY, unheard=True)
 
     def _note(self, report: HoldReport) -> None:
         """What it does beside its lives."""
@@ -327,7 +295,7 @@ class PodInstance(Instance):
             return
         self._setting_up = False
         while self._unanswered:
-            fail(self._unanswered.popleft().ran, _NotStartedError(what, let_go=False))
+            _joined(self._unanswered.popleft(), None, what)
         there, asked = self._current is not None, self._asked
         self._empty()
         if there and not asked and not self.killed:
@@ -358,19 +326,15 @@ class PodInstance(Instance):
 
     def _container_runs(self, at_ns: int) -> None:
         self.started, self._asked = True, ""
-        life = self._unanswered.popleft()
-        if not life.ran.done():
-            life.ran.set_result(at_ns)
+        _joined(self._unanswered.popleft(), at_ns)
 
 
-def _over(life: PodIncarnation | None) -> None:
+def _joined(
+    life: Incarnation, started_ns: int | None, error: str = "", *, unheard: bool = False
+) -> None:
+    life.joined.set_result(Joined(life.arrived.result(), started_ns, error, unheard=unheard))
+
+
+def _over(life: Incarnation | None) -> None:
     if life is not None and not life.gone.done():
         life.gone.set_result(None)
-
-
-class _NotStartedError(Exception):
-    """Why a program does not run. `let_go`: it was asked to end before it could."""
-
-    def __init__(self, reason: str, *, let_go: bool) -> None:
-        super().__init__(reason)
-        self.let_go = let_go

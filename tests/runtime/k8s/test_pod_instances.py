@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from compiler.plan.types import Node
-from runtime.backend.instance import Instance, Joined, ProgramEnd
+from runtime.backend.instance import Incarnation, Instance, Joined, ProgramEnd
 from runtime.backend.k8s import pod_instances
 from runtime.backend.k8s.pod_instances import (
     LET_GO,
     InstanceCallbacks,
-    PodIncarnation,
     PodInstance,
 )
 from runtime.backend.k8s.pods import pod
@@ -62,15 +61,15 @@ class Scene:
         self._line += event != "gone"
         self.instance.reported(HoldReport(0, line, event, ms * MS, **more))
 
-    async def join(self, life: PodIncarnation) -> Joined:
+    async def join(self, life: Incarnation) -> Joined:
         await self.instance.arrive(life)
         return await self.instance.start(life)
 
-    async def joined(self) -> tuple[PodIncarnation, Joined]:
+    async def joined(self) -> tuple[Incarnation, Joined]:
         life = await self.instance.next_incarnation()
         return life, await asyncio.wait_for(self.join(life), 20)
 
-    async def up(self) -> PodIncarnation:
+    async def up(self) -> Incarnation:
         self.life("join", 0)
         self.report("started", 1, pid=7)
         life, joined = await self.joined()

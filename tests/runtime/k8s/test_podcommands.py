@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from runtime.backend.instance import Incarnation, Ran, UnreachableError
-from runtime.backend.k8s.pod_instances import PodIncarnation
 from runtime.backend.k8s.podcommands import PodCommands
 from runtime.errors import RunError
 from tests.doubles import api
@@ -26,7 +25,7 @@ async def going(_life: Incarnation) -> None:
 
 def ran(server: FakeApi, *argv: str) -> Coroutine[Any, Any, Ran]:
     commands = PodCommands(server.api(), "server-0", {"TSTORM_IPV4": "10.244.0.2"}, going)
-    life = PodIncarnation("a.0", 0)
+    life = Incarnation("a.0", 0)
     return commands.run(life, commands.resolved(argv))
 
 
@@ -55,7 +54,7 @@ def test_a_command_that_cannot_be_run() -> None:
         with pytest.raises(RunError, match="no container") as refusal:
             await ran(server, "x")
         assert not isinstance(refusal.value, UnreachableError)
-        life = PodIncarnation("a.0", 0)
+        life = Incarnation("a.0", 0)
         life.gone.set_result(None)
         with pytest.raises(RunError, match="the instance is dead"):
             await PodCommands(server.api(), "server-0", {}, going).run(life, ["x"])
@@ -65,7 +64,7 @@ def test_a_command_that_cannot_be_run() -> None:
 
 def test_a_command_does_not_begin_in_a_pause() -> None:
     async def play(server: FakeApi) -> None:
-        never, life = asyncio.Event(), PodIncarnation("a.0", 0)
+        never, life = asyncio.Event(), Incarnation("a.0", 0)
         waiting: list[Incarnation] = []
 
         async def paused(incarnation: Incarnation) -> None:
