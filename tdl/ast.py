@@ -132,7 +132,7 @@ class FileItem:
 @dataclass(frozen=True, slots=True)
 class TraceFile:
     """What a link follows. `number` and `means` are the compiler's: which of the plan's traces it
-    is, and what its properties are on the whole (compiler/declare/named/trace_numbers.py)."""
+    is, and what its properties are on the whole (compiler/declare/named/named_files.py)."""
 
     source: str
     holds: bool  # its last values stay; else it begins again at its end
@@ -143,7 +143,7 @@ class TraceFile:
 
 @dataclass(frozen=True, slots=True)
 class DelayFile:
-    """Measured delays. What follows is the compiler's (compiler/declare/named/measured_delays.py):
+    """Measured delays. What follows is the compiler's (compiler/declare/named/named_files.py):
     the `distribution` that a plan's states have, and the mean and the deviation of the delays, 0
     where the file has neither."""
 

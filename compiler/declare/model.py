@@ -60,7 +60,7 @@ def build(
     """`seed` wins over the file's. `raised`: replicas of services that do not declare them.
     `files`: what services get, by name (compiler/declare/named/service_files.py); `recorded`: what
     links follow and jitters are drawn from, to which the tree refers
-    (compiler/declare/named/trace_numbers.py, measured_delays.py).
+    (compiler/declare/named/named_files.py).
 
     Without `raised` the number is what the joins of the file need at least; the timeline raises
     `NeedReplicas` (compiler/expand/world.py) where that is not enough, and pipeline.py tries with

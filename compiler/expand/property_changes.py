@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from compiler import path_queues, queues
-from compiler.declare.named.trace_numbers import WORDS
+from compiler.declare.named.named_files import WORDS
 from compiler.declare.topology import FIELDS
 from compiler.expand import class_changes, path_changes
 from compiler.expand.world import LinkNow

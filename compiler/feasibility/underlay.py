@@ -15,7 +15,6 @@ from compiler.phrases import moment, number
 from compiler.plan.format import MAX_INT
 from compiler.plan.paths.collapse import Collapse
 from compiler.plan.paths.path import Paths
-from compiler.plan.properties import LinkState
 from compiler.plan.reader import Plan
 from compiler.plan.state import NetworkState
 from tdl import ast
@@ -108,7 +107,7 @@ def _moments(plan: Plan) -> tuple[list[int], int]:
     before: dict[int, tuple[bool, int]] = {}
     found = []
     for epoch in plan.epochs:
-        now = {link: _relevant(state) for link, state in epoch.links}
+        now = {link: (state.up, state.delay_ns) for link, state in epoch.links}
         if epoch.index == 0 or any(before.get(link) != state for link, state in now.items()):
             found.append(epoch.at_ns)
         before.update(now)
@@ -119,10 +118,6 @@ def _moments(plan: Plan) -> tuple[list[int], int]:
     last, steps = len(found) - 1, max(room - 1, 1)
     chosen = sorted({found[last * step // steps] for step in range(room)})
     return chosen, len(found) - len(chosen)
-
-
-def _relevant(state: LinkState) -> tuple[bool, int]:
-    return state.up, state.delay_ns
 
 
 def _too_short(

@@ -13,8 +13,7 @@ from functools import lru_cache
 from math import isqrt
 from xml.parsers import expat
 
-from compiler.mobility.decimals import divided, scaled
-from compiler.mobility.tracks import BadMotion, Tracks, check_records, length
+from compiler.mobility.tracks import BadMotion, Tracks, check_records, divided, length, scaled
 from compiler.plan.parts.motion import Point
 
 # Latitude, longitude and height to mm from the centre of the earth, on the ellipsoid of WGS 84.

@@ -63,7 +63,8 @@ def looked_at(
             # A span has an interval less in it than fit into it, if it does not begin with one.
             due += max((end_ns - begin_ns) // interval_ns - (begin_ns > 0), 0)
             hole_ns = max(HOLE_NS, HOLE_INTERVALS * interval_ns)
-            holes += _gaps([begin_ns, *inside, end_ns], hole_ns)
+            moments = pairwise([begin_ns, *inside, end_ns])
+            holes += [(a, b) for a, b in moments if b - a > hole_ns]
         long_ns = max(LONG_NS, LONG_INTERVALS * interval_ns)
         has_long = any(end - begin > long_ns for begin, end in holes)
         found.append(PairCoverage(number, told, due, tuple(holes), has_long))
@@ -84,7 +85,3 @@ def _open(stretches: Sequence[PlannedStretch], *, both: bool) -> Iterator[Span]:
         end_ns = stretch.end_ns
     if begin_ns is not None:
         yield begin_ns, end_ns
-
-
-def _gaps(moments: Sequence[int], least_ns: int) -> Iterator[Span]:
-    return ((a, b) for a, b in pairwise(moments) if b - a > least_ns)

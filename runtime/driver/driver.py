@@ -47,8 +47,8 @@ from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import DRIVER_LOG, EVENTS, PROBES, SAMPLES
 from runtime.schedule import Schedule
 from runtime.system.memory import Watch, told
-from runtime.system.realtime import wallclock
-from runtime.system.realtime.scheduling import prefer
+from runtime.system.realtime import timers
+from runtime.system.realtime.rt_throttle import prefer
 
 
 class FollowerChannel(Protocol):
@@ -173,7 +173,7 @@ class Driver:
         await self.prober.start(self._log)
         await self.timeline_runner.stage_start(network)
         t0_ns = self.timeline_runner.t0_ns  # what programs' own times count from
-        start_unix_ns = wallclock.unix_ns(t0_ns)
+        start_unix_ns = timers.unix_ns(t0_ns)
         self.events.begin(start_unix_ns, t0_ns)
         self.reactions.begin(t0_ns)
         self.backend.begin(t0_ns)

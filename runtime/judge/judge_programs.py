@@ -19,7 +19,7 @@ from typing import Any
 
 from compiler.plan.event_kinds import PROGRAM_ENDINGS
 
-SUCCESS, RUN, ANY, UNSTATED = "success", "run", "any", ""
+SUCCESS, RUN, ANY = "success", "run", "any"
 STILL_RUNNING = "still_running"  # in a failure's record: the program was, at the end of the run
 _ENDS = frozenset({"exit", "killed"})
 _LIVES_BEGIN = frozenset({"join", "start"})

@@ -413,7 +413,7 @@ class StaticActions(AddressActions):
         if jitter is None or wrong & {"latency", "jitter"}:
             return amounts
         if "latency" not in found and self.names_delays(found.get("dist")):
-            return amounts  # which may have one: compiler/declare/named/measured_delays.py
+            return amounts  # which may have one: compiler/declare/named/named_files.py
         if amounts["jitter_ns"] > amounts.get("latency_ns", latency_ns or 0):
             hint = "delay cannot be negative: raise the latency or lower the jitter"
             message = f"jitter {jitter.values[0].text} is greater than the latency"

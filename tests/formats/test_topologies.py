@@ -14,7 +14,7 @@ from compiler.sources import SourceFolder
 from tdl.diagnostics import Sink
 from tdl.formats import as_tdl
 from tdl.formats.readers import translate
-from tdl.formats.topologies.great_circle import distance_m
+from tdl.formats.topologies.graphs import distance_m
 from tdl.parser import parse_partial
 from tests.formats.goldens import TDL, TOLD, TOPOLOGIES
 from tstorm.topologies.load_topology import load_topology

@@ -18,9 +18,9 @@ from compiler.pipeline import compile_source
 from runtime.options import DEFAULTS, RunOptions
 from tests.waiting import wait_until
 from tstorm.ui.access import Guarded
-from tstorm.ui.bounded_http import hang_up_on_all, settings
 from tstorm.ui.feed import Feed, Held
 from tstorm.ui.routes import API, ServedRun, application
+from tstorm.ui.serving import hang_up_on_all, settings
 
 TDL = "service a img=x\nbridge s\nlink a--s latency=1ms\nat 9s quit\n"
 TOKEN = "a-secret-of-the-tests"

@@ -14,7 +14,7 @@ from runtime.page.page_file import live_page
 from tests.ui.served import JSON, SECRET, Site, served
 from tests.waiting import wait_until
 from tstorm.live import steer
-from tstorm.ui import bounded_http, feed, routes, serving
+from tstorm.ui import feed, routes, serving
 from tstorm.ui.routes import API
 
 PATHS = ("/metrics", f"{API}/state", f"{API}/stream", f"{API}/openapi.json")
@@ -209,7 +209,7 @@ def test_nonsense_is_told_so(site: Site, action: str, body: bytes, status: int) 
 
 
 def test_who_says_nothing_is_hung_up_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(serving, "PATIENCE_SECONDS", 0.1)
     with site.connect() as silent, site.connect() as slow:
         slow.sendall(b"GET / HTTP/1.1\r\n")
         assert [_ended(one) for one in (silent, slow)] == [True, True]
@@ -249,7 +249,7 @@ def test_what_is_no_request_is_hung_up_on(site: Site, nonsense: bytes) -> None:
 
 
 def test_there_are_so_many_connections(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(serving, "MOST_CONNECTIONS", 3)
     peers = [site.connect() for _ in range(3)]
     with site.connect() as one_more:
         assert _ended(one_more)

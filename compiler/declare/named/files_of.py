@@ -6,8 +6,7 @@ the files say in it, and what a plan keeps of them.
 
 from __future__ import annotations
 
-from compiler.declare.named.measured_delays import measure
-from compiler.declare.named.trace_numbers import follow
+from compiler.declare.named.named_files import follow, measure
 from compiler.declare.nodes.mobile_links import move
 from compiler.declare.topology import Recorded
 from compiler.sources import Sources

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from compiler.declare.named.trace_numbers import Traces
+from compiler.declare.named.named_files import Traces
 from compiler.declare.nodes import airs
 from compiler.declare.nodes.machines import kind_of_part
 from compiler.mobility import sight

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -75,17 +74,6 @@ class DelayTable:
     def fall(self) -> int:
         """From the highest to the lowest of the process that is behind it."""
         return slowed(self.points)[-1]
-
-    def share_below(self, deviation: float) -> float:
-        """Of all delays."""
-        at = deviation * ONE
-        if at < self.points[0]:
-            return 0.0
-        i = bisect_right(self.points, at) - 1
-        if i == PARTS:
-            return 1.0
-        low, high = self.points[i], self.points[i + 1]
-        return (i + (at - low) / (high - low)) / PARTS
 
 
 def _fourth(a: float, b: float) -> float:

@@ -19,12 +19,11 @@ from compiler.plan.types import Link, Node
 
 _KEY = 0x666C6F77  # `flow`
 TCP, UDP, SCTP, ICMP, ICMP6 = 6, 17, 132, 1, 58
-WITH_PORTS = (TCP, UDP, SCTP)
 
 
 @dataclass(frozen=True, slots=True)
 class FlowTuple:
-    """Ports of protocols WITH_PORTS, 0 of others and of fragments. `version` 0: what probes have,
+    """Ports of TCP, UDP and SCTP, 0 of others and of fragments. `version` 0: what probes have,
     IPv4 where the network has it, else IPv6."""
 
     protocol: int

@@ -38,7 +38,7 @@ from runtime.errors import RunError, unwritten
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import AGENTS
 from runtime.system import compiled_programs
-from runtime.system.realtime.scheduling import prefer
+from runtime.system.realtime.rt_throttle import prefer
 
 # Removes what a killed datapath has left at interfaces: filters of pktd, the tree of tcald.
 #

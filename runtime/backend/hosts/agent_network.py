@@ -53,8 +53,8 @@ from runtime.probing.echo_prober import Heard
 from runtime.rpc.calls import Request
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, Schedule, first_moment
-from runtime.system.realtime import wallclock
-from runtime.system.realtime.scheduling import prefer
+from runtime.system.realtime import timers
+from runtime.system.realtime.rt_throttle import prefer
 
 LARGEST = frozenset({"coalesced_max_ns", "busy_ppm", "longest_slice_ns"})
 NOTICED_SECONDS = 0.3  # until the machine has told of a datapath's end
@@ -199,7 +199,7 @@ class AgentNetwork:
         grid_ns = READY_GRID_NS if self._in_force else START_GRID_NS
         moment = partial(first_moment, self._options, grid_ns=grid_ns)
         self._t0_ns = await self._coordinator.start(moment)
-        self._unix_ns = wallclock.unix_ns(self._t0_ns)
+        self._unix_ns = timers.unix_ns(self._t0_ns)
         self._restarts.watch()
         for number, fact in self._coordinator.lost.items():
             self._restarts.lost(number, fact)

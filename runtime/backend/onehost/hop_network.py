@@ -29,7 +29,7 @@ from runtime.options import VIRTUAL
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.schedule import READY_GRID_NS, START_GRID_NS, Schedule, Step, first_moment
-from runtime.system.realtime import timers, wallclock
+from runtime.system.realtime import timers
 
 FAULTS_AFTER_NS = 3_000_000_000  # time 0; then there is something to tell the fault from
 _OF_LINK = "link"
@@ -134,7 +134,7 @@ class HopNetwork:
         self.facts.update(ports=sorted(self.ports.kinds), stamps=sorted(self.ports.stamps))
         earliest_ns = time.monotonic_ns() + START_MARGIN_NS
         self._t0_ns = first_moment(self._options, earliest_ns, grid_ns)
-        unix_ns = wallclock.unix_ns(self._t0_ns)
+        unix_ns = timers.unix_ns(self._t0_ns)
         more = _reseeding_words(schedule, self._t0_ns)
         await self.engine.call(f"epoch {self._t0_ns} unix={unix_ns}{more}")
         _draw_anew(schedule, plan.seed, self._t0_ns, is_start=True)

@@ -1,4 +1,4 @@
-"""Calls and sleeps to the nanosecond, and never before their moment."""
+"""Calls and sleeps to the nanosecond, never before their moment; and what the wall clock shows."""
 
 from __future__ import annotations
 
@@ -77,3 +77,24 @@ class _Timer:
 def _error() -> OSError:
     code = ctypes.get_errno()
     return OSError(code, os.strerror(code))
+
+
+READINGS = 5  # of both clocks; the pair that was read in the least time counts
+
+Clock = Callable[[], int]
+
+
+def unix_ns(
+    monotonic_ns: int, monotonic: Clock = time.monotonic_ns, wall: Clock = time.time_ns
+) -> int:
+    """A moment of CLOCK_MONOTONIC as ns since 1970 (UTC), as the wall clock is set now."""
+    found = min(_wall_reading(monotonic, wall) for _ in range(READINGS))
+    return monotonic_ns + found[1]
+
+
+def _wall_reading(monotonic: Clock, wall: Clock) -> tuple[int, int]:
+    """How long it took, and the wall clock less the other one in the middle of that time."""
+    before = monotonic()
+    shown = wall()
+    after = monotonic()
+    return after - before, shown - (before + after) // 2
