@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 DEADLINE_SECONDS = 180.0
 PAUSE_SECONDS = 0.01
 
 Found = TypeVar("Found")
+Given = ParamSpec("Given")
 What = str | Callable[[], str]  # it is asked for when it has failed
 
 
@@ -37,6 +39,16 @@ async def until(
         assert time.monotonic() < end, _late(what, seconds)
         await asyncio.sleep(PAUSE_SECONDS)
     return value
+
+
+def in_a_loop(test: Callable[Given, Coroutine[Any, Any, None]]) -> Callable[Given, None]:
+    """The test that runs this one in a loop of its own."""
+
+    @functools.wraps(test)
+    def run(*args: Given.args, **named: Given.kwargs) -> None:
+        asyncio.run(test(*args, **named))
+
+    return run
 
 
 def _late(what: What, seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from runtime.agent.process.attachedports import AttachedPorts, network_at
 from runtime.agent.process.orders import PortOrder
 from runtime.datapath.pktd import EngineError
 from tests.doubles.datapath import FakeDatapath
+from tests.waiting import in_a_loop
 
 PREFIXES = ("10.0.0.0/8",)
 HERE = "/proc/self/ns/net"
@@ -79,55 +79,46 @@ def elsewhere() -> Iterator[str]:
     process.wait()
 
 
-def test_a_port_is_detached_once() -> None:
-    async def play() -> None:
-        async with Node() as node:
-            await node.ports.attach(4, HERE, "eth0", PREFIXES)
-            assert node.ports.networks == {4: network_at(HERE)}
-            assert await node.ports.detach(4) == network_at(HERE)
-            assert await node.ports.detach(4) == ""
-            assert node.kernel.commands.count("detach 4") == 1
-
-    asyncio.run(play())
+@in_a_loop
+async def test_a_port_is_detached_once() -> None:
+    async with Node() as node:
+        await node.ports.attach(4, HERE, "eth0", PREFIXES)
+        assert node.ports.networks == {4: network_at(HERE)}
+        assert await node.ports.detach(4) == network_at(HERE)
+        assert await node.ports.detach(4) == ""
+        assert node.kernel.commands.count("detach 4") == 1
 
 
-def test_pods_are_attached_where_they_are_now(elsewhere: str) -> None:
+@in_a_loop
+async def test_pods_are_attached_where_they_are_now(elsewhere: str) -> None:
     """0: its process has another number. 1: its network is another one. 2: it is as it was. 3: it
     is nowhere. 4: as 3, and attached still. 5: nobody wants it any more."""
-
-    async def play() -> None:
-        async with Node() as node:
-            for port in (1, 2, 4, 5):
-                await node.ports.attach(port, HERE, "eth0", PREFIXES)
-            before = len(node.kernel.commands)
-            wanted = {0: GONE, 1: HERE, 2: HERE, 3: GONE, 4: GONE}
-            assert await node.restore(wanted, {0: elsewhere, 1: elsewhere, 2: HERE}) == [3]
-            here, there = network_at(HERE), network_at(elsewhere)
-            assert node.ports.networks == {0: there, 1: there, 2: here, 4: here}
-            assert node.kernel.spaces.items() >= node.ports.networks.items()
-            told = [line.split(" netns")[0] for line in node.kernel.commands[before:]]
-            assert told == ["ports", "detach 5", "attach 0", "detach 1", "attach 1", "attach 3"]
-
-    asyncio.run(play())
+    async with Node() as node:
+        for port in (1, 2, 4, 5):
+            await node.ports.attach(port, HERE, "eth0", PREFIXES)
+        before = len(node.kernel.commands)
+        wanted = {0: GONE, 1: HERE, 2: HERE, 3: GONE, 4: GONE}
+        assert await node.restore(wanted, {0: elsewhere, 1: elsewhere, 2: HERE}) == [3]
+        here, there = network_at(HERE), network_at(elsewhere)
+        assert node.ports.networks == {0: there, 1: there, 2: here, 4: here}
+        assert node.kernel.spaces.items() >= node.ports.networks.items()
+        told = [line.split(" netns")[0] for line in node.kernel.commands[before:]]
+        assert told == ["ports", "detach 5", "attach 0", "detach 1", "attach 1", "attach 3"]
 
 
-def test_a_network_that_is_being_taken_down_is_none(elsewhere: str) -> None:
-    async def play() -> None:
-        async with Node() as node:
-            node.kernel.without.add(network_at(elsewhere))
-            assert await node.restore({0: elsewhere}, {}) == [0]
-            assert node.ports.networks == {}
-            node.kernel.refuse = "attach"
-            with pytest.raises(EngineError, match="refused on request"):
-                await node.restore({0: elsewhere}, {})
-
-    asyncio.run(play())
+@in_a_loop
+async def test_a_network_that_is_being_taken_down_is_none(elsewhere: str) -> None:
+    async with Node() as node:
+        node.kernel.without.add(network_at(elsewhere))
+        assert await node.restore({0: elsewhere}, {}) == [0]
+        assert node.ports.networks == {}
+        node.kernel.refuse = "attach"
+        with pytest.raises(EngineError, match="refused on request"):
+            await node.restore({0: elsewhere}, {})
 
 
-def test_elsewhere_than_in_a_cluster_every_network_is_there() -> None:
-    async def play() -> None:
-        async with Node() as node:
-            with pytest.raises(EngineError, match="No such file"):
-                await node.restore({0: GONE}, None)
-
-    asyncio.run(play())
+@in_a_loop
+async def test_elsewhere_than_in_a_cluster_every_network_is_there() -> None:
+    async with Node() as node:
+        with pytest.raises(EngineError, match="No such file"):
+            await node.restore({0: GONE}, None)

@@ -21,7 +21,7 @@ from runtime.datapath.pktd import EngineAnswer, EngineError
 from runtime.errors import MachineError
 from tests.doubles.datapath import FakeDatapath
 from tests.plan.networks import PLAIN, build, contents, timeline
-from tests.waiting import until
+from tests.waiting import in_a_loop, until
 
 MS = 1_000_000
 Talk = Callable[[FakeDatapath, Datapath, list[str]], Coroutine[Any, Any, None]]
@@ -53,18 +53,16 @@ def test_greeting() -> None:
 
 
 @pytest.mark.parametrize("answer", ["ok pktd 1 version=0", "ok cat 1 paths=1"])
-def test_one_that_knows_no_paths_is_refused(answer: str) -> None:
-    async def whole() -> None:
-        fake = await FakeDatapath().open()
-        fake._do_hello = lambda _words: [answer]  # type: ignore[method-assign, assignment]
-        client = Datapath(SystemClock(), lambda _: None)
-        with pytest.raises(MachineError, match="does not know collapsed paths"):
-            await client.connect(fake.agent_end.fileno())
-        fake.agent_end.detach()
-        fake.close()
-        client.engine.close()
-
-    asyncio.run(whole())
+@in_a_loop
+async def test_one_that_knows_no_paths_is_refused(answer: str) -> None:
+    fake = await FakeDatapath().open()
+    fake._do_hello = lambda _words: [answer]  # type: ignore[method-assign, assignment]
+    client = Datapath(SystemClock(), lambda _: None)
+    with pytest.raises(MachineError, match="does not know collapsed paths"):
+        await client.connect(fake.agent_end.fileno())
+    fake.agent_end.detach()
+    fake.close()
+    client.engine.close()
 
 
 def test_commits_and_when_they_took_effect() -> None:

@@ -57,6 +57,16 @@ class Stage:
         return found
 
 
+def played(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """The test that plays this with two agents."""
+
+    def test() -> None:
+        act(play)
+
+    test.__doc__ = play.__doc__
+    return test
+
+
 def act(
     play: Callable[[Stage], Coroutine[Any, Any, None]], agents: list[FakeAgent] | int = 2
 ) -> None:

@@ -15,56 +15,54 @@ from runtime.coordinator.agent_link import AgentError, Host, LostError
 from runtime.errors import RunError
 from runtime.options import RunOptions
 from runtime.rpc import calls, jsonobject
-from tests.coordinator.stage import EXPERIMENT, Stage, act
+from tests.coordinator.stage import EXPERIMENT, Stage, act, played
 from tests.doubles.agent import HERE, FakeAgent, SlowLink, refuse
 from tests.waiting import until
 
 MS = 1_000_000
 
 
-def test_a_run_from_the_beginning_to_the_end() -> None:
-    async def play(stage: Stage) -> None:
-        coordinator = stage.coordinator()
-        await coordinator.connect(30)
-        facts = await coordinator.prepare(EXPERIMENT)
-        assert facts == [{"digest": "d1", "datapath": "fake"}] * 2
-        assert stage.agents[1].requests == [
-            {
-                "do": "prepare",
-                "run": "run1",
-                "digest": "d1",
-                "host": 1,
-                "hosts": [
-                    {"name": "host0", "address": HERE},
-                    {"name": "host1", "address": HERE},
-                ],
-                "starts": [1, 1],
-                "placement": [0, 1, 0, -1],
-                "addresses": [["10.1.0.1", ""], ["", "fd01::1"], ["10.1.0.2", ""]],
-                "networks": ["10.1.0.0/24", "fd01::/64"],
-                "options": RunOptions().to_record(),
-            }
-        ]
-        before = time.monotonic_ns()
-        t0 = await coordinator.start(lead_ns=30_000 * MS)
-        assert coordinator.t0_ns == t0
-        assert before + 30_000 * MS <= t0
-        assert await coordinator.request(1, {"do": "status"}) == {"did": "status"}
-        answers = await coordinator.broadcast({"do": "cut", "nodes": [2]})
-        assert answers == {0: {"did": "cut"}, 1: {"did": "cut"}}
-        stage.agents[0].say(say="applied", step=0, elapsed_ns=-5, late=False)
-        stage.agents[1].say(say="notice", text="hello")
-        stage.agents[1].say(say="sample", elapsed_ns=7, pairs=[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]])
-        await until(lambda: len(stage.said) == 3, "what they say")
-        assert sorted(host for host, _ in stage.said) == [0, 1, 1]
-        stopped = await coordinator.stop()
-        assert stopped.answers == {0: {"did": "stop"}, 1: {"did": "stop"}}
-        assert stopped.missing == {}
-        await coordinator.close()
-        assert stage.lost == []
-        assert [agent.channels[0].reason for agent in stage.agents] == ["closed"] * 2
-
-    act(play)
+@played
+async def test_a_run_from_the_beginning_to_the_end(stage: Stage) -> None:
+    coordinator = stage.coordinator()
+    await coordinator.connect(30)
+    facts = await coordinator.prepare(EXPERIMENT)
+    assert facts == [{"digest": "d1", "datapath": "fake"}] * 2
+    assert stage.agents[1].requests == [
+        {
+            "do": "prepare",
+            "run": "run1",
+            "digest": "d1",
+            "host": 1,
+            "hosts": [
+                {"name": "host0", "address": HERE},
+                {"name": "host1", "address": HERE},
+            ],
+            "starts": [1, 1],
+            "placement": [0, 1, 0, -1],
+            "addresses": [["10.1.0.1", ""], ["", "fd01::1"], ["10.1.0.2", ""]],
+            "networks": ["10.1.0.0/24", "fd01::/64"],
+            "options": RunOptions().to_record(),
+        }
+    ]
+    before = time.monotonic_ns()
+    t0 = await coordinator.start(lead_ns=30_000 * MS)
+    assert coordinator.t0_ns == t0
+    assert before + 30_000 * MS <= t0
+    assert await coordinator.request(1, {"do": "status"}) == {"did": "status"}
+    answers = await coordinator.broadcast({"do": "cut", "nodes": [2]})
+    assert answers == {0: {"did": "cut"}, 1: {"did": "cut"}}
+    stage.agents[0].say(say="applied", step=0, elapsed_ns=-5, late=False)
+    stage.agents[1].say(say="notice", text="hello")
+    stage.agents[1].say(say="sample", elapsed_ns=7, pairs=[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]])
+    await until(lambda: len(stage.said) == 3, "what they say")
+    assert sorted(host for host, _ in stage.said) == [0, 1, 1]
+    stopped = await coordinator.stop()
+    assert stopped.answers == {0: {"did": "stop"}, 1: {"did": "stop"}}
+    assert stopped.missing == {}
+    await coordinator.close()
+    assert stage.lost == []
+    assert [agent.channels[0].reason for agent in stage.agents] == ["closed"] * 2
 
 
 def test_what_all_agents_get_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,45 +227,38 @@ def test_many_that_are_late_do_not_fill_the_screen(count: int, end: str) -> None
     act(play, 1)
 
 
-def test_an_agent_may_come_a_little_later() -> None:
-    async def play(stage: Stage) -> None:
-        await stage.agents[1].die()
-        coordinator = stage.coordinator()
-        waiting = asyncio.ensure_future(coordinator.connect(30))
-        await until(lambda: coordinator.lost.keys() == {1}, "the one that is there")
-        await stage.agents[1].listen()
-        await waiting
-        assert coordinator.lost == {}
-
-    act(play)
+@played
+async def test_an_agent_may_come_a_little_later(stage: Stage) -> None:
+    await stage.agents[1].die()
+    coordinator = stage.coordinator()
+    waiting = asyncio.ensure_future(coordinator.connect(30))
+    await until(lambda: coordinator.lost.keys() == {1}, "the one that is there")
+    await stage.agents[1].listen()
+    await waiting
+    assert coordinator.lost == {}
 
 
-def test_another_key_is_refused() -> None:
-    async def play(stage: Stage) -> None:
-        with pytest.raises(RunError, match=r"2 of 2 agents .* this run's key") as error:
-            await stage.coordinator(key=bytes(32)).connect(1.5)
-        assert error.value.remedy == "is it an agent of this run?"
-        assert all(agent.channels == [] for agent in stage.agents)
-
-    act(play)
+@played
+async def test_another_key_is_refused(stage: Stage) -> None:
+    with pytest.raises(RunError, match=r"2 of 2 agents .* this run's key") as error:
+        await stage.coordinator(key=bytes(32)).connect(1.5)
+    assert error.value.remedy == "is it an agent of this run?"
+    assert all(agent.channels == [] for agent in stage.agents)
 
 
-def test_two_coordinators() -> None:
+@played
+async def test_two_coordinators(stage: Stage) -> None:
     """The second one is told; when the first has ended it is welcome."""
-
-    async def play(stage: Stage) -> None:
-        first = await stage.ready()
-        second = stage.coordinator()
-        with pytest.raises(RunError, match="another coordinator is connected") as error:
-            await second.connect(1.5)
-        assert error.value.remedy == "end the other run first"
-        assert await first.request(0, {"do": "status"}) == {"did": "status"}
-        waiting = asyncio.ensure_future(second.connect(30))
-        await first.close()
-        await waiting
-        assert await second.request(0, {"do": "status"}) == {"did": "status"}
-
-    act(play)
+    first = await stage.ready()
+    second = stage.coordinator()
+    with pytest.raises(RunError, match="another coordinator is connected") as error:
+        await second.connect(1.5)
+    assert error.value.remedy == "end the other run first"
+    assert await first.request(0, {"do": "status"}) == {"did": "status"}
+    waiting = asyncio.ensure_future(second.connect(30))
+    await first.close()
+    await waiting
+    assert await second.request(0, {"do": "status"}) == {"did": "status"}
 
 
 # -- who is not ready ---------------------------------------------------------------------------
@@ -287,31 +278,27 @@ def test_another_plan_is_refused_with_both_digests(digest: object) -> None:
     act(play)
 
 
-def test_a_refusal_names_the_host_and_keeps_the_words() -> None:
-    async def play(stage: Stage) -> None:
-        stage.agents[0].behave["prepare"] = refuse
-        coordinator = stage.coordinator()
-        await coordinator.connect(30)
-        with pytest.raises(AgentError) as error:
-            await coordinator.prepare(EXPERIMENT)
-        assert error.value.message == "host0 cannot prepare: no room"
-        assert error.value.remedy == "make some"
-        assert not isinstance(error.value, LostError)
-
-    act(play)
+@played
+async def test_a_refusal_names_the_host_and_keeps_the_words(stage: Stage) -> None:
+    stage.agents[0].behave["prepare"] = refuse
+    coordinator = stage.coordinator()
+    await coordinator.connect(30)
+    with pytest.raises(AgentError) as error:
+        await coordinator.prepare(EXPERIMENT)
+    assert error.value.message == "host0 cannot prepare: no room"
+    assert error.value.remedy == "make some"
+    assert not isinstance(error.value, LostError)
 
 
-def test_an_agent_that_does_not_get_ready_in_time() -> None:
-    async def play(stage: Stage) -> None:
-        stage.agents[0].hangs.add("prepare")
-        coordinator = stage.coordinator()
-        await coordinator.connect(30)
-        with pytest.raises(LostError, match=r"host0 is lost: no answer to `prepare` within 1\.5 s"):
-            await coordinator.prepare(EXPERIMENT, seconds=1.5)
-        await until(lambda: stage.lost, "the loss")
-        assert stage.lost == [(0, "no answer to `prepare` within 1.5 s")]
-
-    act(play)
+@played
+async def test_an_agent_that_does_not_get_ready_in_time(stage: Stage) -> None:
+    stage.agents[0].hangs.add("prepare")
+    coordinator = stage.coordinator()
+    await coordinator.connect(30)
+    with pytest.raises(LostError, match=r"host0 is lost: no answer to `prepare` within 1\.5 s"):
+        await coordinator.prepare(EXPERIMENT, seconds=1.5)
+    await until(lambda: stage.lost, "the loss")
+    assert stage.lost == [(0, "no answer to `prepare` within 1.5 s")]
 
 
 def test_a_long_preparation_is_not_taken_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,27 +317,23 @@ def test_a_long_preparation_is_not_taken_for_silence(monkeypatch: pytest.MonkeyP
     act(play)
 
 
-def test_an_agent_that_refuses_to_start() -> None:
-    async def play(stage: Stage) -> None:
-        stage.agents[1].behave["start"] = refuse
-        coordinator = await stage.ready()
-        with pytest.raises(AgentError, match="host1 cannot start: no room"):
-            await coordinator.start()
-        assert coordinator.t0_ns == 0
-        assert set((await coordinator.stop()).answers) == {0, 1}
-
-    act(play)
+@played
+async def test_an_agent_that_refuses_to_start(stage: Stage) -> None:
+    stage.agents[1].behave["start"] = refuse
+    coordinator = await stage.ready()
+    with pytest.raises(AgentError, match="host1 cannot start: no room"):
+        await coordinator.start()
+    assert coordinator.t0_ns == 0
+    assert set((await coordinator.stop()).answers) == {0, 1}
 
 
-def test_a_start_that_is_confirmed_after_it_is_none() -> None:
-    async def play(stage: Stage) -> None:
-        stage.agents[1].delays["start"] = 0.2
-        coordinator = await stage.ready()
-        with pytest.raises(RunError, match=r"confirmed by all agents only .* ms after it"):
-            await coordinator.start(lead_ns=100 * MS)
-        assert coordinator.t0_ns == 0
-
-    act(play)
+@played
+async def test_a_start_that_is_confirmed_after_it_is_none(stage: Stage) -> None:
+    stage.agents[1].delays["start"] = 0.2
+    coordinator = await stage.ready()
+    with pytest.raises(RunError, match=r"confirmed by all agents only .* ms after it"):
+        await coordinator.start(lead_ns=100 * MS)
+    assert coordinator.t0_ns == 0
 
 
 # -- the end ------------------------------------------------------------------------------------

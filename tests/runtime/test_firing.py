@@ -17,7 +17,7 @@ from runtime.driver import steering, timelinerunner
 from runtime.driver.steering import Fired
 from runtime.options import REAL
 from tests.runtime.test_steering import TEXT, Scene
-from tests.waiting import until
+from tests.waiting import in_a_loop, until
 
 MS = 1_000_000
 WHEN = TEXT + 'when log a "leads" every { it crash }\n'
@@ -43,35 +43,33 @@ async def fired(scene: Scene, at_ns: int, number: int = 1) -> Fired:
     return answer
 
 
-def test_it_is_carried_out_at_once_and_stands_in_the_records(tmp_path: Path) -> None:
-    async def whole() -> None:
-        scene = Scene(tmp_path, WHEN)
+@in_a_loop
+async def test_it_is_carried_out_at_once_and_stands_in_the_records(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, WHEN)
 
-        async def react() -> None:
-            await until(lambda: scene.runner.elapsed() > 100 * MS, "it goes on")
-            for number in (1, 2):
-                answer = Fired("")
-                while not answer.digest:  # a slow machine is too late
-                    answer = await fired(scene, scene.runner.elapsed() + 200 * MS, number)
-            await until(lambda: len(scene.of("crash")) == 2, "both are done")
+    async def react() -> None:
+        await until(lambda: scene.runner.elapsed() > 100 * MS, "it goes on")
+        for number in (1, 2):
+            answer = Fired("")
+            while not answer.digest:  # a slow machine is too late
+                answer = await fired(scene, scene.runner.elapsed() + 200 * MS, number)
+        await until(lambda: len(scene.of("crash")) == 2, "both are done")
 
-        await scene.play(react)
-        crashes = scene.of("crash")
-        assert [(one["target"], one["file"]) for one in crashes] == [
-            ("a.0", "do@1.1.1"),
-            ("a.1", "do@2.1.2"),
-        ]
-        assert {(one["origin"], one["line"]) for one in crashes} == {("condition", 1)}
-        said = scene.of("when")
-        assert [(one["action"], one["events"], one["target"]) for one in said] == [
-            (1, 1, "a.0"),
-            (2, 1, "a.1"),
-        ]
-        assert [one["late_ns"] for one in said] == [0, 0]
-        assert read_plan(tmp_path / "planned").source == WHEN.encode()
-        assert scene.runner.applied == scene.runner.planned == len(scene.runner.plan.events)
-
-    asyncio.run(whole())
+    await scene.play(react)
+    crashes = scene.of("crash")
+    assert [(one["target"], one["file"]) for one in crashes] == [
+        ("a.0", "do@1.1.1"),
+        ("a.1", "do@2.1.2"),
+    ]
+    assert {(one["origin"], one["line"]) for one in crashes} == {("condition", 1)}
+    said = scene.of("when")
+    assert [(one["action"], one["events"], one["target"]) for one in said] == [
+        (1, 1, "a.0"),
+        (2, 1, "a.1"),
+    ]
+    assert [one["late_ns"] for one in said] == [0, 0]
+    assert read_plan(tmp_path / "planned").source == WHEN.encode()
+    assert scene.runner.applied == scene.runner.planned == len(scene.runner.plan.events)
 
 
 def test_it_finds_its_place_between_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,28 +99,28 @@ def test_it_finds_its_place_between_events(tmp_path: Path, monkeypatch: pytest.M
     asyncio.run(whole())
 
 
-def test_what_races_is_offered_again_or_refused_and_nothing_is_changed(tmp_path: Path) -> None:
-    async def whole() -> None:
-        scene = Scene(tmp_path, WHEN)
+@in_a_loop
+async def test_what_races_is_offered_again_or_refused_and_nothing_is_changed(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, WHEN)
 
-        async def react() -> None:
-            await until(lambda: scene.runner.elapsed() > 100 * MS, "it goes on")
-            found, offer = compiled(scene, 400 * MS)
-            before = scene.runner.plan
-            late = await scene.steering.fire({**offer, "base": "another"}, found.files)
-            assert (late.digest, late.again) == ("", "another action came first")
-            found, offer = compiled(scene, 50 * MS)  # it is over
-            late = await scene.steering.fire(offer, found.files)
-            assert late.again.startswith("too late")
-            scene.runner.is_ending = True
-            ending = await scene.steering.fire(offer, found.files)
-            scene.runner.is_ending = False
-            assert ending.refused == "the run is ending"
-            assert scene.runner.plan is before
-            assert scene.of("when") == []
+    async def react() -> None:
+        await until(lambda: scene.runner.elapsed() > 100 * MS, "it goes on")
+        found, offer = compiled(scene, 400 * MS)
+        before = scene.runner.plan
+        late = await scene.steering.fire({**offer, "base": "another"}, found.files)
+        assert (late.digest, late.again) == ("", "another action came first")
+        found, offer = compiled(scene, 50 * MS)  # it is over
+        late = await scene.steering.fire(offer, found.files)
+        assert late.again.startswith("too late")
+        scene.runner.is_ending = True
+        ending = await scene.steering.fire(offer, found.files)
+        scene.runner.is_ending = False
+        assert ending.refused == "the run is ending"
+        assert scene.runner.plan is before
+        assert scene.of("when") == []
 
-        await scene.play(react)
-        assert scene.of("crash") == []
-        assert [path.name for path in tmp_path.iterdir()] == ["plan"]
-
-    asyncio.run(whole())
+    await scene.play(react)
+    assert scene.of("crash") == []
+    assert [path.name for path in tmp_path.iterdir()] == ["plan"]

@@ -24,7 +24,7 @@ from runtime.options import RunOptions
 from runtime.schedule import Schedule
 from runtime.system import namespaces
 from tests.doubles.backend import FakeNetwork
-from tests.waiting import until
+from tests.waiting import in_a_loop, until
 
 NODES, EACH = 4, 2
 _node, _radio = st.integers(0, NODES - 1), st.none() | st.integers(0, EACH - 1)
@@ -124,45 +124,41 @@ class Requests:
         return await self.all.answer(at, name, json.dumps(words).encode())
 
 
-def test_a_program_asks_and_both_ends_of_the_link_are_taken_up(tmp_path: Path) -> None:
-    async def whole() -> None:
-        run = Requests(tmp_path)
-        hello = await run.ask("r.1", do="hello")
-        assert hello == {"ok": {"node": "r.1", "radios": 1, "links": [], "at_ns": 5}}
-        near = {"distance_m": 2, "latency_ns": 7}  # 2 m of light: 6.67 ns
-        seen = [{"node": "r.0", **near}, {"node": "r.2", **near}]
-        assert await run.ask("r.1", do="visible") == {"ok": seen}
-        assert await run.ask("r.0", do="request", to="r.2") == {"refused": "not visible"}
-        granted = await run.ask("r.1", do="request", to="r.2")
-        link = {"node": "r.2", "radio": 0, "interface": "eth1", "rate_bps": 24_000_000}
-        assert granted == {"ok": link}
-        ((links, up),) = run.network.used
-        assert [run.plan.topology.links[link].name for link in links] == ["r.1->r.2", "r.2->r.1"]
-        assert up
-        (record,) = run.records
-        assert (record["target"], record["origin"]) == ("r.1--r.2", "r.1")
-        assert record["args"] == {"up": 1, "why": "asked", "radio": 0, "other": 0}
-        assert await run.ask("r.1", do="request", to="r.0") == {"refused": "busy"}
-        assert await run.ask("r.0", do="request", to="r.1") == {"refused": "no free radio"}
-        assert await run.ask("r.2", do="release", radio=0) == {"ok": {}}
-        await until(lambda: len(run.records) == 2, "the end of the link")
-        assert run.network.used[-1] == (links, False)
-        assert run.records[-1]["args"]["why"] == "released"
-
-    asyncio.run(whole())
+@in_a_loop
+async def test_a_program_asks_and_both_ends_of_the_link_are_taken_up(tmp_path: Path) -> None:
+    run = Requests(tmp_path)
+    hello = await run.ask("r.1", do="hello")
+    assert hello == {"ok": {"node": "r.1", "radios": 1, "links": [], "at_ns": 5}}
+    near = {"distance_m": 2, "latency_ns": 7}  # 2 m of light: 6.67 ns
+    seen = [{"node": "r.0", **near}, {"node": "r.2", **near}]
+    assert await run.ask("r.1", do="visible") == {"ok": seen}
+    assert await run.ask("r.0", do="request", to="r.2") == {"refused": "not visible"}
+    granted = await run.ask("r.1", do="request", to="r.2")
+    link = {"node": "r.2", "radio": 0, "interface": "eth1", "rate_bps": 24_000_000}
+    assert granted == {"ok": link}
+    ((links, up),) = run.network.used
+    assert [run.plan.topology.links[link].name for link in links] == ["r.1->r.2", "r.2->r.1"]
+    assert up
+    (record,) = run.records
+    assert (record["target"], record["origin"]) == ("r.1--r.2", "r.1")
+    assert record["args"] == {"up": 1, "why": "asked", "radio": 0, "other": 0}
+    assert await run.ask("r.1", do="request", to="r.0") == {"refused": "busy"}
+    assert await run.ask("r.0", do="request", to="r.1") == {"refused": "no free radio"}
+    assert await run.ask("r.2", do="release", radio=0) == {"ok": {}}
+    await until(lambda: len(run.records) == 2, "the end of the link")
+    assert run.network.used[-1] == (links, False)
+    assert run.records[-1]["args"]["why"] == "released"
 
 
-def test_a_link_ends_when_its_nodes_do_not_reach_each_other_any_more(tmp_path: Path) -> None:
-    async def whole() -> None:
-        run = Requests(tmp_path)
-        assert "ok" in await run.ask("r.2", do="request", to="r.1", radio=0)
-        for number in range(1, len(run.all._schedule.steps)):
-            run.all.step(number)
-        await until(lambda: len(run.records) == 2, "the end of the link")
-        assert run.records[-1]["args"] == {"up": 0, "why": "lost", "radio": 0, "other": 0}
-        assert await run.ask("r.2", do="visible") == {"ok": []}
-
-    asyncio.run(whole())
+@in_a_loop
+async def test_a_link_ends_when_its_nodes_do_not_reach_each_other_any_more(tmp_path: Path) -> None:
+    run = Requests(tmp_path)
+    assert "ok" in await run.ask("r.2", do="request", to="r.1", radio=0)
+    for number in range(1, len(run.all._schedule.steps)):
+        run.all.step(number)
+    await until(lambda: len(run.records) == 2, "the end of the link")
+    assert run.records[-1]["args"] == {"up": 0, "why": "lost", "radio": 0, "other": 0}
+    assert await run.ask("r.2", do="visible") == {"ok": []}
 
 
 @pytest.mark.parametrize(
@@ -183,13 +179,13 @@ def test_a_link_ends_when_its_nodes_do_not_reach_each_other_any_more(tmp_path: P
         b'{"do":"release","radio":null}',
     ],
 )
-def test_what_is_no_request_is_answered_and_changes_nothing(tmp_path: Path, line: bytes) -> None:
-    async def whole() -> None:
-        run = Requests(tmp_path)
-        assert "error" in await run.all.answer(1, "r.1", line)
-        assert not run.records
-
-    asyncio.run(whole())
+@in_a_loop
+async def test_what_is_no_request_is_answered_and_changes_nothing(
+    tmp_path: Path, line: bytes
+) -> None:
+    run = Requests(tmp_path)
+    assert "error" in await run.all.answer(1, "r.1", line)
+    assert not run.records
 
 
 @given(st.binary(max_size=200) | st.text().map(lambda text: json.dumps({"do": text}).encode()))

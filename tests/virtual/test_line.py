@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from runtime.errors import RunError
 from runtime.virtual.line import AHEAD_BYTES, HostEnd, Lines, Renaming, encode, pair
+from tests.waiting import in_a_loop
 
 RECORDS = st.lists(st.dictionaries(st.text(), st.integers(0, 1 << 60) | st.text()), max_size=5)
 
@@ -31,55 +31,49 @@ def test_what_is_no_record_is_refused(data: bytes) -> None:
         list(Lines().take(data))
 
 
-def test_the_host_hears_the_guest_and_its_end() -> None:
-    async def talk() -> None:
-        ours, theirs = pair()
-        host = HostEnd(ours, Renaming({"/run/tstorm/run": "/home/me/runs/a"}))
-        with theirs:
-            theirs.sendall(encode({"final": {}}) + encode({"more": "see /run/tstorm/run/x"}))
-            assert host.receive() == [{"final": {}}, {"more": "see /home/me/runs/a/x"}]
-            host.send({"stop": True})
-            assert theirs.recv(100) == encode({"stop": True})
-        assert host.receive() is None
-        host.close()
-
-    asyncio.run(talk())
+@in_a_loop
+async def test_the_host_hears_the_guest_and_its_end() -> None:
+    ours, theirs = pair()
+    host = HostEnd(ours, Renaming({"/run/tstorm/run": "/home/me/runs/a"}))
+    with theirs:
+        theirs.sendall(encode({"final": {}}) + encode({"more": "see /run/tstorm/run/x"}))
+        assert host.receive() == [{"final": {}}, {"more": "see /home/me/runs/a/x"}]
+        host.send({"stop": True})
+        assert theirs.recv(100) == encode({"stop": True})
+    assert host.receive() is None
+    host.close()
 
 
 @pytest.mark.parametrize("got", ["1", 1.5, None, True, [1]])
-def test_what_a_guest_confirms_is_a_number(got: object) -> None:
-    async def talk() -> None:
-        ours, theirs = pair()
-        host = HostEnd(ours, Renaming({"/a": "/b"}))
-        with theirs:
-            theirs.sendall(encode({"got": got}))
-            with pytest.raises(RunError, match="no number"):
-                host.receive()
-        host.close()
-
-    asyncio.run(talk())
+@in_a_loop
+async def test_what_a_guest_confirms_is_a_number(got: object) -> None:
+    ours, theirs = pair()
+    host = HostEnd(ours, Renaming({"/a": "/b"}))
+    with theirs:
+        theirs.sendall(encode({"got": got}))
+        with pytest.raises(RunError, match="no number"):
+            host.receive()
+    host.close()
 
 
-def test_no_more_is_on_its_way_than_a_guest_has_room_for_and_nobody_waits() -> None:
-    async def talk() -> None:
-        ours, theirs = pair()
-        host = HostEnd(ours, Renaming({"/a": "/b"}))
-        record = {"say": "x" * 50_000}
-        host.send(record)
-        data = b""
-        while len(data) < len(encode(record)):
-            part = theirs.recv(1 << 20)
-            assert 0 < len(part) <= AHEAD_BYTES
-            with pytest.raises(BlockingIOError):
-                theirs.recv(1, socket.MSG_DONTWAIT)
-            data += part
-            theirs.sendall(encode({"got": len(data)}))
-            assert host.receive() == []
-        assert data == encode(record)
-        host.close()
-        theirs.close()
-
-    asyncio.run(talk())
+@in_a_loop
+async def test_no_more_is_on_its_way_than_a_guest_has_room_for_and_nobody_waits() -> None:
+    ours, theirs = pair()
+    host = HostEnd(ours, Renaming({"/a": "/b"}))
+    record = {"say": "x" * 50_000}
+    host.send(record)
+    data = b""
+    while len(data) < len(encode(record)):
+        part = theirs.recv(1 << 20)
+        assert 0 < len(part) <= AHEAD_BYTES
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1, socket.MSG_DONTWAIT)
+        data += part
+        theirs.sendall(encode({"got": len(data)}))
+        assert host.receive() == []
+    assert data == encode(record)
+    host.close()
+    theirs.close()
 
 
 @pytest.mark.parametrize(
