@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +24,9 @@ from runtime.errors import RunError
 from runtime.virtual.kernel import kernel_cache
 from tests.setuptimes import pytest_runtest_logstart as pytest_runtest_logstart
 from tests.setuptimes import pytest_runtest_makereport as pytest_runtest_makereport
+
+if TYPE_CHECKING:
+    from tests.page.browser import Browser
 
 # What tests share says what it saw when it fails, as they do.
 _HERE = Path(__file__).parent
@@ -74,6 +78,17 @@ def _make_directories() -> Path | None:
 
 
 _PLACE = _make_directories()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from tests.page.browser import Browser, program
+
+    found = program()
+    if found is None:
+        pytest.skip("there is no Chromium (Debian: chromium)")
+    with Browser(found) as one:
+        yield one
 
 
 @pytest.fixture(autouse=True)

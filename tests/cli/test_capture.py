@@ -29,19 +29,23 @@ at 100s quit
 SHORT = TDL.replace("at 100s quit", "at 2s quit")
 
 
+def until_packets_pass(folder: Path, run: subprocess.Popen[str]) -> None:
+    log = folder / "r/logs/client.0.log"
+
+    def up() -> bool:
+        assert run.poll() is None, run.communicate()
+        return log.exists() and "bytes from" in log.read_text()
+
+    wait_until(up, "packets pass")
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("capture")
     folder.chmod(0o755)
     (folder / "e.tdl").write_text(TDL)
     with begun(folder, "run", "e.tdl", "--out", "r") as run:
-        log = folder / "r/logs/client.0.log"
-
-        def up() -> bool:
-            assert run.poll() is None, run.communicate()
-            return log.exists() and "bytes from" in log.read_text()
-
-        wait_until(up, "packets pass")
+        until_packets_pass(folder, run)
         yield folder
     tstorm(folder, "destroy", "--all")
 
@@ -120,13 +124,7 @@ def over_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder.chmod(0o755)
     (folder / "e.tdl").write_text(HOSTS)
     with begun(folder, "run", "e.tdl", "--hosts", "2", "--out", "r") as run:
-        log = folder / "r/logs/client.0.log"
-
-        def up() -> bool:
-            assert run.poll() is None, run.communicate()
-            return log.exists() and "bytes from" in log.read_text()
-
-        wait_until(up, "packets pass")
+        until_packets_pass(folder, run)
         yield folder
         tstorm(folder, "destroy", "r")
 

@@ -182,47 +182,34 @@ def test_a_run_goes_on_when_nobody_reads_what_it_says(place: Path) -> None:
     assert (place / "r/report.html").exists()
 
 
+def status_into(output: int, place: Path, *words: str) -> int:
+    """Of a command that says everything there."""
+    return subprocess.run(
+        command(*words),
+        cwd=place,
+        env=environment(place),
+        stdout=output,
+        stderr=output,
+        check=False,
+        timeout=DEADLINE_SECONDS,
+    ).returncode
+
+
 def test_an_exit_code_outlives_a_reader_that_is_gone(place: Path) -> None:
     readable, writable = os.pipe()
     os.close(readable)
-    done = subprocess.run(
-        command("run", "misspelt.tdl", "--fail-on-exit", "--out", "r"),
-        cwd=place,
-        env=environment(place),
-        stdout=writable,
-        stderr=writable,
-        check=False,
-        timeout=DEADLINE_SECONDS,
-    )
-    assert done.returncode == 5
+    assert status_into(writable, place, "run", "misspelt.tdl", "--fail-on-exit", "--out", "r") == 5
     name_it_whole(place)
     tstorm(place, "run", "lab/serve.tdl", "--quiet", "--out", "s")
     (place / "lab/serve").unlink()
-    check = subprocess.run(
-        command("replay", "s", "--check", "--out", "t"),
-        cwd=place,
-        env=environment(place),
-        stdout=writable,
-        stderr=writable,
-        check=False,
-        timeout=DEADLINE_SECONDS,
-    )
+    assert status_into(writable, place, "replay", "s", "--check", "--out", "t") == 5
     os.close(writable)
-    assert check.returncode == 5
 
 
 def test_a_result_that_cannot_be_written_is_an_error(place: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            command("run", "lab/serve.tdl", "--format", "json", "--out", "r"),
-            cwd=place,
-            env=environment(place),
-            stdout=full,
-            stderr=full,
-            check=False,
-            timeout=DEADLINE_SECONDS,
-        )
-    assert done.returncode == 1
+        words = ("run", "lab/serve.tdl", "--format", "json", "--out", "r")
+        assert status_into(full.fileno(), place, *words) == 1
     assert json.loads((place / "r/summary.json").read_text())["outcome"] == "completed"
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tdl.tokens.textmate import grammar
-from tests.page.browser import Browser, program
+from tests.page.browser import Browser
 
 pytestmark = pytest.mark.e2e
 
@@ -57,15 +56,6 @@ STAND_INS = """async (source, settings, answers, changes) => {
     await extension.deactivate();
     return saw;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = program()
-    if found is None:
-        pytest.skip("there is no Chromium (Debian: chromium)")
-    with Browser(found) as one:
-        yield one
 
 
 def activated(browser: Browser, answers: list[Any], changes: tuple[str, ...] = ()) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,13 @@ import pytest
 from runtime.page.page_data import gather
 from runtime.page.page_file import page
 from runtime.rundir import rundir
-from tests.page.browser import Browser, program
+from tests.page.browser import Browser
 from tests.page.synthetic import SECOND, Shape, make
 from tests.runtime.rundir import packets_made
 
 pytestmark = pytest.mark.e2e
 
 HOSTILE = "<img src=//x onerror=alert(1)></script><script>alert(2)</script>\u202e\u2028\x1b[31m"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = program()
-    if found is None:
-        pytest.skip("there is no Chromium (Debian: chromium)")
-    with Browser(found) as one:
-        yield one
 
 
 def data_of(run: Path) -> dict[str, Any]:

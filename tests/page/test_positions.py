@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from runtime.page.page_data import gather
 from runtime.page.page_file import page
 from runtime.page.page_network import positions
 from runtime.rundir import rundir
-from tests.page.browser import Browser, program
+from tests.page.browser import Browser
 from tests.runtime import recorded
 from tstorm.reporting.csv_tables import TABLES, encoded
 from tstorm.reporting.output_files import gathered
@@ -93,15 +92,6 @@ def test_the_page_has_by_what_nodes_reach_each_other(plan: Plan, tmp_path: Path)
 def test_contacts_are_the_times_of_links(run: Path) -> None:
     rows = b"".join(encoded(TABLES["contacts"], gathered(str(run)))).decode()
     assert rows == f"a,b,from_ns,to_ns\na,b,0,{6 * STEP}\n"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = program()
-    if found is None:
-        pytest.skip("there is no Chromium (Debian: chromium)")
-    with Browser(found) as one:
-        yield one
 
 
 @pytest.mark.e2e

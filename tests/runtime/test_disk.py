@@ -39,6 +39,12 @@ def write(path: Path, data: str, disk: Disk | None = None, *, mode: int = os.O_A
     os.close(file)
 
 
+def begun(root: Path) -> Disk:
+    disk = Disk(root)
+    disk.begin()
+    return disk
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Iterator[Path]:
     """An empty directory each time."""
@@ -57,8 +63,7 @@ def test_what_is_synced_stays(places: Iterator[Path]) -> None:
         root = next(places)
         (root / "sub").mkdir()
         write(root / "sub" / "old", "there at first")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         write(root / "log", "L" * 1300, disk)
         (root / "sub" / "old").rename(root / "sub" / "new")
         disk.sync(str(root))
@@ -77,8 +82,7 @@ def test_names_are_lost_by_directories_and_moves_are_whole(places: Iterator[Path
         (root / "b").mkdir()
         write(root / "a" / "x", "x")
         write(root / "gone", "g")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         (root / "a" / "x").rename(root / "b" / "x")
         write(root / "b" / "y", "y", disk)
         (root / "gone").unlink()
@@ -97,8 +101,7 @@ def test_a_file_that_takes_the_place_of_another_is_one_of_the_two(places: Iterat
     for seed in SEEDS:
         root = next(places)
         write(root / "file", "old")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         write(root / "tmp", "new", disk)
         (root / "tmp").rename(root / "file")
         disk.lose(seed)
@@ -113,8 +116,7 @@ def test_an_append_is_lost_torn_or_kept(places: Iterator[Path]) -> None:
     for seed in SEEDS:
         root = next(places)
         write(root / "log", "a" * 700)
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         write(root / "log", "b" * 1000)
         disk.lose(seed)
         left = (root / "log").read_text()
@@ -139,8 +141,7 @@ def test_old_data_do_not_come_back_beside_new_ones_after_a_truncation(
     for seed in SEEDS:
         root = next(places)
         write(root / "file", "o" * 2000)
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         disk.truncate(str(root / "file"), 0)
         write(root / "file", "n" * 2000, mode=os.O_TRUNC)
         disk.lose(seed)
@@ -163,8 +164,7 @@ def test_a_truncation_takes_nothing_synced_from_what_it_keeps(
     for seed in SEEDS:
         root = next(places)
         write(root / "file", "o" * 3000)
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         for length in lengths:
             disk.truncate(str(root / "file"), length)
             os.truncate(root / "file", length)
@@ -195,8 +195,7 @@ def test_a_file_without_a_name_is_read_by_what_holds_it(
     for seed in SEEDS:
         root = next(places)
         write(root / "gone", "g")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         file = opened(root / "gone", os.O_RDWR)
         (root / "gone").unlink()
         os.write(file, b"G")
@@ -220,8 +219,7 @@ def test_what_is_mapped_and_removed_is_synced_by_its_number(places: Iterator[Pat
     for seed in SEEDS:
         root = next(places)
         write(root / "file", "old")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         inode = (root / "file").stat().st_ino
         (root / "other").hardlink_to(root / "file")
         (root / "file").unlink()
@@ -236,8 +234,7 @@ def test_what_is_mapped_and_removed_is_synced_by_its_number(places: Iterator[Pat
 
 def test_what_cannot_be_read_is_named(places: Iterator[Path]) -> None:
     root = next(places)
-    disk = Disk(root)
-    disk.begin()
+    disk = begun(root)
     disk.failed = PermissionError(errno.EACCES, "Permission denied", str(root / "file"))
     with pytest.raises(RunError, match=f"^cannot read {root}/file: Permission denied"):
         disk.lose(1)
@@ -258,8 +255,7 @@ def test_what_is_written_through_is_synced_whatever_the_file_is_called(
     for seed in SEEDS:
         root = next(places)
         write(root / "file", "a")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         write(root / "tmp", "")
         through(root / "tmp", "b" * 1000, disk)
         through(root / "tmp", "c" * 1000, disk)
@@ -280,8 +276,7 @@ def test_a_file_that_was_written_through_may_lose_what_is_written_otherwise(
     for seed in SEEDS:
         root = next(places)
         write(root / "file", "a")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         through(root / "file", "b", disk, at=0)
         if replaced:
             write(root / "tmp", "c")
@@ -303,8 +298,7 @@ def test_of_a_file_that_is_written_through_in_part_the_rest_may_be_lost(
     for seed in SEEDS[:20]:
         root = next(places)
         write(root / "file", "a" * 700)
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         write(root / "file", "b" * size)
         through(root / "file", "c" * 9, disk, at=size - 4)
         disk.lose(seed)
@@ -322,8 +316,7 @@ def test_what_was_cut_off_before_a_write_through_is_gone(places: Iterator[Path])
     for seed in SEEDS:
         root = next(places)
         write(root / "file", "a" * 100_000)
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         for length in (70_000, 65_536, 10):
             disk.truncate(str(root / "file"), length)
             os.truncate(root / "file", length)
@@ -338,8 +331,7 @@ def test_what_a_program_asserts_is_not_on_its_disk(places: Iterator[Path]) -> No
     for seed in SEEDS:
         root = next(places)
         (root / BESIDE).mkdir()
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         write(root / BESIDE / "program-001.jsonl", "asserted")
         write(root / "log", "x")
         disk.sync(str(root))
@@ -360,8 +352,7 @@ def test_links_rights_and_files_removed_without_a_sync_come_back(places: Iterato
         write(root / "d" / "one", "1")
         os.link(root / "d" / "one", root / "two")
         (root / "link").symlink_to("d/one")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         shutil.rmtree(root / "d")
         (root / "link").unlink()
         disk.lose(seed)
@@ -395,8 +386,7 @@ def test_any_program_finds_the_same_again_and_nothing_that_never_was(
     left = []
     for root in roots:
         write(root / "a", "a0")
-        disk = Disk(root)
-        disk.begin()
+        disk = begun(root)
         written = {"a0"}
         for number, (what, name, other) in enumerate(steps):
             path = root / name

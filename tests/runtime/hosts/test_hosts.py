@@ -135,6 +135,17 @@ def test_a_clock_of_its_own_is_refused_at_its_line(
         assert "does not carry out a clock of its own" in capabilities.refusal(plan, way)
 
 
+def refused(private: str, text: str, options: dict[str, Any], words: str, what: str) -> None:
+    """Line 4 is, here with these words, and elsewhere since nothing carries it out."""
+    plan = compile_source(_ONE.replace("\n", f"{private}\n", 1) + text).plan
+    with pytest.raises(UnfitError) as refusal:
+        datapath_choice.check(plan, RunOptions(**options))
+    assert words in refusal.value.message
+    assert refusal.value.misfit.line == 4
+    for way in (KUBERNETES, COMPOSE) if "when" not in text else ():
+        assert f"does not carry out a {what}" in capabilities.refusal(plan, way)
+
+
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
@@ -151,13 +162,7 @@ def test_a_power_failure_is_refused_at_its_line(
     text: str, options: dict[str, Any], words: str
 ) -> None:
     private = " fs=private" if "fs=private" in words else ""
-    plan = compile_source(_ONE.replace("\n", f"{private}\n", 1) + text).plan
-    with pytest.raises(UnfitError) as refusal:
-        datapath_choice.check(plan, RunOptions(**options))
-    assert words in refusal.value.message
-    assert refusal.value.misfit.line == 4
-    for way in (KUBERNETES, COMPOSE) if "when" not in text else ():
-        assert "does not carry out a power failure" in capabilities.refusal(plan, way)
+    refused(private, text, options, words, "power failure")
 
 
 @pytest.mark.parametrize(
@@ -180,13 +185,7 @@ def test_a_fault_of_a_disk_is_refused_at_its_line(
     monkeypatch.setattr(platform, "machine", lambda: processor)
     monkeypatch.setattr(platform, "release", lambda: kernel)
     private = " fs=private" if "fs=private" in words else " exec=x"
-    plan = compile_source(_ONE.replace("\n", f"{private}\n", 1) + text).plan
-    with pytest.raises(UnfitError) as refusal:
-        datapath_choice.check(plan, RunOptions(**options))
-    assert words in refusal.value.message
-    assert refusal.value.misfit.line == 4
-    for way in (KUBERNETES, COMPOSE) if "when" not in text else ():
-        assert "does not carry out a disk of its own" in capabilities.refusal(plan, way)
+    refused(private, text, options, words, "disk of its own")
 
 
 def test_a_kernel_that_cannot_is_found_out_by_trying(
