@@ -174,40 +174,36 @@ def ahead_of(count: int, lines: int, log: list[int], step_ns: int) -> Prefetcher
     )
 
 
-def test_steps_are_computed_some_time_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_loop
+async def test_steps_are_computed_some_time_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aheads, "CHECK_SECONDS", 0.01)
-
-    async def whole() -> None:
-        log: list[int] = []
-        ahead = ahead_of(50, 1, log, aheads.AHEAD_NS // 4)
-        task = asyncio.ensure_future(ahead.run())
-        await until(lambda: len(log) == 5, "five steps")  # the fifth is beyond the horizon
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert log == [1, 2, 3, 4, 5]
-        for step in range(1, 51):  # whoever wants more gets it
-            assert (await ahead.take(step)).stage.step == step
-        await asyncio.wait_for(task, 120)
-        assert log == list(range(1, 51))
-
-    asyncio.run(whole())
+    log: list[int] = []
+    ahead = ahead_of(50, 1, log, aheads.AHEAD_NS // 4)
+    task = asyncio.ensure_future(ahead.run())
+    await until(lambda: len(log) == 5, "five steps")  # the fifth is beyond the horizon
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert log == [1, 2, 3, 4, 5]
+    for step in range(1, 51):  # whoever wants more gets it
+        assert (await ahead.take(step)).stage.step == step
+    await asyncio.wait_for(task, 120)
+    assert log == list(range(1, 51))
 
 
-def test_no_more_lines_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_loop
+async def test_no_more_lines_are_kept_than_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(aheads, "STORED_BYTES", 100 * aheads.LINE_BYTES)
-
-    async def whole() -> None:
-        log: list[int] = []
-        ahead = ahead_of(10, 60, log, 1)
-        task = asyncio.ensure_future(ahead.run())
-        await until(lambda: len(log) == 2, "two steps")
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert log == [1, 2]
-        await ahead.take(1)
-        await until(lambda: len(log) == 3, "the third")
-        for step in range(2, 11):
-            await ahead.take(step)
-        await asyncio.wait_for(task, 120)
-
-    asyncio.run(whole())
+    log: list[int] = []
+    ahead = ahead_of(10, 60, log, 1)
+    task = asyncio.ensure_future(ahead.run())
+    await until(lambda: len(log) == 2, "two steps")
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert log == [1, 2]
+    await ahead.take(1)
+    await until(lambda: len(log) == 3, "the third")
+    for step in range(2, 11):
+        await ahead.take(step)
+    await asyncio.wait_for(task, 120)

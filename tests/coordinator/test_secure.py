@@ -13,7 +13,7 @@ from runtime.errors import RunError
 from runtime.rpc import secure
 from runtime.rpc.seal import MAGIC, ClientHandshake
 from runtime.rpc.secure import Channel, ChannelError, Connection, Server
-from tests.waiting import until
+from tests.waiting import in_a_loop, until
 
 KEY = bytes(range(32))
 HERE = "127.0.0.1"
@@ -282,23 +282,20 @@ async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         (says_nothing, "does not answer"),
     ],
 )
-def test_what_is_no_agent_is_named(
+@in_a_loop
+async def test_what_is_no_agent_is_named(
     serve: Callable[..., Awaitable[None]], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if serve is says_nothing:
         monkeypatch.setattr(secure, "HANDSHAKE_SECONDS", 0.3)
-
-    async def whole() -> None:
-        server, port = await impostor(serve)
-        with pytest.raises(ChannelError, match=words) as error:
-            await secure.connect(HERE, port, KEY)
-        assert f"{HERE}:{port}" in error.value.message
-        server.close()
-        await server.wait_closed()
-        with pytest.raises(ChannelError, match=r"cannot connect to .*: Connection refused"):
-            await secure.connect(HERE, port, KEY)
-
-    asyncio.run(whole())
+    server, port = await impostor(serve)
+    with pytest.raises(ChannelError, match=words) as error:
+        await secure.connect(HERE, port, KEY)
+    assert f"{HERE}:{port}" in error.value.message
+    server.close()
+    await server.wait_closed()
+    with pytest.raises(ChannelError, match=r"cannot connect to .*: Connection refused"):
+        await secure.connect(HERE, port, KEY)
 
 
 def test_a_second_coordinator_is_told_and_the_first_goes_on() -> None:

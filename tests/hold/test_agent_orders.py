@@ -26,7 +26,7 @@ from runtime.schedule import Schedule
 from tests.agent.stage import DEADLINE_SECONDS, Stage, act
 from tests.hold.conftest import StartHeld
 from tests.hold.support import Container
-from tests.waiting import until, wait_until
+from tests.waiting import in_a_loop, until, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -279,34 +279,32 @@ def test_what_does_not_end_is_named(
     watched.programs.close()
 
 
-def test_a_container_that_ended_is_found_again_at_the_join(
+@in_a_loop
+async def test_a_container_that_ended_is_found_again_at_the_join(
     held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is asked of it meanwhile is said to have changed nothing."""
     first = held("echo up; exec sleep 1000")
     watched = Watched(first, monkeypatch, tmp_path)
     there = at_one_pod(monkeypatch)
-
-    async def play() -> None:
-        found = await watched.programs.find({0: UID}, "")
-        assert found.missing == {0: "no process of its pod is on this node"}
-        first.close()
-        watched.programs.carry_out(schedule(), 1)  # crash
-        watched.programs.carry_out(schedule(), 2)  # join
-        await until(lambda: len(watched.said) == 1, "the crash")
-        assert watched.lives()[0][1].startswith("nothing of it was running")
-        second = await asyncio.to_thread(held, "echo up; exec sleep 1000")
-        there.append(second)
-        await until(lambda: len(watched.said) == 2, "the join")
-        assert watched.lives()[1] == ("join", "")
-        await asyncio.to_thread(second.wait_for, "held", "started")
-        watched.programs.close()
-
-    asyncio.run(play())
+    found = await watched.programs.find({0: UID}, "")
+    assert found.missing == {0: "no process of its pod is on this node"}
+    first.close()
+    watched.programs.carry_out(schedule(), 1)  # crash
+    watched.programs.carry_out(schedule(), 2)  # join
+    await until(lambda: len(watched.said) == 1, "the crash")
+    assert watched.lives()[0][1].startswith("nothing of it was running")
+    second = await asyncio.to_thread(held, "echo up; exec sleep 1000")
+    there.append(second)
+    await until(lambda: len(watched.said) == 2, "the join")
+    assert watched.lives()[1] == ("join", "")
+    await asyncio.to_thread(second.wait_for, "held", "started")
+    watched.programs.close()
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
-def test_nobody_joins_in_a_network_of_which_nobody_has_told(
+@in_a_loop
+async def test_nobody_joins_in_a_network_of_which_nobody_has_told(
     held: StartHeld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
 ) -> None:
     """`elsewhere`: its sandbox was replaced; else what shaped its network was detached. Without
@@ -314,26 +312,22 @@ def test_nobody_joins_in_a_network_of_which_nobody_has_told(
     first = held("echo up; exec sleep 1000")
     watched = Watched(first, monkeypatch, tmp_path)
     pod = at_one_pod(monkeypatch)
-
-    async def play() -> None:
-        await watched.programs.find({0: UID}, "")
-        first.close()
-        if not elsewhere:
-            watched.programs.detached(podprocesses.network_of(os.getpid()))
-        spaces = ("--net",) if elsewhere else ()
-        second = await asyncio.to_thread(held, "echo up; exec sleep 1000", prefix=spaces)
-        pod.append(second)
-        watched.programs.carry_out(schedule(), 2)  # join
-        await looked(watched.programs)
-        assert second.names() == ["held"]
-        assert watched.lives() == []
-        watched.programs.know({0: second.pid})
-        await until(watched.lives, "the join")
-        assert watched.lives() == [("join", "")]
-        await asyncio.to_thread(second.wait_for, "held", "started")
-        watched.programs.close()
-
-    asyncio.run(play())
+    await watched.programs.find({0: UID}, "")
+    first.close()
+    if not elsewhere:
+        watched.programs.detached(podprocesses.network_of(os.getpid()))
+    spaces = ("--net",) if elsewhere else ()
+    second = await asyncio.to_thread(held, "echo up; exec sleep 1000", prefix=spaces)
+    pod.append(second)
+    watched.programs.carry_out(schedule(), 2)  # join
+    await looked(watched.programs)
+    assert second.names() == ["held"]
+    assert watched.lives() == []
+    watched.programs.know({0: second.pid})
+    await until(watched.lives, "the join")
+    assert watched.lives() == [("join", "")]
+    await asyncio.to_thread(second.wait_for, "held", "started")
+    watched.programs.close()
 
 
 def test_a_network_that_never_comes_is_said(
@@ -359,7 +353,8 @@ def test_a_network_that_never_comes_is_said(
 
 
 @pytest.mark.parametrize("told", ["the process", "the network", "neither", "unattached"])
-def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
+@in_a_loop
+async def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
     held: StartHeld, monkeypatch: pytest.MonkeyPatch, told: str
 ) -> None:
     made = held("echo up; exec sleep 1000")
@@ -379,20 +374,16 @@ def test_an_agent_that_resumes_takes_up_what_the_coordinator_has_told_of(
         moved=(),
     )
     attached = set() if told == "unattached" else {podprocesses.network_of(os.getpid())}
-
-    async def play() -> None:
-        assert await programs.networks(resume.pods) == {0: f"/proc/{made.pid}/ns/net"}
-        await programs.restore(resume, attached)
-        programs.carry_out(schedule(), 0)
-        if told in ("neither", "unattached"):
-            await looked(programs)
-            assert (said, made.names()) == ([], ["held"])
-            programs.know({0: made.pid})
-        await until(lambda: said, "the join")
-        await asyncio.to_thread(made.wait_for, "held", "started")
-        programs.close()
-
-    asyncio.run(play())
+    assert await programs.networks(resume.pods) == {0: f"/proc/{made.pid}/ns/net"}
+    await programs.restore(resume, attached)
+    programs.carry_out(schedule(), 0)
+    if told in ("neither", "unattached"):
+        await looked(programs)
+        assert (said, made.names()) == ([], ["held"])
+        programs.know({0: made.pid})
+    await until(lambda: said, "the join")
+    await asyncio.to_thread(made.wait_for, "held", "started")
+    programs.close()
 
 
 def test_a_pod_whose_gate_is_open_is_still_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,10 @@ async def test_it_is_carried_out_at_once_and_stands_in_the_records(tmp_path: Pat
     assert scene.runner.applied == scene.runner.planned == len(scene.runner.plan.events)
 
 
-def test_it_finds_its_place_between_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_loop
+async def test_it_finds_its_place_between_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each is asked for half of the time since the one before ahead, and not all at the start."""
     monkeypatch.setattr(timelinerunner, "_REACTING_AHEAD_NS", {REAL: (MS, 100_000 * MS)})
     threads = set()
@@ -82,21 +84,17 @@ def test_it_finds_its_place_between_events(tmp_path: Path, monkeypatch: pytest.M
         return decode(*of, **more)
 
     monkeypatch.setattr(steering, "decode", decoded)
+    scene = Scene(tmp_path, WHEN.replace("at 1500ms", "at 3s"))
 
-    async def whole() -> None:
-        scene = Scene(tmp_path, WHEN.replace("at 1500ms", "at 3s"))
+    async def react() -> None:
+        answer = Fired("")
+        while not answer.digest and scene.runner.elapsed() < 2000 * MS:
+            answer = await fired(scene, scene.runner.elapsed() + 200 * MS)
+        assert answer.digest
 
-        async def react() -> None:
-            answer = Fired("")
-            while not answer.digest and scene.runner.elapsed() < 2000 * MS:
-                answer = await fired(scene, scene.runner.elapsed() + 200 * MS)
-            assert answer.digest
-
-        await scene.play(react)
-        assert len(scene.of("crash")) == 1
-        assert threading.main_thread() not in threads  # in which events wait for nothing
-
-    asyncio.run(whole())
+    await scene.play(react)
+    assert len(scene.of("crash")) == 1
+    assert threading.main_thread() not in threads  # in which events wait for nothing
 
 
 @in_a_loop

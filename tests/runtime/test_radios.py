@@ -189,17 +189,17 @@ async def test_what_is_no_request_is_answered_and_changes_nothing(
 
 
 @given(st.binary(max_size=200) | st.text().map(lambda text: json.dumps({"do": text}).encode()))
-def test_any_bytes_have_an_answer(tmp_path_factory: pytest.TempPathFactory, line: bytes) -> None:
+@in_a_loop
+async def test_any_bytes_have_an_answer(
+    tmp_path_factory: pytest.TempPathFactory, line: bytes
+) -> None:
     folder = tmp_path_factory.getbasetemp() / "radios"
     folder.mkdir(exist_ok=True)
-
-    async def whole() -> None:
-        assert len(await Requests(folder).all.answer(0, "r.0", line)) == 1
-
-    asyncio.run(whole())
+    assert len(await Requests(folder).all.answer(0, "r.0", line)) == 1
 
 
-def test_the_socket_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_loop
+async def test_the_socket_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers beyond the most are hung up on, and so is who sends a line without an end; who asks
     too often is told so."""
     name = f"tstorm-test-{os.getpid()}"
@@ -216,27 +216,24 @@ def test_the_socket_has_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ends.append(writer)
         return reader, writer
 
-    async def whole() -> None:
-        run, life = Requests(tmp_path), Life()
-        await run.all.listen("r.0", life)  # type: ignore[arg-type]
-        one, two = await connect(), await connect()
-        for number, (reader, writer) in enumerate((one, two)):
-            writer.write(b'{"do":"hello"}\n')
-            assert b'"ok"' in await reader.readline(), number
-        third, _ = await connect()
-        assert await third.read() == b""
-        one[1].write(b"x" * (link_requests.LINE_BYTES + 10))
-        assert b"at most" in await one[0].readline()
-        assert await one[0].read() == b""
-        two[1].write(b'{"do":"visible"}\n' * (link_requests.MOST_ASKED + 1))
-        answers = [await two[0].readline() for _ in range(link_requests.MOST_ASKED)]
-        assert b'{"refused":"slow"}\n' in answers
-        life.gone.set_result(None)
-        assert await two[0].read() is not None  # hung up on, with what was on its way
-        run.all.close()
-        for end in ends:
-            end.close()
-            with suppress(OSError):
-                await end.wait_closed()
-
-    asyncio.run(whole())
+    run, life = Requests(tmp_path), Life()
+    await run.all.listen("r.0", life)  # type: ignore[arg-type]
+    one, two = await connect(), await connect()
+    for number, (reader, writer) in enumerate((one, two)):
+        writer.write(b'{"do":"hello"}\n')
+        assert b'"ok"' in await reader.readline(), number
+    third, _ = await connect()
+    assert await third.read() == b""
+    one[1].write(b"x" * (link_requests.LINE_BYTES + 10))
+    assert b"at most" in await one[0].readline()
+    assert await one[0].read() == b""
+    two[1].write(b'{"do":"visible"}\n' * (link_requests.MOST_ASKED + 1))
+    answers = [await two[0].readline() for _ in range(link_requests.MOST_ASKED)]
+    assert b'{"refused":"slow"}\n' in answers
+    life.gone.set_result(None)
+    assert await two[0].read() is not None  # hung up on, with what was on its way
+    run.all.close()
+    for end in ends:
+        end.close()
+        with suppress(OSError):
+            await end.wait_closed()

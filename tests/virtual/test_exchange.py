@@ -20,6 +20,7 @@ from runtime.virtual.clockpage import NEVER, ClockPage, State
 from runtime.virtual.control_exchange import STEP_NS, ControlExchange
 from runtime.virtual.line import PARTS
 from runtime.virtual.time_limits import LEAD_NS, RealPace, TimeLimits
+from tests.waiting import in_a_loop
 
 Record = dict[str, Any]
 
@@ -229,7 +230,8 @@ def test_a_stream_goes_both_ways_and_parts_are_confirmed(tmp_path: Path) -> None
     played(scene, tmp_path)
 
 
-def test_the_end_of_the_run_is_the_end_of_every_call(tmp_path: Path) -> None:
+@in_a_loop
+async def test_the_end_of_the_run_is_the_end_of_every_call(tmp_path: Path) -> None:
     async def scene(guest: Guest) -> None:
         async with guest.stream(ask="exec") as stream:
             call = (await guest.next())["call"]
@@ -239,10 +241,7 @@ def test_the_end_of_the_run_is_the_end_of_every_call(tmp_path: Path) -> None:
             assert await stream.next() is None
             await closing
 
-    async def play() -> None:
-        await scene(Guest(tmp_path / "control.sock"))
-
-    asyncio.run(play())
+    await scene(Guest(tmp_path / "control.sock"))
 
 
 def test_a_guest_cannot_answer_what_nobody_asked(tmp_path: Path) -> None:

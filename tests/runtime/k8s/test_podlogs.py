@@ -16,7 +16,7 @@ from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import LOG_TIMES
 from tests.doubles.api import FakeApi, Trouble, act
-from tests.waiting import until
+from tests.waiting import in_a_loop, until
 
 
 def line(second: int, text: str) -> bytes:
@@ -29,85 +29,78 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(podlogs, "LAST_PAUSE_SECONDS", 0.1)
 
 
-def test_every_line_comes_once_whatever_breaks(tmp_path: Path) -> None:
+@in_a_loop
+async def test_every_line_comes_once_whatever_breaks(tmp_path: Path, server: FakeApi) -> None:
     (tmp_path / "logs").mkdir()
     file = tmp_path / "logs/server.0.log"
-
-    async def play(server: FakeApi) -> None:
-        notices: list[str] = []
-        server.trouble.extend([Trouble(status=400), Trouble(status=500), Trouble(cut=True)])
-        held = line(0, '{"tstorm_hold":"held","unix_ns":1}')
-        server.write("server-0", held, line(1, "one"), line(2, "two"))
-        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
-        logs.begin()
-        await until(lambda: file.exists() and file.read_bytes() == b"one\ntwo\n", "two lines")
-        server.cut()
-        server.write("server-0", line(3, "three"), line(4, ""))
-        await until(
-            lambda: file.read_bytes() == b"one\ntwo\nthree\n\n", lambda: f"{file.read_bytes()!r}", 5
-        )
-        server.log_ends = True  # as when its container ends; the next one goes on
-        server.write("server-0", line(11, "again"))
-        await until(lambda: file.read_bytes().endswith(b"\nagain\n"), "the container after it")
-        await logs.end()
-        assert file.read_bytes() == b"one\ntwo\nthree\n\nagain\n"
-        assert len(notices) == 1 and "server.0 is not followed now" in notices[0]
-        assert logs.incomplete() == {}
-
-    act(play)
+    notices: list[str] = []
+    server.trouble.extend([Trouble(status=400), Trouble(status=500), Trouble(cut=True)])
+    held = line(0, '{"tstorm_hold":"held","unix_ns":1}')
+    server.write("server-0", held, line(1, "one"), line(2, "two"))
+    logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
+    logs.begin()
+    await until(lambda: file.exists() and file.read_bytes() == b"one\ntwo\n", "two lines")
+    server.cut()
+    server.write("server-0", line(3, "three"), line(4, ""))
+    await until(
+        lambda: file.read_bytes() == b"one\ntwo\nthree\n\n", lambda: f"{file.read_bytes()!r}", 5
+    )
+    server.log_ends = True  # as when its container ends; the next one goes on
+    server.write("server-0", line(11, "again"))
+    await until(lambda: file.read_bytes().endswith(b"\nagain\n"), "the container after it")
+    await logs.end()
+    assert file.read_bytes() == b"one\ntwo\nthree\n\nagain\n"
+    assert len(notices) == 1 and "server.0 is not followed now" in notices[0]
+    assert logs.incomplete() == {}
 
 
-def test_marks_say_where_a_setup_begins_and_ends(tmp_path: Path) -> None:
+@in_a_loop
+async def test_marks_say_where_a_setup_begins_and_ends(tmp_path: Path, server: FakeApi) -> None:
     (tmp_path / "logs").mkdir()
     file = tmp_path / "logs/server.0.log"
     start_ns = 10**18
-
-    async def play(server: FakeApi) -> None:
-        own = '{"tstorm_hold":"%s","unix_ns":%d,"monotonic_ns":1,%s}'
-        ended = own % ("set_up", start_ns + 2_500_000_000, '"status":3')
-        server.write(
-            "server-0",
-            line(0, own % ("setup", start_ns - 1, '"pid":7')),
-            line(1, "it says"),
-            line(2, ended),
-            line(3, own % ("started", start_ns, '"pid":8')),
-            line(4, '{"tstorm_hold":"a program may say so"'),
-        )
-        pods = {"server.0": "server-0"}
-        logs = PodLogs(
-            server.api(),
-            tmp_path,
-            pods,
-            lambda _: None,
-            moment=lambda _, at_ns: (at_ns - start_ns, 0),
-        )
-        logs.begin()
-        lines = [
-            "[tstorm] before 0 s: setup",
-            "it says",
-            "[tstorm] 2.500000000 s: setup ended with 3",
-        ]
-        await until(lambda: file.exists() and file.read_text().splitlines() == lines, "all lines")
-        await logs.end()
-
-    act(play)
+    own = '{"tstorm_hold":"%s","unix_ns":%d,"monotonic_ns":1,%s}'
+    ended = own % ("set_up", start_ns + 2_500_000_000, '"status":3')
+    server.write(
+        "server-0",
+        line(0, own % ("setup", start_ns - 1, '"pid":7')),
+        line(1, "it says"),
+        line(2, ended),
+        line(3, own % ("started", start_ns, '"pid":8')),
+        line(4, '{"tstorm_hold":"a program may say so"'),
+    )
+    pods = {"server.0": "server-0"}
+    logs = PodLogs(
+        server.api(),
+        tmp_path,
+        pods,
+        lambda _: None,
+        moment=lambda _, at_ns: (at_ns - start_ns, 0),
+    )
+    logs.begin()
+    lines = [
+        "[tstorm] before 0 s: setup",
+        "it says",
+        "[tstorm] 2.500000000 s: setup ended with 3",
+    ]
+    await until(lambda: file.exists() and file.read_text().splitlines() == lines, "all lines")
+    await logs.end()
 
 
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
-    async def play(server: FakeApi) -> None:
-        notices: list[str] = []
-        server.write("server-0", line(1, "one"))
-        logs = PodLogs(server.api(), tmp_path / "none", {"server.0": "server-0"}, notices.append)
-        logs.begin()
-        await until(lambda: notices, "a word")
-        assert "cannot write" in notices[0]
-        await logs.end()
-
-    act(play)
+@in_a_loop
+async def test_what_cannot_be_written_is_told(tmp_path: Path, server: FakeApi) -> None:
+    notices: list[str] = []
+    server.write("server-0", line(1, "one"))
+    logs = PodLogs(server.api(), tmp_path / "none", {"server.0": "server-0"}, notices.append)
+    logs.begin()
+    await until(lambda: notices, "a word")
+    assert "cannot write" in notices[0]
+    await logs.end()
 
 
-def test_where_there_are_many_they_take_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@in_a_loop
+async def test_where_there_are_many_they_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FakeApi
 ) -> None:
     """What is written after the last turn before the end comes with the very last one."""
     monkeypatch.setattr(podlogs, "FOLLOWED", 2)
@@ -118,23 +111,20 @@ def test_where_there_are_many_they_take_turns(
         files = [tmp_path / f"logs/{name}.log" for name in pods]
         return [file.read_bytes() if file.exists() else b"" for file in files]
 
-    async def play(server: FakeApi) -> None:
-        notices: list[str] = []
-        for pod in pods.values():
-            server.write(pod, line(1, "one"))
-        logs = PodLogs(server.api(), tmp_path, pods, notices.append)
-        logs.begin()
-        await until(lambda: read() == [b"one\n"] * 5, "the first line of all")
-        server.write("server-3", line(2, "two"))
-        await until(lambda: read()[3] == b"one\ntwo\n", "the second line of one")
-        monkeypatch.setattr(podlogs, "LOOK_SECONDS", 60.0)
-        server.write("server-4", line(3, "three"))
-        await logs.end()
-        assert read() == [*[b"one\n"] * 3, b"one\ntwo\n", b"one\nthree\n"]
-        assert notices == []
-        assert logs.incomplete() == {}
-
-    act(play)
+    notices: list[str] = []
+    for pod in pods.values():
+        server.write(pod, line(1, "one"))
+    logs = PodLogs(server.api(), tmp_path, pods, notices.append)
+    logs.begin()
+    await until(lambda: read() == [b"one\n"] * 5, "the first line of all")
+    server.write("server-3", line(2, "two"))
+    await until(lambda: read()[3] == b"one\ntwo\n", "the second line of one")
+    monkeypatch.setattr(podlogs, "LOOK_SECONDS", 60.0)
+    server.write("server-4", line(3, "three"))
+    await logs.end()
+    assert read() == [*[b"one\n"] * 3, b"one\ntwo\n", b"one\nthree\n"]
+    assert notices == []
+    assert logs.incomplete() == {}
 
 
 REFUSED = {"server.0": "the API server answered with status 500"}
@@ -148,107 +138,94 @@ REFUSED = {"server.0": "the API server answered with status 500"}
         (Trouble(status=400, message='container "instance" is waiting to start: x'), {}, True),
     ],
 )
-def test_a_log_of_which_nothing_was_read_is_incomplete_and_no_empty_file(
-    tmp_path: Path, trouble: Trouble, incomplete: dict[str, str], there: bool
+@in_a_loop
+async def test_a_log_of_which_nothing_was_read_is_incomplete_and_no_empty_file(
+    tmp_path: Path, trouble: Trouble, incomplete: dict[str, str], there: bool, server: FakeApi
 ) -> None:
     """Unless its container has never run: then there is nothing to read."""
     (tmp_path / "logs").mkdir()
-
-    async def play(server: FakeApi) -> None:
-        server.log_trouble = trouble
-        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
-        logs.begin()
-        await until(lambda: len(server.requests) > 1, "a second try")
-        await logs.end()
-        assert logs.incomplete() == incomplete
-        assert (tmp_path / "logs/server.0.log").exists() == there
-
-    act(play)
+    server.log_trouble = trouble
+    logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+    logs.begin()
+    await until(lambda: len(server.requests) > 1, "a second try")
+    await logs.end()
+    assert logs.incomplete() == incomplete
+    assert (tmp_path / "logs/server.0.log").exists() == there
 
 
-def test_a_log_whose_server_is_away_at_the_end_is_incomplete(tmp_path: Path) -> None:
+@in_a_loop
+async def test_a_log_whose_server_is_away_at_the_end_is_incomplete(
+    tmp_path: Path, server: FakeApi
+) -> None:
     (tmp_path / "logs").mkdir()
     file = tmp_path / "logs/server.0.log"
-
-    async def play(server: FakeApi) -> None:
-        notices: list[str] = []
-        server.write("server-0", line(1, "one"))
-        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
-        logs.begin()
-        await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
-        server.close()
-        await until(lambda: notices, "a word")
-        await logs.end()
-        assert "server.0" in logs.incomplete()
-        assert file.read_bytes() == b"one\n"
-
-    act(play)
+    notices: list[str] = []
+    server.write("server-0", line(1, "one"))
+    logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, notices.append)
+    logs.begin()
+    await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
+    server.close()
+    await until(lambda: notices, "a word")
+    await logs.end()
+    assert "server.0" in logs.incomplete()
+    assert file.read_bytes() == b"one\n"
 
 
-def test_a_log_that_is_asked_for_in_vain_is_incomplete(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@in_a_loop
+async def test_a_log_that_is_asked_for_in_vain_is_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FakeApi
 ) -> None:
     """Nothing comes from the server, not even a refusal."""
     monkeypatch.setattr(podlogs, "LAST_SECONDS", 0.1)
     (tmp_path / "logs").mkdir()
-
-    async def play(server: FakeApi) -> None:
-        server.log_trouble = Trouble(hangs=True)
-        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
-        logs.begin()
-        await until(lambda: server.requests, "the request")
-        await logs.end()
-        assert logs.incomplete() == {"server.0": podlogs.UNANSWERED}
-
-    act(play)
+    server.log_trouble = Trouble(hangs=True)
+    logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+    logs.begin()
+    await until(lambda: server.requests, "the request")
+    await logs.end()
+    assert logs.incomplete() == {"server.0": podlogs.UNANSWERED}
 
 
-def test_a_stream_that_hangs_is_no_silent_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@in_a_loop
+async def test_a_stream_that_hangs_is_no_silent_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FakeApi
 ) -> None:
     """As that of a kubelet that was stopped: it had begun well. The log of the other is whole."""
     monkeypatch.setattr(podlogs, "LAST_SECONDS", 1.0)
     (tmp_path / "logs").mkdir()
     file = tmp_path / "logs/a.0.log"
     path = "/api/v1/namespaces/tstorm-test/pods/a-0/log"
-
-    async def play(server: FakeApi) -> None:
-        server.write("a-0", line(1, "one"))
-        logs = PodLogs(server.api(), tmp_path, {"a.0": "a-0", "b.0": "b-0"}, lambda _: None)
-        logs.begin()
-        await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
-        await until((tmp_path / "logs/b.0.log").exists, "the other's stream")
-        server.hanging.add(path)  # what was begun says nothing more
-        await logs.end()
-        assert logs.incomplete() == {"a.0": podlogs.UNANSWERED}
-
-    act(play)
+    server.write("a-0", line(1, "one"))
+    logs = PodLogs(server.api(), tmp_path, {"a.0": "a-0", "b.0": "b-0"}, lambda _: None)
+    logs.begin()
+    await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
+    await until((tmp_path / "logs/b.0.log").exists, "the other's stream")
+    server.hanging.add(path)  # what was begun says nothing more
+    await logs.end()
+    assert logs.incomplete() == {"a.0": podlogs.UNANSWERED}
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_what_went_before_it_was_read_is_missed_but_not_an_older_container(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool
+@in_a_loop
+async def test_what_went_before_it_was_read_is_missed_but_not_an_older_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool, server: FakeApi
 ) -> None:
     """In turns kubelet may have thrown a part away since the last look. A stream that ended with
     its container had all of it."""
     monkeypatch.setattr(podlogs, "FOLLOWED", 200 if ended else 0)
     (tmp_path / "logs").mkdir()
     file = tmp_path / "logs/server.0.log"
-
-    async def play(server: FakeApi) -> None:
-        server.log_ends = ended
-        server.write("server-0", line(1, "one"))
-        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
-        logs.begin()
-        await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
-        asked = len(server.requests)
-        await until(lambda: len(server.requests) > asked + 1, "another look")
-        server.logs["server-0"] = [line(20, "later")]
-        await until(lambda: file.read_bytes() == b"one\nlater\n", "what came later")
-        await logs.end()
-        assert logs.incomplete() == ({} if ended else {"server.0": podlogs.LOST})
-
-    act(play)
+    server.log_ends = ended
+    server.write("server-0", line(1, "one"))
+    logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+    logs.begin()
+    await until(lambda: file.exists() and file.read_bytes() == b"one\n", "the first line")
+    asked = len(server.requests)
+    await until(lambda: len(server.requests) > asked + 1, "another look")
+    server.logs["server-0"] = [line(20, "later")]
+    await until(lambda: file.read_bytes() == b"one\nlater\n", "what came later")
+    await logs.end()
+    assert logs.incomplete() == ({} if ended else {"server.0": podlogs.LOST})
 
 
 @pytest.mark.parametrize(
@@ -260,28 +237,25 @@ def test_what_went_before_it_was_read_is_missed_but_not_an_older_container(
         ([line(30, "again")], b"one\npanic: x\nagain"),
     ],
 )
-def test_a_last_line_without_an_end_is_there_once(
-    tmp_path: Path, then: list[bytes], want: bytes
+@in_a_loop
+async def test_a_last_line_without_an_end_is_there_once(
+    tmp_path: Path, then: list[bytes], want: bytes, server: FakeApi
 ) -> None:
     """Kubelet sends it so, each time that it is asked; its rest, or another container, may come."""
     (tmp_path / "logs").mkdir()
     file = tmp_path / "logs/server.0.log"
-
-    async def play(server: FakeApi) -> None:
-        server.log_ends, server.unfinished = True, {"server-0"}
-        server.write("server-0", line(1, "one"), line(2, "panic: x"))
-        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
-        logs.begin()
-        await until(lambda: file.exists() and file.read_bytes() == b"one\npanic: x", "both lines")
-        server.logs["server-0"] = then
-        await until(lambda: file.read_bytes() == want, lambda: f"{file.read_bytes()!r}")
-        asked = len(server.requests)
-        await until(lambda: len(server.requests) > asked + 1, "another answer")
-        await logs.end()
-        assert file.read_bytes() == want
-        assert logs.incomplete() == {}
-
-    act(play)
+    server.log_ends, server.unfinished = True, {"server-0"}
+    server.write("server-0", line(1, "one"), line(2, "panic: x"))
+    logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+    logs.begin()
+    await until(lambda: file.exists() and file.read_bytes() == b"one\npanic: x", "both lines")
+    server.logs["server-0"] = then
+    await until(lambda: file.read_bytes() == want, lambda: f"{file.read_bytes()!r}")
+    asked = len(server.requests)
+    await until(lambda: len(server.requests) > asked + 1, "another answer")
+    await logs.end()
+    assert file.read_bytes() == want
+    assert logs.incomplete() == {}
 
 
 @pytest.mark.parametrize(
@@ -292,49 +266,44 @@ def test_a_last_line_without_an_end_is_there_once(
         ("X: y", b"", False),
     ],
 )
-def test_half_a_line_of_an_answer_that_breaks_is_none(
-    tmp_path: Path, length: str, want: bytes, broken: bool
+@in_a_loop
+async def test_half_a_line_of_an_answer_that_breaks_is_none(
+    tmp_path: Path, length: str, want: bytes, broken: bool, server: FakeApi
 ) -> None:
     """One that does not say where it ends may have broken, too."""
     (tmp_path / "logs").mkdir()
     file = tmp_path / "logs/server.0.log"
-
-    async def play(server: FakeApi) -> None:
-        answer = f"HTTP/1.1 200 OK\r\n{length}\r\n\r\n".encode() + line(1, "half")
-        server.log_trouble = Trouble(sends=answer)
-        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
-        logs.begin()
-        await until(lambda: len(server.requests) > 1, "a second try")
-        await logs.end()
-        assert file.read_bytes() == want
-        assert bool(logs.incomplete()) == broken
-
-    act(play)
+    answer = f"HTTP/1.1 200 OK\r\n{length}\r\n\r\n".encode() + line(1, "half")
+    server.log_trouble = Trouble(sends=answer)
+    logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+    logs.begin()
+    await until(lambda: len(server.requests) > 1, "a second try")
+    await logs.end()
+    assert file.read_bytes() == want
+    assert bool(logs.incomplete()) == broken
 
 
-def test_output_that_does_not_end_with_the_run_is_incomplete(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@in_a_loop
+async def test_output_that_does_not_end_with_the_run_is_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FakeApi
 ) -> None:
     monkeypatch.setattr(podlogs, "LAST_SECONDS", 0.1)
     monkeypatch.setattr(podlogs, "QUIET_SECONDS", 1.0)
     (tmp_path / "logs").mkdir()
 
-    async def play(server: FakeApi) -> None:
-        async def go_on() -> None:
-            for second in range(2, 10_000):
-                server.write("server-0", line(second, "more"))
-                await asyncio.sleep(0.01)
+    async def go_on() -> None:
+        for second in range(2, 10_000):
+            server.write("server-0", line(second, "more"))
+            await asyncio.sleep(0.01)
 
-        logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
-        logs.begin()
-        writing = asyncio.create_task(go_on())
-        file = tmp_path / "logs/server.0.log"
-        await until(lambda: file.exists() and file.read_bytes(), "the first line")
-        await logs.end()
-        writing.cancel()
-        assert logs.incomplete() == {"server.0": podlogs.LATE}
-
-    act(play)
+    logs = PodLogs(server.api(), tmp_path, {"server.0": "server-0"}, lambda _: None)
+    logs.begin()
+    writing = asyncio.create_task(go_on())
+    file = tmp_path / "logs/server.0.log"
+    await until(lambda: file.exists() and file.read_bytes(), "the first line")
+    await logs.end()
+    writing.cancel()
+    assert logs.incomplete() == {"server.0": podlogs.LATE}
 
 
 def followed(tmp_path: Path, first: list[bytes], then: list[bytes], want: bytes) -> list[str]:

@@ -12,8 +12,8 @@ import pytest
 from runtime.backend.k8s import pods
 from runtime.backend.k8s.api import ApiError
 from runtime.backend.k8s.pods import Pod, PodWatch, pod
-from tests.doubles.api import PODS, FakeApi, Trouble, act, shown
-from tests.waiting import until
+from tests.doubles.api import PODS, FakeApi, Trouble, shown
+from tests.waiting import in_a_loop, until
 
 
 class Scene:
@@ -97,62 +97,56 @@ def test_what_is_no_pod_is_refused(shape: object) -> None:
         pod(shape)
 
 
-def test_pods_are_listed_then_followed() -> None:
-    async def play(server: FakeApi) -> None:
-        for index in range(5):
-            server.put_pod(shown(f"server-{index}", index=index))
-        server.page = 2
-        async with watching(server) as scene:
-            await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            assert [name for _, name in scene.changes] == [f"server-{n}" for n in range(5)]
-            server.put_pod(shown("client-0", service="client"))
-            server.put_pod(shown("server-1", index=1, restarts=1))
-            server.remove_pod("server-4")
-            await until(lambda: len(scene.changes) == 8, "the changes")
-            assert scene.changes[5:] == [
-                ("new", "client-0"),
-                ("other", "server-1"),
-                ("gone", "server-4"),
-            ]
-            assert sorted(scene.watch.pods) == ["client-0", *(f"server-{n}" for n in range(4))]
-            assert scene.notices == []
-
-    act(play)
+@in_a_loop
+async def test_pods_are_listed_then_followed(server: FakeApi) -> None:
+    for index in range(5):
+        server.put_pod(shown(f"server-{index}", index=index))
+    server.page = 2
+    async with watching(server) as scene:
+        await asyncio.wait_for(scene.watch.listed.wait(), 10)
+        assert [name for _, name in scene.changes] == [f"server-{n}" for n in range(5)]
+        server.put_pod(shown("client-0", service="client"))
+        server.put_pod(shown("server-1", index=1, restarts=1))
+        server.remove_pod("server-4")
+        await until(lambda: len(scene.changes) == 8, "the changes")
+        assert scene.changes[5:] == [
+            ("new", "client-0"),
+            ("other", "server-1"),
+            ("gone", "server-4"),
+        ]
+        assert sorted(scene.watch.pods) == ["client-0", *(f"server-{n}" for n in range(4))]
+        assert scene.notices == []
 
 
-def test_a_broken_stream_goes_on_where_it_was() -> None:
-    async def play(server: FakeApi) -> None:
-        server.put_pod(shown("server-0"))
-        async with watching(server) as scene:
-            await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            server.put_pod(shown("server-1", index=1))
-            await until(lambda: "server-1" in scene.watch.pods, "the first change")
-            server.cut()
-            server.put_pod(shown("server-2", index=2))
-            await until(lambda: "server-2" in scene.watch.pods, "what happened meanwhile")
-            lists = [query for query in server.queries if not query.get("watch")]
-            assert len(lists) == 1
-            assert scene.changes == [("new", f"server-{n}") for n in range(3)]
-
-    act(play)
-
-
-def test_a_version_that_is_too_old_is_listed_anew() -> None:
-    async def play(server: FakeApi) -> None:
-        server.put_pod(shown("server-0"))
+@in_a_loop
+async def test_a_broken_stream_goes_on_where_it_was(server: FakeApi) -> None:
+    server.put_pod(shown("server-0"))
+    async with watching(server) as scene:
+        await asyncio.wait_for(scene.watch.listed.wait(), 10)
         server.put_pod(shown("server-1", index=1))
-        async with watching(server) as scene:
-            await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            server.close()
-            server.objects.pop(f"{PODS}/server-0")
-            server.put_pod(shown("server-2", index=2))
-            server.oldest = server.version
-            server.listen()
-            await until(lambda: "server-2" in scene.watch.pods, "the second list")
-            assert ("gone", "server-0") in scene.changes
-            assert "server-0" not in scene.watch.pods
+        await until(lambda: "server-1" in scene.watch.pods, "the first change")
+        server.cut()
+        server.put_pod(shown("server-2", index=2))
+        await until(lambda: "server-2" in scene.watch.pods, "what happened meanwhile")
+        lists = [query for query in server.queries if not query.get("watch")]
+        assert len(lists) == 1
+        assert scene.changes == [("new", f"server-{n}") for n in range(3)]
 
-    act(play)
+
+@in_a_loop
+async def test_a_version_that_is_too_old_is_listed_anew(server: FakeApi) -> None:
+    server.put_pod(shown("server-0"))
+    server.put_pod(shown("server-1", index=1))
+    async with watching(server) as scene:
+        await asyncio.wait_for(scene.watch.listed.wait(), 10)
+        server.close()
+        server.objects.pop(f"{PODS}/server-0")
+        server.put_pod(shown("server-2", index=2))
+        server.oldest = server.version
+        server.listen()
+        await until(lambda: "server-2" in scene.watch.pods, "the second list")
+        assert ("gone", "server-0") in scene.changes
+        assert "server-0" not in scene.watch.pods
 
 
 GARBAGE = [
@@ -173,21 +167,20 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("number", range(len(GARBAGE)))
-def test_no_answer_stops_the_watch(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_loop
+async def test_no_answer_stops_the_watch(
+    number: int, monkeypatch: pytest.MonkeyPatch, server: FakeApi
+) -> None:
     """In a list, and in what follows it."""
     monkeypatch.setattr(pods, "LAST_PAUSE_SECONDS", 0.2)
-
-    async def play(server: FakeApi) -> None:
-        server.put_pod(shown("server-0"))
-        server.trouble.extend([GARBAGE[number], None, GARBAGE[number], GARBAGE[number]])
-        async with watching(server) as scene:
-            await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            await until(lambda: not server.trouble, "the troubles")
-            server.put_pod(shown("server-1", index=1))
-            await until(lambda: "server-1" in scene.watch.pods, "the change")
-            assert scene.changes == [("new", "server-0"), ("new", "server-1")]
-
-    act(play)
+    server.put_pod(shown("server-0"))
+    server.trouble.extend([GARBAGE[number], None, GARBAGE[number], GARBAGE[number]])
+    async with watching(server) as scene:
+        await asyncio.wait_for(scene.watch.listed.wait(), 10)
+        await until(lambda: not server.trouble, "the troubles")
+        server.put_pod(shown("server-1", index=1))
+        await until(lambda: "server-1" in scene.watch.pods, "the change")
+        assert scene.changes == [("new", "server-0"), ("new", "server-1")]
 
 
 @pytest.mark.parametrize(
@@ -200,48 +193,43 @@ def test_no_answer_stops_the_watch(number: int, monkeypatch: pytest.MonkeyPatch)
         {"type": "ERROR", "object": "?"},
     ],
 )
-def test_a_change_of_nothing_changes_nothing(change: dict[str, object]) -> None:
-    async def play(server: FakeApi) -> None:
-        server.put_pod(shown("server-0"))
-        async with watching(server) as scene:
-            await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            server.say(change)
-            asked = len(server.requests)
-            await until(lambda: len(server.requests) > asked, "another attempt")
-            server.history.pop()
-            server.put_pod(shown("server-1", index=1))
-            await until(lambda: "server-1" in scene.watch.pods, "the change after it")
+@in_a_loop
+async def test_a_change_of_nothing_changes_nothing(
+    change: dict[str, object], server: FakeApi
+) -> None:
+    server.put_pod(shown("server-0"))
+    async with watching(server) as scene:
+        await asyncio.wait_for(scene.watch.listed.wait(), 10)
+        server.say(change)
+        asked = len(server.requests)
+        await until(lambda: len(server.requests) > asked, "another attempt")
+        server.history.pop()
+        server.put_pod(shown("server-1", index=1))
+        await until(lambda: "server-1" in scene.watch.pods, "the change after it")
 
-    act(play)
 
-
-def test_an_api_server_that_is_away_is_told_once_and_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+@in_a_loop
+async def test_an_api_server_that_is_away_is_told_once_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, server: FakeApi
 ) -> None:
     monkeypatch.setattr(pods, "AWAY_SECONDS", 0.5)
     monkeypatch.setattr(pods, "LAST_PAUSE_SECONDS", 0.2)
-
-    async def play(server: FakeApi) -> None:
-        server.put_pod(shown("server-0"))
-        async with watching(server) as scene:
-            await asyncio.wait_for(scene.watch.listed.wait(), 10)
-            server.close()
-            await until(lambda: bool(scene.notices), "a word")
-            assert "the run goes on" in scene.notices[0]
-            assert list(scene.watch.pods) == ["server-0"]
-            server.put_pod(shown("server-1", index=1))
-            server.listen()
-            await until(lambda: "server-1" in scene.watch.pods, "the change")
-            assert scene.notices[1:] == ["the API server answers again"]
-
-    act(play)
+    server.put_pod(shown("server-0"))
+    async with watching(server) as scene:
+        await asyncio.wait_for(scene.watch.listed.wait(), 10)
+        server.close()
+        await until(lambda: bool(scene.notices), "a word")
+        assert "the run goes on" in scene.notices[0]
+        assert list(scene.watch.pods) == ["server-0"]
+        server.put_pod(shown("server-1", index=1))
+        server.listen()
+        await until(lambda: "server-1" in scene.watch.pods, "the change")
+        assert scene.notices[1:] == ["the API server answers again"]
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_an_account_that_may_not_is_an_error(status: int) -> None:
-    async def play(server: FakeApi) -> None:
-        server.trouble.append(Trouble(status=status))
-        with pytest.raises(ApiError, match=r"refuses to GET .*/pods: as asked"):
-            await Scene(server).watch.run()
-
-    act(play)
+@in_a_loop
+async def test_an_account_that_may_not_is_an_error(status: int, server: FakeApi) -> None:
+    server.trouble.append(Trouble(status=status))
+    with pytest.raises(ApiError, match=r"refuses to GET .*/pods: as asked"):
+        await Scene(server).watch.run()
