@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from compiler.declare.model import Model, build
-from compiler.declare.named.files_of import FilesOf
-from compiler.declare.named.service_files import attach
+from compiler.declare.named.files_of import FilesOf, attach
 from compiler.declare.nodes.machines import with_parts
 from compiler.declare.recovery import also_wrong
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded

@@ -58,7 +58,7 @@ def build(
     reseeds: tuple[tuple[int, int], ...] = (),
 ) -> Model:
     """`seed` wins over the file's. `raised`: replicas of services that do not declare them.
-    `files`: what services get, by name (compiler/declare/named/service_files.py); `recorded`: what
+    `files`: what services get, by name (compiler/declare/named/files_of.py); `recorded`: what
     links follow and jitters are drawn from, to which the tree refers
     (compiler/declare/named/named_files.py).
 

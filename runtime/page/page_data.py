@@ -21,10 +21,10 @@ from runtime.judge import verdict_text
 from runtime.options import RunOptions, decode
 from runtime.page import (
     grid,
+    page_events,
     page_expectations,
     page_logs,
     page_network,
-    page_packets,
     page_planned,
     page_probes,
     page_traffic,
@@ -279,7 +279,7 @@ class _Gathering:
     def _packets(self, end_ns: int) -> dict[str, Any] | None:
         with self._unless_damaged("packets are not shown"):
             if self.plan is not None:
-                return page_packets.record(
+                return page_events.packets(
                     self.directory, self.plan, self.clock, self.manifest, end_ns, self.notes
                 )
         return None

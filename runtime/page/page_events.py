@@ -1,4 +1,4 @@
-"""events.jsonl as columns: each event, when it was planned and when it was applied.
+"""events.jsonl as columns: each event, when it was planned and when it was applied. And packets.
 
 Input: the lines of the file, and which ends of programs are failures. Times are plan time; lags
 are real time. At most MOST_PLANNED events of the plan and MOST_OTHERS others are listed, the first
@@ -11,8 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compiler.plan.reader import Plan
 from runtime.judge.judge_programs import ended_badly
 from runtime.results.failed import End, changed, details
+from runtime.results.sent_packets import PROBE, recorded_packets, thinned
+from runtime.rundir.held_directory import HeldDirectory
 from runtime.schedule import PlanClock
 
 MOST_PLANNED, MOST_OTHERS = 20_000, 5_000
@@ -156,3 +159,56 @@ class Happened:
             for row in rows
         ]
         return kinds, targets, [[*mine, *row[3:]] for mine, row in zip(own, rows, strict=True)]
+
+
+# The packets of a run that kept them (`--packets`), for the diagram of who sent what to whom.
+#
+# Output: at most MOST_PACKETS rows in order of sending, spread over SLICES equal parts of the
+# run, and of each part how many more there are.
+
+MOST_PACKETS, SLICES = 20_000, 500
+
+
+def packets(
+    directory: HeldDirectory,
+    plan: Plan,
+    clock: PlanClock,
+    manifest: Mapping[str, Any],
+    end_ns: int,
+    notes: list[str],
+) -> dict[str, Any] | None:
+    """None where there is no such record. RunError for what is damaged."""
+    start: object = manifest.get("start_unix_ns")
+    found = recorded_packets(directory, plan, clock, start if type(start) is int else 0)
+    if found is None:
+        return None
+    notes += found.told()
+    begin_ns = clock.start_at_ns
+    there = [one for one in found.packets if one.sent_ns <= end_ns]
+    kept, left_out = thinned(there, MOST_PACKETS, begin_ns, end_ns, SLICES)
+    if any(left_out):
+        notes.append(f"of {len(there)} packets {len(kept)} are shown, spread over the run")
+    causes, said = Words(), Words()
+    causes.number("")
+    rows = [
+        [
+            one.src,
+            one.dst,
+            one.sent_ns,
+            one.end_ns - one.sent_ns,
+            causes.number(one.cause),
+            one.link,
+            said.number(one.words),
+            one.size,
+            int(one.words == PROBE),
+        ]
+        for one in kept
+    ]
+    return {
+        "rows": rows,
+        "causes": causes.words(),
+        "words": said.words(),
+        "begin_ns": begin_ns,
+        "step_ns": max((end_ns - begin_ns) // SLICES, 1),
+        "left_out": left_out if any(left_out) else [],
+    }

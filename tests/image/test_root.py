@@ -13,7 +13,7 @@ from runtime.system.inroot import inside
 from tdl import lalr_tables
 from tests.image.support import BUILT
 from tstorm.exit_codes import CommandError
-from tstorm.image import image_source, modules, rootfs
+from tstorm.image import modules, rootfs
 from tstorm.image.elf import Libraries
 
 LIBRARY = f"python3.{sys.version_info.minor}"
@@ -29,13 +29,13 @@ def copy(place: Path, root: Path, path: str) -> None:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is installed here, copied to where Debian's packages and pip would have put it."""
     root = tmp_path_factory.mktemp("root")
-    here = image_source.this_machine()
+    here = rootfs.this_machine()
     copy(here.python, root, f"usr/bin/{LIBRARY}")
     (root / "usr/bin/python3").symlink_to(f"/usr/bin/{LIBRARY}")
     names = [*rootfs.MODULES, *rootfs.STARTS, *(f"encodings.{name}" for name in rootfs.CODECS)]
     found = modules.find(here.folders, names, rootfs.LEFT_OUT)
     for module in found.values():
-        path = module.path.replace(image_source.PACKAGES, f"/usr/lib/{LIBRARY}/site-packages")
+        path = module.path.replace(rootfs.PACKAGES, f"/usr/lib/{LIBRARY}/site-packages")
         copy(module.place, root, path)
     for name in rootfs.TABLES:
         copy(lalr_tables.FILE.with_name(name), root, f"/usr/lib/{LIBRARY}/site-packages/tdl/{name}")
@@ -52,14 +52,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_same_parts_make_the_same_image(root: Path) -> None:
-    found = image_source.other_root(root)
+    found = rootfs.other_root(root)
     assert found.python == root / f"usr/bin/{LIBRARY}"
-    other, here = rootfs.gather(found).listed(), rootfs.gather(image_source.this_machine()).listed()
+    other, here = rootfs.gather(found).listed(), rootfs.gather(rootfs.this_machine()).listed()
     assert other == here
 
 
 def test_nothing_is_taken_from_this_machine(root: Path) -> None:
-    found = image_source.other_root(root)
+    found = rootfs.other_root(root)
     assert all(folder.here.is_relative_to(root) for folder in found.folders)
 
 
@@ -75,7 +75,7 @@ def test_what_is_missing_is_named(root: Path, gone: str, words: str) -> None:
     (root / gone).rename(root / "away")
     try:
         with pytest.raises(CommandError, match=words):
-            image_source.other_root(root)
+            rootfs.other_root(root)
     finally:
         (root / "away").rename(root / gone)
 
@@ -86,7 +86,7 @@ def test_a_program_of_another_architecture_is_refused(root: Path) -> None:
     place.write_bytes(data[:18] + struct.pack("<H", 183) + data[20:])  # EM_AARCH64
     try:
         with pytest.raises(CommandError, match="pktd is for arm64, not amd64"):
-            rootfs.gather(image_source.other_root(root))
+            rootfs.gather(rootfs.other_root(root))
     finally:
         place.write_bytes(data)
 

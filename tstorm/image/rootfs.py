@@ -6,19 +6,106 @@ files of the image say that they need (elf.py); everything has to be of one arch
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import runtime
 from compiler.plan.format import TOOL_VERSION
 from runtime.system.inroot import inside
 from tdl import lalr_tables
 from tstorm.exit_codes import CANNOT, CommandError
-from tstorm.image import archive, image_source, modules
+from tstorm.image import archive, elf, modules
 from tstorm.image.archive import PROGRAM, Contents
 from tstorm.image.elf import Libraries
-from tstorm.image.image_source import PACKAGES, Source
+from tstorm.image.modules import ModuleFolder
+
+# Where the parts of an image come from: this machine, or the root file system of another one.
+
+PACKAGES = "/usr/lib/thunderstorm"  # in the image
+_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    root: Path  # of the libraries
+    python: Path
+    standard: tuple[ModuleFolder, ...]  # folders of the standard library
+    packages: Path  # the folder with runtime, compiler …
+
+    @property
+    def architecture(self) -> str:
+        return elf.read_file(self.python).architecture
+
+    @property
+    def folders(self) -> list[ModuleFolder]:
+        return [ModuleFolder(self.packages, PACKAGES), *self.standard]
+
+
+def this_machine() -> Source:
+    """The interpreter that runs this command, with what is installed for it."""
+    standard = Path(os.__file__).resolve().parent
+    compiled = Path(sys.base_exec_prefix) / sys.platlibdir / f"python{_VERSION}/lib-dynload"
+    python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    return Source(
+        Path("/"),
+        python,
+        _standard(standard, compiled, sys.platlibdir),
+        Path(runtime.__file__).resolve().parents[1],
+    )
+
+
+def other_root(root: Path) -> Source:
+    """A root file system with Python and Thunderstorm installed. Raises CommandError if not."""
+    python = _first(root, ("usr/local/bin/python3", "usr/bin/python3"))
+    if python is None:
+        raise _incomplete(root, "no python3 in /usr/local/bin and /usr/bin")
+    version = re.search(r"python(\d+\.\d+)$", python.name)
+    if version is None or version[1] != _VERSION:
+        raise CommandError(
+            f"error: {python} is not Python {_VERSION}, which runs this command\n"
+            f"hint: the modules are compiled by this Python: run tstorm with that of {root}",
+            CANNOT,
+        )
+    library = f"python{_VERSION}"
+    standard = _first(root, (f"usr/{lib}/{library}" for lib in ("local/lib", "lib64", "lib")))
+    if standard is None or not (standard / "os.py").is_file():
+        raise _incomplete(root, f"no standard library of Python {_VERSION}")
+    installed = (
+        *(f"usr/{lib}/{library}/site-packages" for lib in ("local/lib", "lib64", "lib")),
+        f"usr/local/lib/{library}/dist-packages",
+        "usr/lib/python3/dist-packages",
+        PACKAGES.lstrip("/"),
+    )
+    packages = _first(root, (f"{folder}/runtime/bin/pktd" for folder in installed))
+    if packages is None:
+        raise _incomplete(root, f"no thunderstorm in {', '.join(f'/{name}' for name in installed)}")
+    platlib = standard.parent.name
+    folders = _standard(standard, standard / "lib-dynload", platlib)
+    return Source(root, python, folders, packages.parents[2])
+
+
+def _incomplete(root: Path, what: str) -> CommandError:
+    return CommandError(
+        f"error: {root} has {what}\n"
+        f"hint: install Python {_VERSION} and Thunderstorm (pip install) in it, as one does in a "
+        "Dockerfile, on a machine of its architecture or with emulation",
+        CANNOT,
+    )
+
+
+def _standard(modules: Path, compiled: Path, platlib: str) -> tuple[ModuleFolder, ...]:
+    there = f"/usr/{platlib}/python{_VERSION}"
+    return ModuleFolder(modules, there), ModuleFolder(compiled, f"{there}/lib-dynload")
+
+
+def _first(root: Path, paths: Iterable[str]) -> Path | None:
+    found = (inside(root, path) for path in paths)
+    return next((path for path in found if path is not None), None)
+
 
 # What is started in the image -> the module that it is.
 LAUNCHERS = {"tstorm-agent": "runtime.agent.pod", "tstorm-coordinator": "runtime.job"}
@@ -187,7 +274,7 @@ class Built:
 def build(out: Path, name: str, architecture: str, root: Path | None, unpacked: bool) -> Built:
     """Writes the archive `out`, or the files into the folder `out`. `architecture`: '' for the one
     that is found; `root`: None for this machine. Raises CommandError, OSError."""
-    found = image_source.this_machine() if root is None else image_source.other_root(root)
+    found = this_machine() if root is None else other_root(root)
     if architecture and architecture != found.architecture:
         raise _other_architecture(architecture, found.architecture, root)
     contents = gather(found)

@@ -90,11 +90,11 @@ def command(
 
 def _draw(target: str, plan: Plan, found: PredictedRates) -> None:
     from tstorm.command_support import errors_shown
-    from tstorm.plotting import rates_picture
+    from tstorm.plotting import pair_picture
     from tstorm.reporting import output_files
 
     with errors_shown():
-        drawn = rates_picture.draw(plan, found, Path(target).suffix.lower())
+        drawn = pair_picture.draw_rates(plan, found, Path(target).suffix.lower())
         for text in drawn.notes:
             output.note(f"note: {text}")
         output_files.put_file(target, [drawn.data])
