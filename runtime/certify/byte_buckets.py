@@ -115,6 +115,10 @@ class ByteBuckets:
         last = bisect_left(buckets, -(-end_ns // self.bucket_ns), first)
         return [bucket * self.bucket_ns for bucket in buckets[first:last]], sums[first:last]
 
+    def whole_ns(self, begin_ns: int, end_ns: int) -> int:
+        """How long the buckets of between() are together, those without bytes as well."""
+        return (-(-end_ns // self.bucket_ns) - -(-begin_ns // self.bucket_ns)) * self.bucket_ns
+
     def moved(self, key: int) -> list[tuple[int, int]]:
         """(when a bucket began, its bytes), by time."""
         buckets, sums = self._row(key)

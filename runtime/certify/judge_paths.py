@@ -481,8 +481,9 @@ def _measured(
     if not probes:
         return None
     _, flowed = traffic.delivered.between(key, begin_ns, end_ns)
-    span_ns = len(flowed) * traffic.delivered.bucket_ns
-    rate = sum(flowed) * 8 * 10**9 // span_ns if flowed else None
+    span_ns = traffic.delivered.whole_ns(begin_ns, end_ns)
+    is_sampled = span_ns > 0 and traffic.last_ns > 0
+    rate = sum(flowed) * 8 * 10**9 // span_ns if is_sampled else None
     delays = sorted(probe.delay_ns for probe in probes if probe.delay_ns is not None)
     mean = sum(delays) // len(delays) if delays else None
     square = sum((delay - mean) ** 2 for delay in delays) if mean is not None else 0

@@ -135,12 +135,38 @@ def test_rates_are_those_since_the_sample_before(directory: Path) -> None:
         directory,
         {"at_ns": 100 * MS, "elapsed_ns": 100 * MS, "bytes": 1000},
         {"at_ns": 200 * MS, "elapsed_ns": 200 * MS},  # it moved for others only
-        {"at_ns": 600 * MS, "elapsed_ns": 400 * MS, "bytes": 3000},
+        {"at_ns": 400 * MS, "elapsed_ns": 400 * MS, "bytes": 3000},
     )
     found = run.series(THERE, "throughput")
-    assert found.times_ns == (100 * MS, 200 * MS, 600 * MS)
-    assert found.values == (80_000, 0, 80_000)
+    assert found.times_ns == (100 * MS, 200 * MS, 400 * MS, S)
+    assert found.values == (80_000, 0, 80_000, 0)
     assert run.series(BACK, "throughput").values == ()
+
+
+def test_a_rate_is_nothing_in_a_pause_and_its_mean_is_over_time(directory: Path) -> None:
+    run = sample(
+        directory,
+        {"at_ns": 100 * MS, "elapsed_ns": 100 * MS, "bytes": 1000},
+        {"at_ns": 2000 * MS, "elapsed_ns": 2000 * MS, "bytes": 3000},
+    )
+    found = run.series(THERE, "throughput").between("0s", "2s")
+    assert found.times_ns == (100 * MS, 1900 * MS, 2000 * MS)
+    assert found.values == (80_000, 0, 160_000)
+    assert (found.mean(), found.median(), found.least()) == (12_000, 80_000, 0)
+    part = found.between("50ms", "1950ms")
+    assert (part.times_ns[-1], part.begins_ns[0]) == (1950 * MS, 50 * MS)
+    assert part.mean() == (500 + 1000) * 8 * 10**9 // (1900 * MS)
+
+
+def test_after_the_last_sample_nothing_moves_until_the_end(directory: Path) -> None:
+    run = sample(directory, {"at_ns": 100 * MS, "elapsed_ns": 100 * MS, "bytes": 1000})
+    found = run.series(THERE, "throughput")
+    assert (found.times_ns, found.values) == ((100 * MS, S), (80_000, 0))
+    assert found.mean() == 8_000
+    (directory / "events.jsonl").write_bytes(b"")
+    manifest = json.loads((directory / "manifest.json").read_bytes())
+    (directory / "manifest.json").write_text(json.dumps(manifest | {"outcome": "failed"}))
+    assert Run(run.directory).series(THERE, "throughput").times_ns == (100 * MS,)
 
 
 def test_over_hosts_the_host_that_counts_the_pair_is_taken(directory: Path) -> None:
@@ -151,7 +177,7 @@ def test_over_hosts_the_host_that_counts_the_pair_is_taken(directory: Path) -> N
         {"at_ns": 150 * MS, "elapsed_ns": 150 * MS, "host": "host1"},
         {"at_ns": 200 * MS, "elapsed_ns": 200 * MS, "host": "host0", "bytes": 2000},
     )
-    assert run.series(THERE, "throughput").values == (80_000, 80_000)
+    assert run.series(THERE, "throughput").values == (80_000, 80_000, 0)
 
 
 def test_what_is_not_there_is_said(directory: Path) -> None:

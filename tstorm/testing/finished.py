@@ -18,7 +18,7 @@ from compiler.plan.reader import Plan, read_plan
 from runtime.errors import RunError
 from runtime.judge import verdict_text
 from runtime.judge.verdict import UNKNOWN
-from runtime.options import REQUIRED
+from runtime.options import COMPLETED, REQUIRED
 from runtime.rundir import logmarks, rundir
 from runtime.rundir.eventlog import read_events
 from runtime.rundir.runfiles import EVENTS, LOGS, PLAN, REPORT
@@ -191,7 +191,15 @@ class Run:
         """What the pair met over time: `rtt`, `delay`, `loss` or `throughput`."""
         with readable():
             pace = int(self._manifest["options"]["pace"])
-            return pair_series.read(self._held, self._plan, (pair[0], pair[1]), what, pace)
+            ends = pair[0], pair[1]
+            return pair_series.read(self._held, self._plan, ends, what, pace, self._end_ns())
+
+    def _end_ns(self) -> int | None:
+        """When the experiment came to its end, plan time; None if to none."""
+        ends = [one["planned_ns"] for one in self.events if one.get("kind") == "quit"]
+        if ends or self.outcome != COMPLETED:
+            return ends[0] if ends else None
+        return self._plan.end_ns
 
     @cached_property
     def _plan(self) -> Plan:

@@ -6,8 +6,8 @@ rtt          of each probe from the first to the second, and the probe the other
 delay        of each probe from the first to the second; null: lost
 loss         lost probes of those that were sent in a second of plan time, null if nobody knows
              whether one of them was lost
-throughput   IP bytes that the network has delivered from the first to the second since the sample
-             before
+throughput   IP bytes that the network has delivered from the first to the second since the value
+             before, to the end of the run; 0 of a time without samples, in which nothing moved
 
 Times are plan time in ns. Input: probes.jsonl (docs/probes.md) and samples.jsonl.
 """
@@ -15,17 +15,17 @@ Times are plan time in ns. Input: probes.jsonl (docs/probes.md) and samples.json
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from operator import mul, sub
 
 from compiler.plan.reader import Plan
 from runtime.nearest_rank import nearest_rank
 from runtime.probing import probe_record
 from runtime.probing.roundtrip import REACH, Sent, round_trip
 from runtime.rundir.held_directory import HeldDirectory
-from runtime.rundir.sample_reader import PAIRS, CounterGrowth, read_samples
+from runtime.rundir.sample_reader import PAIRS, CounterGrowth, CounterSample, read_samples
 from tstorm.testing.experiment_errors import ExperimentError
 from tstorm.testing.request import nanoseconds
 
@@ -41,13 +41,14 @@ _COUNTER = "delivered_bytes"
 @dataclass(frozen=True, slots=True, repr=False)
 class Series:
     """Values by time; `unit` is ns, bps or ppb. A value is None where a probe was lost, and of
-    losses where nobody knows."""
+    losses where nobody knows. A rate is that from its time in `begins_ns` on."""
 
     what: str
     pair: Pair
     unit: str
     times_ns: tuple[int, ...]
     values: tuple[int | None, ...]
+    begins_ns: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -60,11 +61,21 @@ class Series:
         return f"<Series {self.what} {_told(self.pair)}: {len(self)} values{span}{lost}>"
 
     def between(self, start: str | int, end: str | int) -> Series:
-        """The part from `start` on and before `end`, such as "5s" and "10s"."""
+        """The part from `start` on and before `end`, such as "5s" and "10s"; of rates the first and
+        the last one are cut to it."""
         low, high = nanoseconds(start), nanoseconds(end)
+        if self.begins_ns:
+            return self._cut(low, high)
         first, after = bisect_left(self.times_ns, low), bisect_left(self.times_ns, high)
         part = slice(first, after)
         return replace(self, times_ns=self.times_ns[part], values=self.values[part])
+
+    def _cut(self, low: int, high: int) -> Series:
+        first, after = bisect_right(self.times_ns, low), bisect_left(self.begins_ns, high)
+        part = slice(first, after)
+        begins = tuple(max(at, low) for at in self.begins_ns[part])
+        times = tuple(min(at, high) for at in self.times_ns[part])
+        return replace(self, times_ns=times, values=self.values[part], begins_ns=begins)
 
     @property
     def measured(self) -> tuple[int, ...]:
@@ -85,8 +96,13 @@ class Series:
         return nearest_rank(sorted(self._some()))
 
     def mean(self) -> int:
+        """Of rates over their time."""
         found = self._some()
-        return sum(found) // len(found)
+        if not self.begins_ns:
+            return sum(found) // len(found)
+        spans: list[int] = list(map(sub, self.times_ns, self.begins_ns))
+        whole: int = sum(map(mul, found, spans))
+        return whole // sum(spans)
 
     def _some(self) -> tuple[int, ...]:
         found = self.measured
@@ -96,8 +112,16 @@ class Series:
         return found
 
 
-def read(directory: HeldDirectory, plan: Plan, pair: Pair, what: str, pace: int = 1) -> Series:
-    """RunError for damaged files. `pace`: that of the run."""
+def read(
+    directory: HeldDirectory,
+    plan: Plan,
+    pair: Pair,
+    what: str,
+    pace: int = 1,
+    end_ns: int | None = None,
+) -> Series:
+    """RunError for damaged files. `pace`: that of the run; it came to its end at `end_ns`, plan
+    time, None if to none."""
     if what not in _UNITS:
         raise ValueError(f"there is no series {what!r}; there are {', '.join(WHATS)}")
     names = [node.name for node in plan.topology.nodes if node.service >= 0]
@@ -106,10 +130,8 @@ def read(directory: HeldDirectory, plan: Plan, pair: Pair, what: str, pace: int 
             there = ", ".join(names[:20])
             raise ExperimentError(f"the experiment has no instance {name!r}; it has {there}")
     if what == "throughput":
-        points: Sequence[Point] = _throughput(directory, plan, pair)
-    else:
-        points = _of_probes(directory, pair, what, pace)
-    ordered = sorted(points, key=lambda point: point[0])
+        return _throughput(directory, plan, pair, pace, end_ns)
+    ordered = sorted(_of_probes(directory, pair, what, pace), key=lambda point: point[0])
     times, values = tuple(at for at, _ in ordered), tuple(value for _, value in ordered)
     return Series(what, pair, _UNITS[what], times, values)
 
@@ -186,20 +208,32 @@ def _shares(
 # -- counters --------------------------------------------------------------------------------------
 
 
-def _throughput(directory: HeldDirectory, plan: Plan, pair: Pair) -> list[Point]:
-    """At each sample of the host that counts the pair. RunError for a line without its times."""
+def _throughput(
+    directory: HeldDirectory, plan: Plan, pair: Pair, pace: int, end_ns: int | None
+) -> Series:
+    """At each sample of the host that counts the pair, and where a time without samples ends.
+    RunError for a line without its times."""
     numbers = {node.name: number for number, node in enumerate(plan.topology.nodes)}
     ends = numbers[pair[0]], numbers[pair[1]]
-    told: dict[str | None, list[tuple[int, int]]] = {}  # by host: the run's own time, plan time
+    told: dict[str | None, list[CounterSample]] = {}
     counter, host = CounterGrowth(), None
     for sample in read_samples(directory, strict=True):
-        told.setdefault(sample.host, [(0, 0)]).append((sample.until_ns, sample.at_ns))
+        told.setdefault(sample.host, []).append(sample)
         for _, row in sample.rows(PAIRS, {ends}):
             if _COUNTER in row and host in (None, sample.host):
                 host = sample.host  # over hosts the sender's
                 counter.add(sample.since_ns, sample.until_ns, row[_COUNTER])
-    return [
-        (at_ns, counter.bps(before_ns, until_ns))
-        for (before_ns, _), (until_ns, at_ns) in pairwise(told.get(host, ()))
-        if before_ns < until_ns
-    ]
+    begins, times, values = [0], list[int](), list[int]()
+    for sample in told.get(host, ()):
+        since_ns = sample.plan_since_ns(pace)
+        bps = counter.bps(sample.since_ns, sample.until_ns)
+        for at_ns, value in ((since_ns, 0), (sample.at_ns, bps)):
+            if at_ns > begins[-1]:
+                times.append(at_ns)
+                values.append(value)
+                begins.append(at_ns)
+    if times and end_ns is not None and end_ns > times[-1]:
+        times.append(end_ns)
+        values.append(0)
+    begun = tuple(begins[: len(times)])
+    return Series("throughput", pair, _UNITS["throughput"], tuple(times), tuple(values), begun)
