@@ -5,6 +5,7 @@ Nothing here looks at the machine: the same text, files and seed give the same b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,6 @@ from pathlib import Path
 from compiler.declare.model import Model, build
 from compiler.declare.named.files_of import FilesOf, attach
 from compiler.declare.nodes.machines import with_parts
-from compiler.declare.recovery import also_wrong
 from compiler.declare.topology import NO_FILES, NOTHING_RECORDED, Recorded
 from compiler.draws import reseeds as reseeds_of
 from compiler.expand.recorder import Recorder
@@ -32,9 +32,11 @@ from compiler.plan.types import Event, PlanFile, PlannedReaction, Topology
 from compiler.plan.writer import PlanContents, encode, write_plan
 from compiler.sources import NOWHERE, Sources, member
 from tdl import ast
+from tdl.ast import Span
 from tdl.diagnostics import Diagnostic, Sink, TdlError, sort
 from tdl.parser import Partial, parse_partial
 from tdl.preprocess.unroll import NO_PARAMS
+from tdl.tokens.lexer import source_lines
 
 EMPTY = "begin with `service`, `bridge` and `link`; docs/language-tour.md shows how"
 GROWTH_STEP = 4096  # instances that a guess is ahead at most
@@ -101,7 +103,7 @@ def compile_source(
     raw = text if isinstance(text, bytes) else text.encode("utf-8", errors="surrogatepass")
     partial = parse_partial(text, sources, params) if parsed is None else parsed
     if partial.failed:
-        more = also_wrong(partial, text) if partial.whole else []
+        more = _also_wrong(partial, text) if partial.whole else []
         raise TdlError([*partial.diagnostics, *more])
     for name in params:
         if name not in partial.params:
@@ -162,6 +164,52 @@ def compile_source(
     return Compilation(
         model, carried, files, sort(sink.found), partial.includes, whens, empty, space
     )
+
+
+# What else is wrong with a file that has syntax errors.
+#
+# The statements that could be read are checked against each other, so that all errors of a file
+# are reported in one go. Kept are findings that no unreadable statement can be the reason of:
+# those about what is there (CERTAIN), and those about what is missing (MISSING) if no unreadable
+# statement mentions the name, since it may have declared or used it.
+
+CERTAIN = frozenset(("TS0101", "TS0107", "TS0108", "TS0204", "TS0209", "TS0212"))
+MISSING = frozenset(("TS0102", "TS0103", "TS0123", "TS0201", "TS0202", "TS0203", "TS0901"))
+MOBILITY = "mobility"  # as a statement begins
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
+
+
+def _also_wrong(partial: Partial, text: str | bytes) -> list[Diagnostic]:
+    """The findings of the model about the statements of `partial`, which has errors already."""
+    sink = Sink()
+    build(with_parts(partial.file, sink), sink)
+    moves = any(isinstance(one, ast.Mobility) for one in partial.file.statements)
+    missing = MISSING
+    if moves or MOBILITY in partial.mentioned:
+        missing = frozenset()  # its file is not read: it may have any node and link
+    texts = {"": text, **partial.includes}
+    lines: dict[str, list[str]] = {}  # of files with something to look at: they may be huge
+
+    def mentions(span: Span) -> bool:
+        if span.file not in lines:
+            lines[span.file] = source_lines(texts[span.file])
+        return not partial.mentioned.isdisjoint(_names(span, lines[span.file]))
+
+    return [
+        found
+        for found in sink.found
+        if found.code in CERTAIN or (found.code in missing and not mentions(found.span))
+    ]
+
+
+def _names(span: Span, lines: list[str]) -> list[str]:
+    """The words that a span covers."""
+    rows = lines[span.line - 1 : span.end_line]
+    if not rows:
+        return []
+    rows[-1] = rows[-1][: span.end_col - 1]
+    rows[0] = rows[0][span.col - 1 :]
+    return [word for row in rows for word in _NAME.findall(row)]
 
 
 def elaborate(

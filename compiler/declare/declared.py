@@ -147,7 +147,7 @@ _SETTINGS: Mapping[type, tuple[str, str]] = {  # attribute, and what it is calle
 
 def _setting(found: Declared, statement: ast.Setting | ast.Mobility, sink: Sink) -> None:
     if isinstance(statement, ast.Mobility):
-        return  # it is there only where nobody has read its file (recovery.py)
+        return  # it is there only where nobody has read its file (pipeline.py)
     attribute, word = _SETTINGS[type(statement)]
     first = getattr(found, attribute)
     if first is not None:

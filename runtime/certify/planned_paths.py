@@ -78,7 +78,8 @@ class Planned:
         self._compose(self._both)
         self._begin(self.stretches, 0, 0)
         self.followed_ns = self._follow(plan, schedule, moments)
-        self._close_all(self.followed_ns)
+        for pair in self._open:
+            self._close(pair, self.followed_ns)
 
     def _follow(self, plan: Plan, schedule: Schedule, moments: Mapping[int, int]) -> int:
         """To the end, or until there are too many stretches; when that is."""
@@ -88,10 +89,6 @@ class Planned:
                 return step.due_ns
             self._advance(plan, step, max(moments.get(number, 0), step.due_ns))
         return schedule.end_due_ns
-
-    def _close_all(self, at_ns: int) -> None:
-        for pair in self._open:
-            self._close(pair, at_ns)
 
     def _advance(self, plan: Plan, step: Step, at_ns: int) -> None:
         epoch = step.epoch

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from runtime.backend.local import nursery
-from runtime.backend.local.filesystem import home_cover
+from runtime.backend.local.filesystem import instance_filesystem
 from runtime.backend.local.filesystem.instance_filesystem import _write
 from runtime.backend.local.nursery import LocalIncarnation, Program
 from runtime.errors import RunError
@@ -172,10 +172,10 @@ def test_a_user_reaches_its_directory_below_a_closed_home(tmp_path: Path) -> Non
     (closed / "secret").write_text("secret\n")
     closed.chmod(0o700)
     who = Identity("", 1234, 1234)
-    assert home_cover.closed(inner, Identity("", 0, 0)) is None
+    assert instance_filesystem.closed_above(inner, Identity("", 0, 0)) is None
 
     async def conversation(maker: nursery.Nursery) -> None:
-        cover = home_cover.operations([inner, tmp_path / "absent"], who)
+        cover = instance_filesystem.cover_operations([inner, tmp_path / "absent"], who)
         holder = await made(maker, *cover, ("user", who.text))
         answer = await said(holder, tmp_path, f"cat {inner}/file; ls {closed}", str(inner))
         assert answer == "text\ninner\n"
@@ -192,7 +192,7 @@ def test_files_are_placed_whatever_hides_their_source(tmp_path: Path) -> None:
     closed.chmod(0o700)
 
     async def conversation(maker: nursery.Nursery) -> None:
-        cover = home_cover.operations([inner], Identity("", 1234, 1234))
+        cover = instance_filesystem.cover_operations([inner], Identity("", 1234, 1234))
         file = ("file", str(closed / "kept"), str(inner / "placed"), "4755", "1234", "1234")
         holder = await made(maker, *cover, file)
         words = f"ls {closed}; cat {inner}/placed; stat -c '%a %u' {inner}/placed"

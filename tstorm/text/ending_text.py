@@ -56,7 +56,7 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
 
     yield from _no_page(result)
     yield from reactions_done.told(result.summary.get("reactions", {}))
-    yield from _expectations_that_failed(result)
+    yield from _in_state(result, verdict_text.FAILED, "error: failed")
     yield from _programs(result, counted=True)
     judged = result.summary["verdict"]
     prefix = "warning: " if judged["reasons"] else ""
@@ -106,12 +106,6 @@ def _expectations(result: RunResult, *, quiet: bool) -> Iterator[str]:
     whole = verdict_text.counted(result.summary)
     if whole and not quiet:
         yield whole
-
-
-def _expectations_that_failed(result: RunResult) -> Iterator[str]:
-    from runtime.judge import verdict_text
-
-    yield from _in_state(result, verdict_text.FAILED, "error: failed")
 
 
 def _in_state(result: RunResult, state: str, prefix: str) -> Iterator[str]:

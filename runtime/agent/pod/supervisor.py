@@ -101,8 +101,8 @@ class Supervisor:
         wanted = pod_messages.beginning(request)
         if self._run is not None:
             raise RunError(f"a run is on at {self._settings.name} already", "end it first")
-        if not wanted.resume:
-            await self._remove_left()
+        if not wanted.resume and (left := await self._finish()):
+            raise RunError(f"something of an earlier run is left at {self._settings.name}: {left}")
         self._run = NodeRun(self._settings, self._key, wanted, self._say, self._log)
         self._left = True  # until the run has ended well
         return asdict(self._run.begun)
@@ -115,11 +115,6 @@ class Supervisor:
 
     async def _end(self, _request: Mapping[str, Any]) -> Mapping[str, object]:
         return {"left": await self._finish()}
-
-    async def _remove_left(self) -> None:
-        left = await self._finish()
-        if left:
-            raise RunError(f"something of an earlier run is left at {self._settings.name}: {left}")
 
     async def _finish(self) -> str:
         """Ends what is on, and removes what is left of runs that were killed."""

@@ -307,15 +307,12 @@ class ClusterBackend:
         if self._logs is not None:
             await self._logs.end()
             facts[LOGS_INCOMPLETE] = incomplete = self._logs.incomplete()
-            self._warn_of(incomplete)
+            if incomplete:
+                names, why = say.some(list(incomplete), 1), next(iter(incomplete.values()))
+                self._context.warn(f"lines may be missing in the log of {names}: {why}")
         if self.network is None:  # else it ends them
             await asyncio.gather(*(part.end() for part in self._parts))
         return facts
-
-    def _warn_of(self, incomplete: Mapping[str, str]) -> None:
-        if incomplete:
-            names, why = say.some(list(incomplete), 1), next(iter(incomplete.values()))
-            self._context.warn(f"lines may be missing in the log of {names}: {why}")
 
     def close(self) -> None:
         if self._watching is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from compiler.plan.types import PRIVATE, Node, Service
 from runtime.backend.local import cards, nursery, outside
 from runtime.backend.local.environment import Own, instance_directory
-from runtime.backend.local.filesystem import home_cover, image_root, privatefs
+from runtime.backend.local.filesystem import image_root, privatefs
 from runtime.backend.local.filesystem.image_root import ImageRoot
 from runtime.backend.local.filesystem.privatefs import Layers
 from runtime.backend.local.instances import GRACE_SECONDS, ProgramEnding
@@ -246,7 +246,7 @@ class _One:
     def _reachable(self) -> Iterator[Operation]:
         if self.owner is not None and self.who is not None:
             needed = [self.home, self.facts.source, compiled_programs.find("tprobe").parent]
-            yield from home_cover.operations(needed, self.who)
+            yield from cover_operations(needed, self.who)
 
     def _own_root(self, layers: Layers) -> Iterator[Operation]:
         place = (layers.memory or self.home.parent / PRIVATE_FILES) / self.home.name
@@ -265,7 +265,7 @@ class _One:
         yield from self._reachable()
         yield ("bind", str(self.facts.run), str(self.facts.run), "rw")
         if self.owner is not None and self.who is not None:
-            closed = home_cover.closed(self.home, self.who)
+            closed = closed_above(self.home, self.who)
             if closed is not None and closed.is_relative_to(self.facts.run):
                 yield ("bind", str(self.home), str(self.home), "rw")
 
@@ -314,3 +314,46 @@ def _kept(run: Path, digest: str, data: bytes) -> Path:
     if not folder.has(digest):
         folder.write(digest, data)
     return folder / digest
+
+
+# Ways to what a program needs, through directories that its user may not enter.
+#
+# A run directory is often below a home that is closed to others (mode 0700). A program of another
+# user would not reach its own working directory. So in its instance such a home is covered with
+# an empty directory that all may enter, and what it needs is mounted into that. Nothing is lost:
+# the program could not have entered the home.
+
+
+def _may_enter(who: Identity, status: os.stat_result) -> bool:
+    """By the mode alone: lists of rights (acl(5)) may allow more, and covering does no harm."""
+    if who.uid == 0:
+        return True
+    if status.st_uid == who.uid:
+        return bool(status.st_mode & 0o100)
+    if status.st_gid in (who.gid, *who.groups):
+        return bool(status.st_mode & 0o010)
+    return bool(status.st_mode & 0o001)
+
+
+def closed_above(path: Path, who: Identity) -> Path | None:
+    """The outermost directory above `path` that bars the way to it; None if none does."""
+    for above in reversed(path.parents):
+        try:
+            if not _may_enter(who, above.stat()):
+                return above
+        except OSError:
+            return None  # it is not there: whoever needs it says so
+    return None
+
+
+def cover_operations(needed: Iterable[Path], who: Identity) -> Iterator[Operation]:
+    """What tstorm-ns is to do so that all of `needed` (absolute, without links) can be reached."""
+    ways: dict[Path, list[Path]] = {}
+    for path in sorted(set(needed)):  # what is inside of another comes after it
+        barrier = closed_above(path, who)
+        if barrier is not None and path.exists():
+            ways.setdefault(barrier, []).append(path)
+    for barrier, paths in ways.items():
+        yield ("tmpfs", str(barrier))
+        for path in paths:
+            yield ("bind", str(path), str(path), "rw")
