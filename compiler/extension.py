@@ -298,6 +298,12 @@ def is_moved(plan: Plan) -> bool:
     return not _clock(plan).is_plain
 
 
+def free_ns(plan: Plan) -> int:
+    """The first moment of the run that is after events were held, let go or skipped last, and after
+    what was done while they were held."""
+    return _clock(plan).free_ns
+
+
 def _clock(plan: Plan) -> RunClock:
     return run_clock.read(plan.attached.includes)
 

@@ -33,10 +33,12 @@ class _Piece:
 
 @dataclass(slots=True)
 class RunClock:
-    """`is_plain`: nobody has held or skipped anything."""
+    """`is_plain`: nobody has held or skipped anything. `told_ns`: the last time of the run that was
+    told, -1 if none was."""
 
     pieces: list[_Piece] = field(default_factory=lambda: [_Piece(-1, -1)])
     at_once: dict[int, tuple[int, int]] = field(default_factory=dict)  # by action: text, run
+    told_ns: int = -1
 
     @property
     def is_plain(self) -> bool:
@@ -47,6 +49,14 @@ class RunClock:
         """Where the text's time stands still."""
         last = self.pieces[-1]
         return last.text_ns if last.run_ns is None else None
+
+    @property
+    def free_ns(self) -> int:
+        """From then on something can be done, time of the run: after all that was told, and where
+        the text goes on, after it went on."""
+        told_ns = self.told_ns
+        goes_on = not self.is_plain and self.held_ns is None
+        return told_ns + (goes_on and self.run(self.text(told_ns)) != told_ns)
 
     def run(self, text_ns: int, action: int = 0) -> int | None:
         """None: it waits."""
@@ -65,7 +75,9 @@ class RunClock:
 
     def tell(self, action: int, word: str, first: int, second: int) -> None:
         """A directive, as it stands in the text of an action."""
+        now_ns: int | None = first
         if word == "hold":
+            now_ns = self.run(first)
             self.pieces.append(_Piece(first, None))
         elif word == "go" and self.held_ns is not None:
             self.pieces[-1] = replace(self.pieces[-1], run_ns=first)
@@ -74,6 +86,7 @@ class RunClock:
             self.pieces += [_Piece(first, now_ns, stands=True), _Piece(second, now_ns)]
         elif word == "now" and self.held_ns is not None:
             self.at_once[action] = self.held_ns, first
+        self.told_ns = max(self.told_ns, -1 if now_ns is None else now_ns)
 
     def carried_out(self, events: Iterable[Event]) -> Iterator[Event]:
         """Those that do not wait, with their times in the run."""
@@ -82,6 +95,11 @@ class RunClock:
             if at_ns is None:
                 return
             yield replace(event, at_ns=at_ns)
+
+
+def moves_events(text: bytes) -> bool:
+    """Whether an action with this text holds events, lets them go or skips some."""
+    return any(word != b"now" for word, _, _ in _DIRECTIVE.findall(text))
 
 
 def read(texts: Mapping[str, bytes]) -> RunClock:

@@ -85,6 +85,11 @@ def test_holding_and_skipping_is_what_a_clock_does_step_by_step(
             if held:
                 clock.tell(number, "hold", text + 2 * length, 0)
             model.skip(2 * length)
+        if clock.told_ns != model.run:  # nothing was told
+            assert (word == "hold") == held and word != "skip"
+        if not model.held and clock.told_ns >= 0:
+            free_ns = max(clock.free_ns, model.run)
+            assert clock.run(clock.text(free_ns)) == free_ns
     if not model.held:
         model.wait(10_000)
     times = sorted(2 * one for one in planned)

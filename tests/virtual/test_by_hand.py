@@ -120,6 +120,31 @@ def test_what_is_done_by_hand_comes_again_to_the_last_byte(place: Path, kernel: 
     tstorm(place, "check", "steered.tdl")
 
 
+def test_nothing_comes_before_what_was_done_where_time_stands_still(
+    place: Path, kernel: list[str]
+) -> None:
+    run = str(place / "first")
+    with begun(place, "run", "exp.tdl", "--time", "virtual", "--out", "first") as process:
+        wait_until(_succeeds(lambda: steer.hold_time(run)), "time 0")
+        done = [
+            steer.do(run, "client--s1 set latency=30ms\nat +100ms server.0--s1 leave"),
+            steer.hold(run),
+            steer.skip(run, None),
+            steer.do(run, "server.1--s1 set loss=30%"),
+            steer.go(run),
+            steer.do(run, "server.1--s1 set loss=0%"),
+        ]
+        assert steer.let_time_go(run)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    moments = [one.told["planned_ns"] for one in done]
+    assert moments == sorted(moments)
+    told = [one for one in _all(place / "first") if one["kind"] == "do"]
+    assert [one["planned_ns"] for one in told] == moments
+    again = tstorm(place, "replay", "first", "--check", "--quiet", "--out", "second")
+    assert "everything is the same" in again.stderr
+
+
 def test_what_is_planned_for_a_moment_has_happened_there(place: Path, kernel: list[str]) -> None:
     tstorm(place, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "plain")
     stopped = ("sh", "-c", "cat /proc/[0-9]*/status | grep '^State:.T' | wc -l")

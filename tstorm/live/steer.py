@@ -23,6 +23,7 @@ from compiler.pipeline import Compilation
 from compiler.plan.format import PlanError
 from compiler.plan.parts import action_texts
 from compiler.plan.reader import Plan, read_plan
+from compiler.plan.run_clock import moves_events
 from compiler.plan.storage import scratch
 from compiler.plan.types import Event
 from runtime.driver import steering
@@ -96,42 +97,51 @@ def do_made(
 
 def hold(run: str, where: Where | None = None) -> Done:
     """What is planned waits. As `do`."""
-    return _steered(run, where, "hold", _apart(extension.hold))
+    return _steered(run, where, "hold", extension.hold, apart=True)
 
 
 def go(run: str, where: Where | None = None) -> Done:
     """What is planned goes on. As `do`."""
-    return _steered(run, where, "go", _apart(extension.go))
+    return _steered(run, where, "go", extension.go, apart=True)
 
 
 def skip(run: str, to_ns: int | None, where: Where | None = None) -> Done:
     """What is planned up to then, or the next of it, happens at once. As `do`."""
     text = "skip to next" if to_ns is None else f"skip to {quantities.time(to_ns)}"
     act = lambda plan, number, at: extension.skip(plan, number, to_ns, at)  # noqa: E731
-    return _steered(run, where, text, _apart(act))
+    return _steered(run, where, text, act, apart=True)
 
 
-def _apart(extend: Extend) -> Extend:
-    """At a moment at which nothing else happens, so that it is before or after."""
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """`said`: what the record has of it. `apart`: at a moment at which nothing else happens, so
+    that it is before or after."""
 
-    def moved(plan: Plan, number: int, at_ns: int) -> Compilation:
-        taken = {event.at_ns for event in plan.events}
+    said: str
+    extend: Extend
+    apart: bool = False
+
+    def moment(self, plan: Plan, at_ns: int) -> int:
+        """When it is done, from `at_ns` of the run on."""
+        free_ns = -(-extension.free_ns(plan) // steering.GRID_NS) * steering.GRID_NS
+        at_ns = max(at_ns, free_ns)
+        taken = {event.at_ns for event in plan.events} if self.apart else ()
         while at_ns in taken:
             at_ns += steering.GRID_NS
-        return extend(plan, number, at_ns)
-
-    return moved
+        return at_ns
 
 
-def _steered(run: str, where: Where | None, text: str, extend: Extend) -> Done:
+def _steered(
+    run: str, where: Where | None, text: str, extend: Extend, *, apart: bool = False
+) -> Done:
+    action = _Action(text, extend, apart)
     with reached(run, where) as there:
         if isinstance(there, LocalRun) and there.options.time == VIRTUAL:
-            place = there.directory, there.socket
-            return in_stopped_time(*place, there.options, (text, extend))
-        return _taken(there, (text, extend))
+            return in_stopped_time(there.directory, there.socket, there.options, action)
+        return _taken(there, action)
 
 
-def _taken(there: SteeredRun, action: tuple[str, Extend]) -> Done:
+def _taken(there: SteeredRun, action: _Action) -> Done:
     lead_ns, why = _FIRST_LEAD_NS, ""
     for left in reversed(range(_TRIES)):
         began_ns = time.monotonic_ns()
@@ -152,18 +162,16 @@ def _taken(there: SteeredRun, action: tuple[str, Extend]) -> Done:
     raise RunError(f"the run has not taken it: {why}", "nothing was changed: try again")
 
 
-def _tried(
-    there: SteeredRun, asked: Mapping[str, Any], action: tuple[str, Extend]
-) -> Done | str | None:
+def _tried(there: SteeredRun, asked: Mapping[str, Any], action: _Action) -> Done | str | None:
     """Why it came too late, if it did; None: another action is about to be carried out."""
     moment = there.ask({"ask": "moment", **asked})
     plan = there.plan(str(moment["base"]))
     if plan.digest != moment["base"]:
         return None
-    text, extend = action
-    number = int(moment["number"])
-    longer = _longer(plan, number, int(moment["at_ns"]), extend)
-    answer = there.offer(longer.files, {"ask": "do", "text": text, **moment})
+    number, at_ns = int(moment["number"]), action.moment(plan, int(moment["at_ns"]))
+    longer = _longer(plan, number, at_ns, action.extend)
+    offered = {"ask": "do", "text": action.said, **moment, "at_ns": at_ns}
+    answer = there.offer(longer.files, offered)
     if "ok" not in answer:
         return str(answer.get("again", ""))
     return _done(answer, plan, longer, number)
@@ -212,7 +220,7 @@ def in_stopped_time(
     directory: Path,
     socket: Path,
     options: RunOptions,
-    action: tuple[str, Extend],
+    action: _Action,
     at_ns: int | None = None,
 ) -> Done:
     """The same where time stands still until it is done: at once, or at `at_ns` of the guest's
@@ -232,21 +240,21 @@ def _tried_in_stopped_time(
     directory: Path,
     socket: Path,
     options: RunOptions,
-    action: tuple[str, Extend],
+    action: _Action,
     at_ns: int | None,
 ) -> Done | str:
     """Why it was not taken, if another action came first."""
-    text, extend = action
     with StoppedTime(socket, at_ns) as stopped:
         plan = read_plan(directory / PLAN, lazy=True)
         schedule, number = Schedule(plan, options), steering.next_number(plan)
-        moment_ns = steering.entry_ns(options, schedule.clock, stopped.now_ns)
+        entry_ns = steering.entry_ns(options, schedule.clock, stopped.now_ns)
+        moment_ns = action.moment(plan, entry_ns)
         if moment_ns >= schedule.end_ns:
             raise RunError("the run is ending", "nothing was changed")
-        longer = _longer(plan, number, moment_ns, extend)
+        longer = _longer(plan, number, moment_ns, action.extend)
         request = {
             "plan": scratch.numbered_name(LONGER_PLAN, number),
-            "text": _fitting(text),
+            "text": _fitting(action.said),
             "at_ns": moment_ns,
             "base": plan.digest,
             ENTERED: stopped.stopped_ns,
@@ -283,7 +291,8 @@ class Entered:
 
         try:
             options = options_of(directory)
-            in_stopped_time(directory, socket, options, (self.said, extend), self.at_ns)
+            action = _Action(self.said, extend, moves_events(self.text))
+            in_stopped_time(directory, socket, options, action, self.at_ns)
         except (ActionError, RunError, PlanError) as error:
             raise RunError(f"action {self.number} cannot be done again: {error}") from error
 
