@@ -118,7 +118,7 @@ class Lines:
 
 class Writer:
     """Puts records on a descriptor as it takes them, with no more than `ahead` bytes that were not
-    confirmed (None: any number). Waits for nobody."""
+    confirmed (None: any number). Waits for nobody. With `ahead` 0 all of it waits for open()."""
 
     def __init__(self, descriptor: int, ahead: int | None = None) -> None:
         self._descriptor = descriptor
@@ -133,6 +133,11 @@ class Writer:
 
     def send(self, record: Mapping[str, object]) -> None:
         self._waiting += encode(record)
+        self._write()
+
+    def open(self, ahead: int) -> None:
+        """Who reads is there."""
+        self._room = ahead
         self._write()
 
     def confirm(self, total: int) -> None:
@@ -159,13 +164,15 @@ class Writer:
 
 class HostEnd:
     """The host's side of the line, as runtime.launch.launch listens to a driver. Paths of the guest
-    become the host's."""
+    become the host's. What is sent waits until the driver has said something: what comes before it
+    has opened its side is lost."""
 
     def __init__(self, connection: socket.socket, rename: Callable[[bytes], bytes]) -> None:
         connection.setblocking(False)
         self._socket = connection
         self._lines = Lines(rename=rename)
-        self._writer = Writer(connection.fileno(), AHEAD_BYTES)
+        self._writer = Writer(connection.fileno(), 0)
+        self._is_heard = False
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -179,7 +186,12 @@ class HostEnd:
             data = self._socket.recv(READ_BYTES)
         except ConnectionResetError:  # a guest that was killed, with bytes for it on the way
             data = b""
-        return list(filter(self._is_news, self._lines.take(data))) if data else None
+        if not data:
+            return None
+        if not self._is_heard:
+            self._is_heard = True
+            self._writer.open(AHEAD_BYTES)
+        return list(filter(self._is_news, self._lines.take(data)))
 
     def _is_news(self, record: Mapping[str, Any]) -> bool:
         if "got" not in record:

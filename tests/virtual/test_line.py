@@ -62,6 +62,10 @@ async def test_no_more_is_on_its_way_than_a_guest_has_room_for_and_nobody_waits(
     host = HostEnd(ours, Renaming({"/a": "/b"}))
     record = {"say": "x" * 50_000}
     host.send(record)
+    with pytest.raises(BlockingIOError):  # it may not have opened its side yet
+        theirs.recv(1, socket.MSG_DONTWAIT)
+    theirs.sendall(encode({"got": 0}))
+    assert host.receive() == []
     data = b""
     while len(data) < len(encode(record)):
         part = theirs.recv(1 << 20)

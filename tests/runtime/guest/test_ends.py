@@ -81,6 +81,17 @@ def test_one_interrupt_winds_down_in_virtual_time(begin: Begin, someone: User) -
     nothing_left(someone, kernel)
 
 
+def test_an_interrupt_is_heard_by_a_guest_that_does_not_listen_yet(
+    plan_of: Compile, someone: User
+) -> None:
+    run = started(someone, plan_of(SHORT))
+    kernel = kernel_of(run)
+    run.send_signal(signal.SIGINT)
+    found = result(run)
+    assert (found["outcome"], found["exit_code"]) == ("interrupted", 130)
+    nothing_left(someone, kernel)
+
+
 def test_a_guest_that_stands_still_is_killed_by_a_second_request_to_stop(
     begin: Begin, someone: User
 ) -> None:
