@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from compiler.pipeline import compile_source
 from compiler.plan.format import Place, PlanError
 from compiler.plan.parts import services
 from compiler.plan.types import Topology
+from runtime.driver.progress import RUNNING, STARTING, STOPPING, Progress
 from tstorm.live import publishing
 
 
@@ -30,6 +33,20 @@ def test_nobody_else_is_published() -> None:
     found = topology("service web exec=x port=80")
     assert publishing.of_services(found) == []
     assert publishing.left_out(found, "in virtual time") == ""
+
+
+def test_ports_of_a_run_that_ends_before_its_start_lead_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(publishing, "_started", lambda _place, target, _at: begun.append(target))
+    with socket.socket() as listener:
+        publisher = publishing.Publisher([("web.0:80", listener)])
+        for phase in (STARTING, STOPPING):
+            publisher.seen(Progress(phase, "", "", 0, 1, 0, 0, 0))
+        assert begun == []
+        publisher.seen(Progress(RUNNING, "", "", 0, 1, 0, 0, 0))
+        assert begun == ["web.0:80"]
 
 
 @pytest.mark.parametrize("ports", ["", "http", "80;", "1:2:3", "0:80"])

@@ -66,6 +66,14 @@ def test_a_moment_that_was_not_tried_again_says_so() -> None:
         assert ("fewer than 16 branches of that moment were tried" in last) == said
 
 
+def test_an_interrupted_answer_says_so_first() -> None:
+    done = searched(World([5], [0.0]), moments=8)
+    first, *_ = Decision("run", [], 8, done, [], stopped=True).text()
+    asked = f"{done.most - done.left} of {done.most} branches"
+    assert first.startswith(f"INCOMPLETE: interrupted after {asked}")
+    assert not any("INCOMPLETE" in line for line in Decision("run", [], 8, done, []).text())
+
+
 def test_what_could_not_be_recorded_is_said_to_be_missing() -> None:
     done = searched(World([5], [0.0]), moments=8)
     for known in (True, False):

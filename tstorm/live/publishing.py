@@ -16,7 +16,7 @@ from socket import socket
 
 from compiler.plan.parts import service_words
 from compiler.plan.types import Topology
-from runtime.driver.progress import STARTING, Progress
+from runtime.driver.progress import RUNNING, Progress
 from runtime.errors import no_instance
 from runtime.launch import portforward
 
@@ -59,7 +59,7 @@ class Publisher:
 
     def seen(self, record: Progress) -> Progress:
         """Takes each record of progress, and gives it back."""
-        if not self._processes and record.phase != STARTING:
+        if not self._processes and record.phase == RUNNING:
             self._processes = [_started(record.directory, *one) for one in self._listeners]
         return record
 

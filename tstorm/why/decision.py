@@ -54,6 +54,9 @@ class Decision:
         return self.failed_ns if jump.after is None else jump.after.at_ns
 
     def text(self) -> Iterator[str]:
+        if self.stopped:
+            asked = f"{self.branches} of {self.search.most} branches"
+            yield f"INCOMPLETE: interrupted after {asked}; the moment may be told wrongly"
         for one in self.failed:
             yield f"failed at {_s(self.failed_ns)}: {one.words}"
         yield f"{'branches from':>16}  {'failed':>9}  probability (95 of 100 intervals hold it)"

@@ -16,6 +16,7 @@ export function mountDecision(root, model, view) {
     });
     canvas.node.className = "decision";
     const box = el("div", {}, canvas.node);
+    if (model.decision.stopped) box.prepend(el("p", {}, "Incomplete: tstorm why was interrupted before it had seen all of its branches."));
     root.append(box);
     follow(box, view);
     view.on("range", () => canvas.ask());
