@@ -1,8 +1,8 @@
 """Finds a source of the kernel: one that the user names, or Debian's package of it.
 
-Without a name: the newest /usr/src/linux-source-*.tar.xz, as a package that is installed puts it
-there; else the newest linux-source-VERSION that apt knows, fetched as `apt-get download` does,
-which needs no root, installs nothing and lets apt verify it.
+Without a name: the newest /usr/src/linux-source-*.tar.xz up to NEWEST, as a package that is
+installed puts it there; else the newest such linux-source-VERSION that apt knows, fetched as
+`apt-get download` does, which needs no root, installs nothing and lets apt verify it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from runtime.virtual.kernel import unpack_source
 from runtime.virtual.kernel.kernel_changes import Version
 
 OLDEST: Version = (6, 6)
+NEWEST: Version = (6, 12)  # that takes all of our changes; a newer one is tried if it is named
 INSTALLED = Path("/usr/src")
 _NAME = re.compile(r"linux-source-(\d+)\.(\d+)(?:\.tar\.(?:xz|gz|bz2))?")
 _BLOCK = 1 << 20
@@ -112,22 +113,25 @@ def given(path: Path) -> KernelSource:
 
 
 def installed(place: Path = INSTALLED) -> KernelSource | None:
-    """The newest archive that Debian's packages have put there."""
-    found = {_version(path.name): path for path in place.glob("linux-source-*.tar.*")}
-    version = max(found, default=(0, 0))
-    if version < OLDEST:
-        return None
-    return KernelSource(found[version], f"{found[version]} (installed)")
+    """The newest archive that Debian's packages have put there, and that serves."""
+    paths = {path.name: path for path in place.glob("linux-source-*.tar.*")}
+    name = _newest(paths)
+    return KernelSource(paths[name], f"{paths[name]} (installed)") if name else None
 
 
 def packaged() -> str | None:
-    """The newest package with a source that apt knows."""
+    """The newest package with a source that serves that apt knows."""
     if not shutil.which("apt-cache") or not shutil.which("apt-get"):
         return None
     command = ["apt-cache", "pkgnames", "linux-source-"]
     known = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-    name = max(known, key=_version, default="")
-    return name if _version(name) >= OLDEST else None
+    return _newest(known)
+
+
+def _newest(names: Iterable[str]) -> str | None:
+    return max(
+        (one for one in names if OLDEST <= _version(one) <= NEWEST), key=_version, default=None
+    )
 
 
 def fetch(package: str, folder: Path) -> KernelSource:
@@ -155,8 +159,8 @@ def fetch(package: str, folder: Path) -> KernelSource:
 
 def nowhere() -> MachineError:
     """There is no source here that nobody has named."""
-    wanted = ".".join(map(str, OLDEST))
-    what = f"no source of Linux {wanted} or newer is installed in {INSTALLED}, and apt knows none"
+    wanted = " to ".join(".".join(map(str, one)) for one in (OLDEST, NEWEST))
+    what = f"no source of Linux {wanted} is installed in {INSTALLED}, and apt knows none"
     return MachineError(what, f"apt-get update, or {_ELSEWHERE}")
 
 

@@ -26,7 +26,7 @@ def script(folder: Path, name: str, text: str) -> None:
 
 
 def test_newest_that_is_installed(tmp_path: Path) -> None:
-    for name in ("6.1.tar.xz", "6.9.tar.xz", "6.12.tar.xz", "6.12.patch.xz"):
+    for name in ("6.1.tar.xz", "6.9.tar.xz", "6.12.tar.xz", "6.12.patch.xz", "7.2.tar.xz"):
         (tmp_path / f"linux-source-{name}").touch()
     found = kernel_source.installed(tmp_path)
     assert found is not None
@@ -43,12 +43,12 @@ def test_newest_that_apt_knows(programs: Path) -> None:
     script(
         programs,
         "apt-cache",
-        "echo linux-source-6.1; echo linux-source-6.12; echo linux-source-6.9; echo linux-source-x",
+        "for one in 6.1 6.12 7.2 6.9 x; do echo linux-source-$one; done",
     )
     assert kernel_source.packaged() == "linux-source-6.12"
 
 
-@pytest.mark.parametrize("known", ["", "linux-source-6.1"])
+@pytest.mark.parametrize("known", ["", "linux-source-6.1", "linux-source-7.2"])
 def test_apt_knows_none(programs: Path, known: str) -> None:
     script(programs, "apt-get", "")
     script(programs, "apt-cache", f"echo {known}")
