@@ -203,6 +203,7 @@ class ServiceStatement:
     keep: bool | None = None
     # Options of the public dialect, accepted and carried: supervisor, share, reuse, network.
     options: tuple[tuple[Name, str], ...] = ()
+    aliases: tuple[Name, ...] = ()  # alias= has them, too
     interfaces: Name | None = None  # the word, where each link is an interface of its own
     router: Name | None = None  # the word, where instances forward by themselves
     gateway: Name | None = None  # the word, where they forward to the outside as well

@@ -108,7 +108,7 @@ def declare(file: ast.File, sink: Sink) -> Declared:
     for position in found.halves.values():
         _half(found.links[position], sink)
     _check_connected(found, sink)
-    start_order.check(found.services, found.bridges, sink, waits=found.start is not None)
+    start_order.check(found.services, sink, waits=found.start is not None)
     _collect_tags(found, sink)
     check_ends(found, sink)
     return found

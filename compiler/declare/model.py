@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compiler.declare import other_names
 from compiler.declare import replicas as replicas_pass
 from compiler.declare.bottlenecks import check_shared
 from compiler.declare.common import with_common_links, with_one_each
@@ -82,6 +83,8 @@ def build(
     layout = expand(declared, counts, seed, files, recorded)
     for problem in layout.frame_problems:
         frame_checks.report(problem, sink)
+    if not oversized:
+        other_names.check(declared, layout.planned, sink)
     resolver = Resolver(declared, layout, sink)
     steps, doubts = build_steps(declared, resolver, sink)
     beginning = find_beginning(declared, layout, steps, bool(doubts))

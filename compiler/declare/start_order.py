@@ -1,11 +1,8 @@
-"""What services say of each other: whom they start after, and what else they are called.
-
-Names that are not declared, waits in a circle, and other names that somebody has already.
-"""
+"""Whom services start after: names that are not declared, and waits in a circle."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
 from tdl import ast
 from tdl.diagnostics import Sink
@@ -14,7 +11,6 @@ from tdl.suggest import did_you_mean
 
 def check(
     services: Mapping[str, ast.ServiceStatement],
-    bridges: Container[str],
     sink: Sink,
     *,
     waits: bool,
@@ -30,8 +26,6 @@ def check(
                 if not waits:
                     message = "without `start when ready` all start at once"
                     sink.error("TS0139", word.span, message, "add a line `start when ready`")
-            elif word.text == "alias":
-                _check_aliases(word, value.split(";"), services, bridges, sink)
     _check_circles(after, sink)
 
 
@@ -42,19 +36,6 @@ def _check_names(
         if name not in services:
             hint = did_you_mean(name, list(services))
             sink.error("TS0139", word.span, f"there is no service '{name}' to start after", hint)
-
-
-def _check_aliases(
-    word: ast.Name,
-    names: list[str],
-    services: Mapping[str, ast.ServiceStatement],
-    bridges: Container[str],
-    sink: Sink,
-) -> None:
-    for name in names:
-        if name in services or name in bridges or name == "localhost":
-            hint = "an alias is a further name of a host"
-            sink.error("TS0139", word.span, f"'{name}' is somebody's name already", hint)
 
 
 def _check_circles(after: Mapping[str, tuple[ast.Name, list[str]]], sink: Sink) -> None:

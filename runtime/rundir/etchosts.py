@@ -6,19 +6,18 @@ All have the same names, and each has a file of its own, as on a machine.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from compiler.plan.parts.host_names import LOOPBACK, own_names
 from compiler.plan.parts.service_words import aliases
-from compiler.plan.types import Node, Service, Topology
+from compiler.plan.types import Node, Topology
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.runfiles import HOSTS, PRIVATE
 
 MOST_BYTES = 128 << 20  # of all files together: with more than some 1,200 instances there is one
-MAX_HOSTNAME = 63  # a label of DNS; the kernel takes 64
 # Names resolve to IPv4 first. glibc would take IPv6 first, whatever the order of lines; its table
 # must be whole (gai.conf(5)). What has a table of its own (musl, Go) takes IPv4 before fd77::.
 GAI = """\
@@ -28,39 +27,18 @@ precedence 2002::/16 30
 precedence ::/96 20
 precedence ::ffff:0:0/96 100
 """
-_LOCAL = ("127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback")
-
-
-def hostname(name: str) -> str:
-    """Host name of instance `server.0`: a dot would make it a domain name.
-
-    One that is too long is cut and told apart by 32 bits of the name's SHA-256.
-    """
-    whole = name.replace(".", "-")
-    if len(whole) <= MAX_HOSTNAME:
-        return whole
-    end = hashlib.sha256(name.encode()).hexdigest()[:8] + "-" + name.rpartition(".")[2]
-    return whole[: MAX_HOSTNAME - len(end) - 1] + "-" + end
-
-
-def _names(service: Service, node: Node, taken: Container[str]) -> str:
-    """A host name that is also a service's or a bridge's name belongs to that."""
-    own = hostname(node.name)
-    names = [node.name, *([] if own in taken else [own]), service.name, *aliases(service)]
-    return " ".join(names)
 
 
 def entries(topology: Topology, addresses: Sequence[tuple[str, str]]) -> Iterator[str]:
     """A line for each address, those of IPv4 first; `addresses` are IPv4 and IPv6 of each instance,
     '' for the one that it has not."""
     services = topology.services
-    instances = [node for node in topology.nodes if node.is_instance]
-    bridges = [node for node in topology.nodes if node.service < 0]
-    taken = {*(one.name for one in services), *(one.name for one in bridges)}
+    instances = [(node, own) for node, own in own_names(topology) if node.is_instance]
     for family in (0, 1):
-        for node, pair in zip(instances, addresses, strict=True):
+        for (node, own), pair in zip(instances, addresses, strict=True):
             if pair[family]:
-                yield f"{pair[family]} {_names(services[node.service], node, taken)}"
+                service = services[node.service]
+                yield " ".join((pair[family], *own, service.name, *aliases(service)))
 
 
 def addressed(topology: Topology, node: Node) -> Node:
@@ -72,7 +50,7 @@ def addressed(topology: Topology, node: Node) -> Node:
 
 def lines(topology: Topology, *, hops: bool) -> Iterator[str]:
     """With `hops` bridges answer in this run."""
-    yield from _LOCAL
+    yield from (" ".join((address, *names)) for address, names in LOOPBACK)
     nodes = [addressed(topology, node) for node in topology.nodes]
     yield from entries(topology, [_named(topology, node) for node in nodes if node.is_instance])
     for node in nodes:

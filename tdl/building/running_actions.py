@@ -72,6 +72,14 @@ class RunningActions(Builder):
             if prop is not None:
                 yield ast.Name(word, prop.name_span), ";".join(items)
 
+    def aliases(self, prop: WrittenProperty | None) -> tuple[ast.Name, ...]:
+        """Each once, with its place. What is none is reported (other_words)."""
+        said = [token for token in (prop.values if prop else ()) if token.type in _TEXTS]
+        found: dict[str, ast.Name] = {}
+        for text, token in ((self.text(token), token) for token in said):
+            found.setdefault(text, ast.Name(text, token.span))
+        return tuple(found.values())
+
     def command_line(self, prop: WrittenProperty) -> str:
         """The text of `exec=` and its like, which a shell could split into words."""
         token = self.single(prop, _TEXTS, 'a command line such as "redis-server"')

@@ -184,6 +184,7 @@ class StaticActions(AddressActions):
                 cpu_millis=None if cpu is None else self._cpu(cpu),
                 mem_bytes=None if mem is None else self._size(mem),
                 options=(*self._options(found, (*options, "network")), *self.other_words(found)),
+                aliases=self.aliases(found.get("alias")),
                 interfaces=_flag_of(found, INTERFACES),
                 router=_flag_of(found, ROUTER),
                 gateway=_flag_of(found, GATEWAY),

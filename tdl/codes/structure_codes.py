@@ -246,10 +246,13 @@ DECLARATIONS = (
     ),
     Code(
         "TS0139",
-        "order of the start, or another name",
+        "order of the start, or name of a host",
         "after= is a list of services that this one starts after, with `start when ready`: `db` is "
         "ready, `db:start` is started, `db:exit` has ended with 0. Nobody can start after itself. "
-        "alias= is a list of further host names that nobody else has.",
+        "alias= is a list of further host names, which are no addresses, and which are not in "
+        "/etc/hosts already, in capitals or not: no service, instance (`db.0`, `db-0`), interface "
+        "or bridge has them, nor the loopback address (`localhost`). No service or bridge can be "
+        "called as that is.",
         "start when ready\nservice a after=b\nservice b after=a\nlink a--b",
     ),
     *PATHS,

@@ -11,10 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.pipeline import compile_source
 from compiler.sources import SourceFolder
 from tdl import ast
 from tdl.codes.compose_codes import COMPOSE_CODES
-from tdl.diagnostics import Sink
+from tdl.diagnostics import Sink, TdlError
 from tdl.formats.yaml_tree import MAX_BYTES, Value, read
 from tdl.parser import parse_partial
 from tests.tdl.test_errors import expectations
@@ -75,6 +76,30 @@ def test_an_alias_that_is_another_service_is_told(tmp_path: Path) -> None:
     )
     assert ("TS0971", "docker-compose.yml", 5) in said_of(tmp_path, text)
     assert not [one for one in said_of(tmp_path, text) if one[2] == 4]
+
+
+def test_an_alias_that_is_the_name_of_an_instance_is_an_error(tmp_path: Path) -> None:
+    text = (
+        "services:\n"
+        "  a: {image: x, hostname: a-0}\n"  # which it is
+        "  b: {image: x, container_name: a-0}\n"
+        "  c:\n    image: x\n    scale: 2\n    hostname: c-0\n"  # which one of the two is
+        "  d: {image: x, networks: {default: {aliases: [c.1, web]}}}\n"
+        "  e: {image: x, networks: {default: {aliases: [web, 10.1.1.1]}}}\n"
+        "  f: {image: x, links: ['e:localhost']}\n"
+    )
+    (tmp_path / "docker-compose.yml").write_text(text)
+    with pytest.raises(TdlError) as refused:
+        compile_source('include "docker-compose.yml"\n', sources=SourceFolder(tmp_path))
+    found = [one for one in refused.value.diagnostics if one.code == "TS0139"]
+    assert {one.span.file for one in found} == {"docker-compose.yml"}
+    assert [(one.span.line, one.message.split("'")[1]) for one in found] == [
+        (3, "a-0"),
+        (7, "c-0"),
+        (8, "c.1"),
+        (9, "10.1.1.1"),
+        (10, "localhost"),
+    ]
 
 
 def test_every_code_of_compose_files_is_shown_by_a_test() -> None:

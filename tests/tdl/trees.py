@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from itertools import chain
 from typing import Any
 
 from hypothesis import strategies as st
@@ -172,7 +173,14 @@ _externals = st.builds(
     ),
     own=st.just("") | _owns,
 ).filter(lambda one: not one.own or one.behind != f"{IPv4Interface(one.own).ip}/32")
-services = _own_services | st.builds(
+
+
+def _with_aliases(service: ast.ServiceStatement) -> ast.ServiceStatement:
+    said = [text.split(";") for word, text in service.options if word.text == "alias"]
+    return replace(service, aliases=tuple(ast.Name(one, NOWHERE) for one in chain(*said)))
+
+
+services = _own_services.map(_with_aliases) | st.builds(
     lambda name, tags, said: ast.ServiceStatement(name, NOWHERE, tags=tags, external=said),
     names,
     tag_lists,

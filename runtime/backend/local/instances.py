@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from compiler.plan.event_kinds import CUT, UP
+from compiler.plan.parts.host_names import hostname
 from compiler.plan.types import Node, Service, device_mac
 from runtime.backend.base import OnOverdue, PortAllocator
 from runtime.backend.instance import (
@@ -41,7 +42,6 @@ from runtime.backend.local.nursery import (
 from runtime.backend.local.outside import Outside
 from runtime.backend.local.sync_watch import SyncWatch
 from runtime.errors import MachineError, RunError, unexpected, unread
-from runtime.rundir.etchosts import hostname
 from runtime.stacks import watch as stacks
 from runtime.system import process_limits
 from runtime.system.network import addresses

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.parts.expectations import asserting
+from compiler.plan.parts.host_names import hostname
 from compiler.plan.parts.led_links import askers
 from compiler.plan.parts.unemulated import lans_of_the_kernel
 from compiler.plan.types import DEFAULT_READY_TIMEOUT_NS, Node, Service, Topology, interfaces
@@ -46,7 +47,7 @@ from runtime.backend.runwords import replaced
 from runtime.errors import RunError, no_instance, unwritten
 from runtime.options import VIRTUAL
 from runtime.probing.prober import Prober
-from runtime.rundir.etchosts import OwnHosts, addressed, hostname
+from runtime.rundir.etchosts import OwnHosts, addressed
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.rundir.line_files import LineFile
 from runtime.rundir.runfiles import ASSERTIONS, INSTANCES, LOG_TIMES, LOGS, MEMORY, STACKS

@@ -465,7 +465,8 @@ class ServiceReader:
             why = f"the host name is {self._name}-0; others find it by this name, too"
             self._lost(host.span, "hostname", why)
         names = self._shared.aliases.get(self._name, {})
-        self._list("alias", ((name, span) for name, span in sorted(names.items())))
+        own = (f"{self._name}.0", f"{self._name}-0") if self._replicas == 1 else ()
+        self._list("alias", (one for one in sorted(names.items()) if one[0] not in own))
         extra = self._get("extra_hosts")
         if extra is not None:
             why = "nothing outside of the experiment can be reached"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from compiler.pipeline import compile_source
+from compiler.plan.parts.host_names import hostname
 from compiler.plan.rules import capabilities
 from compiler.plan.rules.capabilities import COMPOSE, KUBERNETES
 from compiler.plan.types import Node, Topology
@@ -35,7 +36,6 @@ from runtime.backend.local.ports.devices import mac_of
 from runtime.coordinator.says import StepApplied
 from runtime.errors import MachineError, RunError, UnfitError
 from runtime.options import RunOptions
-from runtime.rundir.etchosts import hostname
 from runtime.system import compiled_programs, namespaces
 from tests.cli.process import ended
 from tests.doubles.hosts import FakeHost

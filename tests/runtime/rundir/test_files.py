@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+from compiler.pipeline import compile_source
+from compiler.plan.parts import host_names
 from compiler.plan.reader import read_plan
 from runtime.backend.local import environment
 from runtime.backend.local.nursery import Program
@@ -50,6 +52,7 @@ from runtime.rundir.passing_place import passing_place
 from runtime.rundir.runfiles import HUNT_PLACE
 from runtime.system import compiled_programs, namespaces, procs
 from runtime.system.network import addresses, netlink
+from tdl.diagnostics import TdlError
 from tests.runtime.recorded import BEGUN
 from tests.runtime.support import Compile
 
@@ -540,6 +543,49 @@ def test_hosts_name_bridges_that_answer(plan_of: Compile) -> None:
     ]
 
 
+OF_ALL_KINDS = """\
+service a img=x replicas=2 alias=%s
+service b img=x interfaces
+service sat-0-app img=x
+external pc if=eth1 address=10.1.1.123
+node sat {
+    service app img=x
+    service more img=x
+    bridge inner
+    link app--inner
+    link more--inner
+}
+bridges s t
+link a--s
+link b--s
+link b--t
+link sat-0-app--s
+link pc--s
+link sat.app--s
+link s--t
+at 1s quit
+"""
+
+
+def test_no_alias_is_what_hosts_files_have(plan_of: Compile) -> None:
+    topology = read_plan(plan_of(OF_ALL_KINDS % "other")).topology
+    lines = etchosts.text(topology, hops=True).splitlines()
+    names = {name for line in lines for name in line.split()[1:]} - {"other"}
+    assert names >= {"localhost", "a.1", "a-1", "b.0.eth1", "pc-0", "sat.0.more", "sat.0.inner"}
+    with pytest.raises(TdlError) as refused:
+        compile_source(OF_ALL_KINDS % ";".join(names))
+    found = refused.value.diagnostics
+    said = [(one.code, one.span.line, one.message.split("'")[1]) for one in found]
+    assert sorted(said) == sorted(("TS0139", 1, name) for name in names)
+
+
+def test_a_host_name_of_two_instances_is_of_neither(plan_of: Compile) -> None:
+    """They are sat.0.app.0 and sat-0-app.0."""
+    topology = read_plan(plan_of(OF_ALL_KINDS % "other")).topology
+    found = etchosts.text(topology, hops=True).split()
+    assert "sat.0.app.0" in found and "sat-0-app.0" in found and "sat-0-app-0" not in found
+
+
 def test_each_instance_has_a_hosts_file_and_those_it_changed_stay(
     tmp_path: Path, plan_of: Compile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -582,11 +628,11 @@ def test_a_file_has_no_name_before_it_is_whole(
 
 
 def test_host_names_fit_into_the_kernels_room() -> None:
-    assert etchosts.hostname("a" * 61 + ".0") == "a" * 61 + "-0"
+    assert host_names.hostname("a" * 61 + ".0") == "a" * 61 + "-0"
     names = ["a" * 62 + ".0", "a" * 63 + ".0", "a" * 63 + ".1", "a" * 63 + ".64999"]
-    found = [etchosts.hostname(name) for name in names]
+    found = [host_names.hostname(name) for name in names]
     assert len(set(found)) == len(names)
-    assert all(len(name) <= etchosts.MAX_HOSTNAME for name in found)
+    assert all(len(name) <= host_names.MAX_HOSTNAME for name in found)
     assert re.fullmatch("a+-[0-9a-f]{8}-64999", found[-1])
 
 
