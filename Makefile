@@ -10,6 +10,7 @@
 #   make bench-cluster  1,000 nodes and 5,000 pods, simulated, on the test cluster; root only
 #   make bench-virtual  20 experiments with real programs, three times each in virtual time, and the paper's
 #                       experiments (docs/fidelity.md); needs its kernel
+#   make bench-find  whether tstorm why finds what decided, and hunts their bugs: some hours
 #   make bench-papers  the published experiments in real time, beside peers (docs/fidelity.md): an hour at most
 #   make fuzz     every fuzzer for FUZZ_SECONDS each
 #   make trial    runs killed and stopped at random moments, hostile inputs and frames: TRIAL_SECONDS each
@@ -96,6 +97,11 @@ bench-virtual: $(VENV)/.dev programs
 	@$(PY) -m bench.virtual.paper
 	@$(PY) -m bench.report
 
+bench-find: $(VENV)/.dev programs
+	@$(PY) -m bench.virtual.why
+	@$(PY) -m bench.virtual.hunt
+	@$(PY) -m bench.report
+
 bench-papers: $(VENV)/.dev programs
 	@$(PY) -m bench.papers
 
@@ -121,4 +127,4 @@ clean:
 	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 	@$(MAKE) --no-print-directory -C tcal_c clean
 
-.PHONY: all programs demo kernel test test-cluster test-netem test-virtual check ctest bench bench-cluster bench-papers bench-virtual fuzz trial golden clean
+.PHONY: all programs demo kernel test test-cluster test-netem test-virtual check ctest bench bench-cluster bench-find bench-papers bench-virtual fuzz trial golden clean

@@ -32,7 +32,7 @@ from bench.papers.catalogue import ALL
 from bench.routing import by_size
 from bench.tables import Record, Tables
 from bench.tcal import timings
-from bench.virtual import aqm, hunt, paper, proof, speed
+from bench.virtual import aqm, hunt, paper, proof, speed, why
 
 _ENGINE: dict[str, Tables] = {
     "throughput": throughput.TABLES,
@@ -80,6 +80,10 @@ PERFORMANCE: Sections = {
     ),
     "sharing": ("Sharing: examples/sixclients.tdl", {"sharing": sharing.TABLES}),
     "virtual-proof": ("Virtual time repeats: `make bench-virtual`", {"proof": proof.TABLES}),
+    "virtual-why": (
+        "The moment that decided: `python -m bench.virtual.why`",
+        {"why": why.TABLES},
+    ),
     "virtual-hunt": (
         "Storms to a bug: `python -m bench.virtual.hunt`",
         {"hunt": hunt.TABLES, "guest": hunt.IN_GUEST},

@@ -7,11 +7,13 @@ redis   the site of a Redis primary goes dark, at a drawn moment, between an ack
 etcd    a drawn one of three members of etcd is cut off at a drawn moment; if it is the leader, a
         client writes nothing for a second (etcd of this machine).
 
-`python -m bench.virtual.why [coins|redis|etcd] [RUNS]` writes bench/results/virtual-why.json: of
-each run, at which place what decided stands among what is printed for the interval (of the coins
-without lines of a program that writes all the time), how many branches that took, and how long, by
-the clock and of processors. It ends with 1 if what decided is further than NEAR in more than one of
-ten, or a run takes longer than MOST_S.
+`python -m bench.virtual.why [coins|redis|etcd] [RUNS] [more]` writes
+bench/results/virtual-why.json: of each run (with `more` beside those that are there), at which
+place what decided stands among what is printed for the interval (of the coins without lines of a
+program that writes all the time), how many branches that took, and how long, by the clock and of
+processors; of the first run, whether a second answer is the same to the last byte. It ends with 1
+if what decided is further than NEAR in more than one of ten, a run takes longer than MOST_S, or the
+second answer differs.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import RESULTS, machine
+from bench.tables import Cell, Record, Table
 
 FILE = RESULTS / "virtual-why.json"
 RUNS, NEAR, SEEDS, MOST_S = 10, 3, 200, 300
@@ -164,13 +167,18 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def found(place: Path, run: str, puzzle: Puzzle) -> dict[str, Any]:
+def asked(place: Path, run: str) -> subprocess.CompletedProcess[str]:
+    return tstorm(place, "why", run, "--quiet", "--format", "json")
+
+
+def found(place: Path, run: str, puzzle: Puzzle, *, twice: bool) -> dict[str, Any]:
     began, before_s = time.monotonic(), processor_seconds()
-    done = tstorm(place, "why", run, "--quiet", "--format", "json")
+    done = asked(place, run)
     if done.returncode:
         return {"run": run, "error": done.stderr[-300:]}
     said = json.loads(done.stdout)
     seconds = time.monotonic() - began
+    used_s = processor_seconds() - before_s
     if not said["jumps"]:
         return {"run": run, "error": "no jump was found", "branches": said["branches"]}
     last = said["jumps"][-1]
@@ -188,53 +196,94 @@ def found(place: Path, run: str, puzzle: Puzzle) -> dict[str, Any]:
         "jumps": len(said["jumps"]),
         "branches": said["branches"],
         "seconds": round(seconds, 1),
-        "processor_seconds": round(processor_seconds() - before_s, 1),
-    }
+        "processor_seconds": round(used_s, 1),
+    } | ({"same_twice": asked(place, run).stdout == done.stdout} if twice else {})
 
 
-def measured(name: str, wanted: int) -> list[dict[str, Any]]:
-    puzzle, rows = PUZZLES[name], []
+def measured(name: str, wanted: int, rows: list[dict[str, Any]]) -> None:
+    """Adds to the rows that there are those of later seeds."""
+    puzzle = PUZZLES[name]
+    first = 1 + max((int(one["run"].removeprefix("seed-")) for one in rows), default=-1)
     with tempfile.TemporaryDirectory(prefix="ts-why-") as folder:
         place = Path(folder)
         for file, text in puzzle.files.items():
             (place / file).write_text(text)
             (place / file).chmod(0o755)
-        for seed in range(SEEDS):
+        for seed in range(first, SEEDS):
+            if len(rows) >= wanted:
+                return
             run = f"seed-{seed}"
             words = ("--seed", str(seed), "--time", "virtual", "--packets", "--quiet", "--out", run)
             if tstorm(place, "run", f"{name}.tdl", *words).returncode == 5:
-                rows.append(found(place, run, puzzle))
+                rows.append(found(place, run, puzzle, twice=not rows))
                 print(name, rows[-1], flush=True)
                 written(name, rows)
-            if len(rows) == wanted:
-                break
-    return rows
 
 
 def is_near(one: Mapping[str, Any]) -> bool:
     return one.get("at") is not None and one["at"] <= NEAR
 
 
+def known() -> dict[str, list[dict[str, Any]]]:
+    """What was found so far, by experiment."""
+    results = json.loads(FILE.read_text())["results"]["why"] if FILE.exists() else []
+    return {one["name"]: one["runs"] for one in results}
+
+
 def written(name: str, rows: list[dict[str, Any]]) -> None:
     """Keeps what was found so far, beside what was found of others."""
-    document = json.loads(FILE.read_text()) if FILE.exists() else {}
-    near = sum(map(is_near, rows))
-    document[name] = {"near": near, "of": len(rows), "runs": rows, "machine": machine.describe()}
+    results = [{"name": one, "runs": runs} for one, runs in {**known(), name: rows}.items()]
+    document = {"machine": machine.describe(), "results": {"why": results}}
     FILE.write_text(json.dumps(document, indent=1) + "\n")
 
 
-def main(names: list[str], wanted: int) -> int:
+def main(names: list[str], wanted: int, *, more: bool) -> int:
     right = True
     for name in names:
-        rows = measured(name, wanted)
+        rows = known().get(name, []) if more else []
+        measured(name, wanted, rows)
         near, long = sum(map(is_near, rows)), [one.get("seconds", 0) > MOST_S for one in rows]
         print(f"{name}: {near} of {len(rows)} within {NEAR}, {sum(long)} took over {MOST_S} s")
-        right = right and near >= len(rows) - 1 and len(rows) == wanted and not any(long)
+        same = all(one.get("same_twice", True) for one in rows)
+        right = right and same and near >= len(rows) - 1 and len(rows) == wanted and not any(long)
     return 0 if right else 1
+
+
+def _between(value: Callable[[Record], float | None], form: str) -> Cell:
+    """The least and the most of the runs of which it is known."""
+
+    def cell(row: Record) -> str:
+        found = [one for one in map(value, row["runs"]) if one is not None]
+        return f"{min(found):{form}} to {max(found):{form}}" if found else "–"
+
+    return cell
+
+
+def _same(row: Record) -> str:
+    told = [one["same_twice"] for one in row["runs"] if "same_twice" in one]
+    return {True: "yes", False: "no"}[all(told)] if told else "–"
+
+
+TABLES = (
+    Table(
+        {
+            "failure": "{name}",
+            "runs": lambda row: len(row["runs"]),
+            f"what decided stands within {NEAR}": lambda row: sum(map(is_near, row["runs"])),
+            "interval, ms": _between(
+                lambda one: (one["interval_ns"][1] - one["interval_ns"][0]) / 1e6, ".1f"
+            ),
+            "branches": _between(lambda one: one["branches"], "g"),
+            "seconds": _between(lambda one: one["seconds"], ".0f"),
+            "processor seconds": _between(lambda one: one.get("processor_seconds"), ".0f"),
+            "the same answer twice": _same,
+        }
+    ),
+)
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
     chosen = [one for one in given if one in PUZZLES]
     runs = [int(one) for one in given if one.isdecimal()]
-    sys.exit(main(chosen or list(PUZZLES), runs[0] if runs else RUNS))
+    sys.exit(main(chosen or list(PUZZLES), runs[0] if runs else RUNS, more="more" in given))
