@@ -53,6 +53,7 @@ async def coordinate(plan: Plan, key: bytes, ports: Sequence[int]) -> Record:
         on_ended=lambda _instance, _ended, _asked, _help: None,
         on_killed=lambda _instance, _what: None,
         on_overdue=lambda _instance, _grace_ns: None,
+        on_oom_kill=lambda _name, _processes: None,
         cannot_write=lambda _text: None,
         on_file=lambda *_change: None,
     )

@@ -61,6 +61,7 @@ OnEnded = Callable[
 ]  # asked for by the run or not; what may help
 OnKilled = Callable[[Instance, str], None]  # all of an instance is dead, unasked: what has died
 OnOverdue = Callable[[Instance, int], None]  # it is killed, since it had not ended in so many ns
+OnOomKill = Callable[[str, int], None]  # instance, how many of its processes: for its mem=
 OnFile = Callable[[str, str, str, int], None]  # instance, path, what became of it, ns since T0
 RunProber = Prober | EchoProber
 Entrance = tuple[Mapping[str, object], int | None]  # what `enter` answers, and a pidfd to hand over
@@ -84,6 +85,7 @@ class RunContext:
     on_ended: OnEnded
     on_killed: OnKilled
     on_overdue: OnOverdue
+    on_oom_kill: OnOomKill
     cannot_write: Notice  # why a file of the run has a hole: the run ends
     on_file: OnFile  # where instances have their files elsewhere
 

@@ -23,10 +23,12 @@ KILLED = "killed"
 
 @dataclass(frozen=True, slots=True)
 class ProgramEnd:
-    """How a program ended by itself: by `status`, or by `signal` (then status is -1)."""
+    """How a program ended by itself: by `status`, or by `signal` (then status is -1); and the
+    `reason` where its backend knows one, else ''."""
 
     status: int
     signal: int
+    reason: str = ""
 
     @property
     def well(self) -> bool:

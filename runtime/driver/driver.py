@@ -158,6 +158,7 @@ class Driver:
             on_ended=self.ends.ended,
             on_killed=self.ends.killed,
             on_overdue=self.ends.overdue,
+            on_oom_kill=self.ends.oom_kill,
             cannot_write=self._cannot_write,
             on_file=self._file_changed,
         )

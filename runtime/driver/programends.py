@@ -18,12 +18,12 @@ from runtime.errors import ProgramsError, fail
 from runtime.judge import judge_programs
 from runtime.options import RunOptions
 from runtime.results.loglines import last_line
-from runtime.rundir.eventlog import how_ended
+from runtime.rundir.eventlog import how_and_why, oom_killed
 from runtime.rundir.held_directory import HeldDirectory
 from runtime.system.memory import Watch
 
 WARNED = 20  # programs that fail, of which each is a warning; the others are notices
-NOTICED = 20  # programs that end as they should, of which each is a notice
+NOTICED = 20  # programs that end as they should, and kills for mem=, of which each is a notice
 
 
 class _Report(Protocol):
@@ -51,7 +51,7 @@ class ProgramEnds:
         self._report = report
         self._runner = runner
         self._warned = 0  # of programs that failed
-        self._noticed = 0  # of programs that ended as they should
+        self._noticed = 0
 
     def ended(self, instance: Instance, ended: ProgramEnd, asked: bool, help_text: str) -> None:
         """Every end of a program is logged; only one that nobody asked for is news."""
@@ -65,15 +65,14 @@ class ProgramEnds:
         }
         unasked = not asked and not self.stopping
         news = self._memory.news() if unasked and ended.signal == signal.SIGKILL else ""
+        news = ended.reason or news
         if unasked and ended.signal == signal.SIGSYS and instance.heard != NOT_HEARD:
             news = KILLED_UNHEARD
         if news:
             record["reason"] = news
         self._runner().book.note(record)
         if unasked:
-            why = f": {news}" if news else ""
-            how = how_ended(record)
-            text = f"{name}: its program ended by itself with {how}{why}{help_text}"
+            text = f"{name}: its program ended by itself with {how_and_why(record)}{help_text}"
             self.failed(instance, record, text)
         if not self.stopping:  # the timeline may have killed it
             self._runner().look_for_the_end()
@@ -103,6 +102,14 @@ class ProgramEnds:
         self._warned += 1
         text = f"{name} is killed: it had not ended {say.seconds(grace_ns)} after it was asked to"
         self._report(f"{text} (grace=)", warning=self._warned <= WARNED)
+
+    def oom_kill(self, name: str, processes: int) -> None:
+        """The kernel has killed some of an instance for its `mem=`: its program or others."""
+        record = {"kind": "oom_kill", "target": name, "processes": processes}
+        self._runner().book.note(record)
+        self._noticed += 1
+        if self._noticed <= NOTICED:
+            self._report(f"{name}: {oom_killed(record)}")
 
     def killed(self, instance: Instance, what: str) -> None:
         """All of it is dead: nobody in the run wanted that."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from runtime.results.failed import how_failed, seconds
+from runtime.results.failed import how_failed, oom_kills, seconds
 from runtime.stacks import counters
 
 MOST_ROWS = 2000
@@ -57,6 +57,8 @@ def facts(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, 
     quit_early = summary.get("quit_early")
     if quit_early:
         rows.append(("ended early", str(quit_early)))
+    if killed := oom_kills(summary):
+        rows.append(("processes killed for mem=", killed))
     return table("facts", "This run", ("", ""), rows)
 
 

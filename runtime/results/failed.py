@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runtime import say
 from runtime.judge import judge_programs, verdict_text
 from runtime.options import FAILED, INTERRUPTED, RunOptions
 from runtime.results.summary import programs_failed
-from runtime.rundir.eventlog import how_ended
+from runtime.rundir.eventlog import how_and_why, oom_killed
 from runtime.schedule import PlanClock
 
 # What lines of events.jsonl, and programs that failed, say to people, in words.
@@ -36,8 +37,9 @@ def details(record: Mapping[str, Any]) -> str:
     if record.get("kind") == "exit":
         if "error" in record:
             return str(record["error"])
-        why = f": {record['reason']}" if "reason" in record else ""
-        return how_ended(record) + (" (by the run)" if record.get("asked") else "") + why
+        return how_and_why(record) + (" (by the run)" if record.get("asked") else "")
+    if record.get("kind") == "oom_kill":
+        return oom_killed(record)
     if record.get("kind") in ("template", "command", "command_end"):
         return _command(record)
     if record.get("kind") in ("setup", "ready", "not_ready", "quit", "unprobed"):
@@ -93,10 +95,17 @@ def how_failed(one: Mapping[str, Any]) -> str:
         return f"still running at the end{right}"
     if one.get("killed"):
         return f"killed from outside{right}"
-    return f"could not start: {one['error']}" if "error" in one else how_ended(one) + right
+    return f"could not start: {one['error']}" if "error" in one else how_and_why(one) + right
+
+
+def oom_kills(summary: Mapping[str, Any]) -> str:
+    """How many processes of which instances the kernel has killed for `mem=`; '' for none."""
+    found = summary.get("oom_kills", ())
+    return say.some([f"{one['processes']:,} of {one['target']}" for one in found], MOST_OOM_KILLS)
 
 
 MOST = 200
+MOST_OOM_KILLS = 20  # instances
 MOST_CHARACTERS = 500  # of a line of a log
 End = tuple[str, int]  # of a program: its instance, and when
 

@@ -119,6 +119,16 @@ def _readiness(records: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, An
     return found
 
 
+def _oom_kills(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """`oom_kills`, in order of the first ones, where there were some."""
+    found: Counter[str] = Counter()
+    for record in records:
+        if record.get("kind") == "oom_kill":
+            found[record["target"]] += record["processes"]
+    told = [{"target": name, "processes": count} for name, count in found.items()]
+    return {"oom_kills": told} if told else {}
+
+
 def _reactions(
     records: list[dict[str, Any]], counted: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -200,6 +210,7 @@ def summarise(
         "events": {"planned": planned, **events},
         "exits": _exits(directory, records),
         "failures": _failures(directory, plan, records, end.outcome),
+        **_oom_kills(records),
         **({"limits": limits} if limits else {}),
         **_reactions(records, facts.get("reactions", ())),
         **_readiness(records),

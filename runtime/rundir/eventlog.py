@@ -62,6 +62,18 @@ def how_ended(record: Mapping[str, Any]) -> str:
     return f"status {record.get('status', 'unknown')}"
 
 
+def how_and_why(record: Mapping[str, Any]) -> str:
+    """The same, with the reason if one is known."""
+    why = f": {record['reason']}" if record.get("reason") else ""
+    return how_ended(record) + why
+
+
+def oom_killed(record: Mapping[str, Any]) -> str:
+    """Of an `oom_kill`, what the kernel has done."""
+    killed = "a process" if record["processes"] == 1 else f"{record['processes']:,} processes"
+    return f"the kernel killed {killed} of it, since it wanted more memory than its mem="
+
+
 def read_events(directory: HeldDirectory) -> Iterator[dict[str, Any]]:
     """Every whole record but the header. RunError, also if the file is missing."""
     return but_header(read_lines(directory, EVENTS))

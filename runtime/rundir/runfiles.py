@@ -118,8 +118,10 @@ SUMMARY_SHAPE = Shape(
                 "applied_ns?": INTEGER,
                 "status?": INTEGER,
                 "signal?": INTEGER,
+                "reason?": TEXT,
             }
         ],
+        "oom_kills?": [{"target": TEXT, "processes": COUNT}],
         "limits?": [{"what": TEXT, "text": TEXT}],
         "expectations?": [
             {
@@ -213,6 +215,7 @@ _ENDED_EXIT = Shape({**_EXIT, "status": INTEGER, "signal": INTEGER})
 _TARGETED = {"kind": TEXT, "target": TEXT, "applied_ns": INTEGER}
 _KINDS = {  # of those that are not the plan's
     "killed": Shape(_TARGETED),
+    "oom_kill": Shape({**_TARGETED, "processes": COUNT}),
     "overdue": Shape({**_TARGETED, "grace_ns": INTEGER}),
     "setup": Shape({**_TARGETED, "took_ns": INTEGER, "status?": INTEGER, "error?": TEXT}),
     "ready": Shape({**_TARGETED, "took_ns?": INTEGER, "ready_ns": INTEGER}),

@@ -129,12 +129,25 @@ class ControlGroups:
         return lacking
 
     def kills(self, name: str, outer: str = "") -> int:
-        """How many processes of this group the kernel has killed, since they wanted more memory."""
+        """How many processes of this group the kernel has killed for want of memory: the group's,
+        the outer one's or the machine's."""
         if self.memory is None:
             return 0
         here = _group(self.memory, name, outer)
         files = (here / "memory.events", here / "memory.oom_control")
         return max(counter(file, "oom_kill") or 0 for file in files)
+
+    def times_full(self, name: str, outer: str = "") -> int:
+        """How often this group, or the outer one, has come to its limit of memory: a process that
+        the kernel kills since the machine has no more is killed without that."""
+        if self.memory is None:
+            return 0
+        places = {_group(self.memory, name, outer), self.memory / (outer or name)}
+        found = 0
+        for place in places:  # version 2 counts before it kills, 1 also where some could be freed
+            found += counter(place / "memory.events", "oom") or 0
+            found += value(place / "memory.failcnt") or 0
+        return found
 
     def refused(self, name: str, outer: str = "") -> int:
         """How often this group was refused one more process."""

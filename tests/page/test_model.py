@@ -261,6 +261,19 @@ def test_how_a_program_ended_may_be_missing(run: Path) -> None:
     assert ends["rows"] == [["client.0", "", "status unknown", ""]]
 
 
+def test_a_page_tells_what_the_kernel_killed_for_want_of_memory(run: Path) -> None:
+    killed = {"target": "client.0", "processes": 2}
+    summary = json.loads((run / "summary.json").read_text())
+    summary["oom_kills"] = [killed]
+    (run / "summary.json").write_text(json.dumps(summary))
+    with (run / "events.jsonl").open("a") as events:
+        events.write(json.dumps({"kind": "oom_kill", "applied_ns": 59 * SECOND, **killed}) + "\n")
+    found = model(run)
+    assert found["events"]["rows"][-1][6].startswith("the kernel killed 2 processes of it")
+    [facts] = [one for one in found["tables"] if one["name"] == "facts"]
+    assert facts["rows"][-1] == ["processes killed for mem=", "2 of client.0"]
+
+
 def test_a_run_that_was_killed_is_shown_as_far_as_it_came(run: Path) -> None:
     """Files of lines end in the middle of one; there is neither summary nor certificate."""
     for name in ("events.jsonl", "samples.jsonl", "probes.jsonl"):

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.types import Service
+from runtime.backend.local.instance_commands import OUT_OF_MEMORY
 from runtime.backend.local.instance_limits import Limits
 from runtime.system import control_groups
-from tests.runtime.support import Compile, User, records
+from tests.runtime.support import Compile, User, dump, records
 from tests.trials.scene import children
 from tests.waiting import wait_until
 
@@ -36,9 +37,9 @@ def test_in_version_2_controllers_are_asked_for(tmp_path: Path) -> None:
     assert (run / "a.0/memory.max").read_text() == "1048576"
     assert (run / "a.0/memory.swap.max").read_text() == "0"
     assert (run / "a.0/cgroup.procs").read_text() == "77"
-    (run / "a.0/memory.events").write_text("low 0\noom_kill 2\n")
-    assert found.kills("a.0") == 2
-    assert found.kills("b.0") == 0
+    (run / "a.0/memory.events").write_text("low 0\noom 3\noom_kill 2\n")
+    assert (found.kills("a.0"), found.times_full("a.0")) == (2, 3)
+    assert (found.kills("b.0"), found.times_full("b.0")) == (0, 0)
 
 
 def test_without_groups_limits_are_lacking(tmp_path: Path) -> None:
@@ -57,18 +58,26 @@ def test_what_killed_an_earlier_life_explains_no_later_end(
     monkeypatch.setattr(
         control_groups, "make", lambda _run, **_pids: control_groups.ControlGroups(None, tmp_path)
     )
-    found = Limits("r1", lambda _text: None)
+    killed: list[tuple[str, int]] = []
+    found = Limits("r1", lambda _text: None, lambda *told: killed.append(told))
     limited = Service("a", "", ("x",), (), (), 1, (), (), (), 0, 1, ())
     found.put(0, "a.0", limited)
     assert not found.wanted_memory("a.0")
-    events.write_text("oom_kill 1\n")
+    events.write_text("oom 1\noom_kill 1\n")
     assert found.wanted_memory("a.0")
     assert not found.wanted_memory("a.0")
-    events.write_text("oom_kill 2\n")  # of one that the timeline ended
+    events.write_text("oom 2\noom_kill 2\n")  # of one that the timeline ended
     found.put(0, "a.0", limited)
     assert not found.wanted_memory("a.0")
-    events.write_text("oom_kill 3\n")
+    events.write_text("oom 3\noom_kill 3\n")
     assert found.wanted_memory("a.0")
+    events.write_text("oom 3\noom_kill 4\n")  # since the machine has no more
+    assert not found.wanted_memory("a.0")
+    events.write_text("oom 4\noom_kill 4\n")  # about to kill
+    assert not found.wanted_memory("a.0")
+    events.write_text("oom 4\noom_kill 6\n")
+    found.look()
+    assert killed == [("a.0", 1), ("a.0", 1), ("a.0", 1), ("a.0", 2)]
 
 
 def test_who_is_refused_a_process_is_told_once(
@@ -86,7 +95,7 @@ def test_who_is_refused_a_process_is_told_once(
     free = Service("a", "", ("x",), (), (), 1, (), (), (), 0, 0, ())
 
     async def carry_out() -> None:
-        found = Limits("r1", said.append, virtual=True)
+        found = Limits("r1", said.append, lambda *_killed: None, virtual=True)
         found.put(0, "a.0", free)
         for count in (0, 3, 4):
             (tmp_path / "a.0/pids.events").write_text(f"max {count}\n")
@@ -137,10 +146,48 @@ def test_memory_and_processors_are_limited_where_that_can_be(plan_of: Compile, u
         return
     assert said == ""
     assert "/sat.0/sat.0.one.0\n" in (user.home / "out/logs/sat.0.one.0.log").read_text()
-    assert "it wanted more memory than its mem=" in out
     assert {one["target"]: one["signal"] for one in ended}["server.0"] == 9
     run_id = json.loads((user.home / "out/manifest.json").read_text())["run_id"]
     assert left(run_id) == []
+
+
+TAKES = "dd if=/dev/zero of=/dev/null bs=200M count=1"
+SEVERAL = f"""\
+service all mem=50Mi exec="{WANTS}"
+service child mem=50Mi exec="sh -c '{TAKES}; {TAKES}; sleep 60'"
+service free mem=900Mi exec="{WANTS}"
+bridge s1
+link all--s1 latency=1ms
+link child--s1 latency=1ms
+link free--s1 latency=1ms
+at 3s child leave
+at 4s quit
+"""
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("hosts", [0, 2])
+def test_every_record_has_who_was_killed_for_its_mem(
+    plan_of: Compile, user: User, hosts: int
+) -> None:
+    """A program, and children of one that goes on."""
+    if no_groups() or user.name == "ordinary":
+        pytest.skip("groups are mostly root's")
+    process = user.start(
+        "run", str(plan_of(SEVERAL)), str(user.home / "out"), dump({"hosts": hosts})
+    )
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    events = records(user.home / "out/events.jsonl")
+    ended = {one["target"]: one.get("reason") for one in events if one["kind"] == "exit"}
+    assert ended == {"all.0": OUT_OF_MEMORY, "child.0": None, "free.0": None}
+    killed = [(one["target"], one["processes"]) for one in events if one["kind"] == "oom_kill"]
+    assert killed == [("all.0", 1), ("child.0", 2)]
+    summary = json.loads((user.home / "out/summary.json").read_text())
+    assert [(one["target"], one["processes"]) for one in summary["oom_kills"]] == killed
+    assert [one["reason"] for one in summary["failures"]] == [OUT_OF_MEMORY]
+    assert f"all.0: its program ended by itself with signal 9: {OUT_OF_MEMORY}" in out
+    assert "child.0: the kernel killed 2 processes of it, since it wanted more memory" in out
 
 
 @pytest.mark.e2e
@@ -187,7 +234,9 @@ def test_parts_of_a_machine_have_groups_in_its_own(tmp_path: Path) -> None:
         assert (tmp_path / place / "sat.0/sat.0.a.0/cgroup.procs").read_text() == "77"
         assert (tmp_path / place / "sat.0/cgroup.procs").read_text() == ""
     (tmp_path / "memory/sat.0/sat.0.a.0/memory.oom_control").write_text("oom_kill 3\n")
+    (tmp_path / "memory/sat.0/memory.failcnt").write_text("5\n")  # its own has no limit
     assert found.kills("sat.0.a.0", "sat.0") == 3
+    assert found.times_full("sat.0.a.0", "sat.0") == 5
 
 
 def test_without_groups_parts_are_not_kept_apart(tmp_path: Path) -> None:

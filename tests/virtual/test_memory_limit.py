@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.backend.local.instance_commands import OUT_OF_MEMORY
 from tests.cli.process import tstorm
 
 pytestmark = [pytest.mark.virtual, pytest.mark.e2e]
@@ -36,10 +37,16 @@ def test_a_program_that_wants_more_memory_is_killed_in_each_run(
         "shown.0": "0::/tstorm-run/shown.0\n",
         "free.0": "0::/tstorm-run/free.0\n",
     }
-    assert "it wanted more memory than its mem=" in done.stderr
+    assert f"small.0: ended by itself with signal 9: {OUT_OF_MEMORY}" in done.stderr
+    assert "for the mem= of their instance: 1 of small.0" in done.stderr
     assert "cannot be enforced" not in done.stderr
     summary = json.loads((tmp_path / "first/summary.json").read_bytes())
-    assert [(one["target"], one["signal"]) for one in summary["failures"]] == [("small.0", 9)]
+    [failure] = summary["failures"]
+    assert (failure["target"], failure["signal"]) == ("small.0", 9)
+    assert failure["reason"] == OUT_OF_MEMORY
+    shown = tstorm(tmp_path, "inspect", "first").stdout
+    assert f"small.0: signal 9: {OUT_OF_MEMORY}" in shown
+    assert "for the mem= of their instance: 1 of small.0" in shown
     done = tstorm(tmp_path, "replay", "first", "--check", "--quiet", "--out", "second")
     assert "everything is the same" in done.stderr
 
@@ -71,6 +78,13 @@ def test_one_of_two_that_want_more_together_is_killed_and_the_other_goes_on(
     (tmp_path / "two.sh").write_text(TWO_SH, encoding="utf-8")
     tstorm(tmp_path, "run", "exp.tdl", "--time", "virtual", "--quiet", "--out", "first")
     assert (tmp_path / "first/logs/two.0.log").read_text() == "has it\nboth are done\n"
+    summary = json.loads((tmp_path / "first/summary.json").read_bytes())
+    assert (summary["failures"], summary["exits"][0]["status"]) == ([], 0)
+    assert summary["oom_kills"] == [{"target": "two.0", "processes": 1}]
+    assert (
+        "two.0    *** oom_kill the kernel killed a process of it"
+        in tstorm(tmp_path, "logs", "first").stdout
+    )
     done = tstorm(tmp_path, "replay", "first", "--check", "--quiet", "--out", "second")
     assert "everything is the same" in done.stderr
 

@@ -87,6 +87,7 @@ def _live(found: Mapping[str, Any]) -> None:
 
 def _finished(found: Mapping[str, Any]) -> None:
     from runtime.judge import verdict_text
+    from runtime.results import failed
     from runtime.stacks import stack_summary
 
     manifest, summary = found["manifest"], found["summary"]
@@ -95,6 +96,9 @@ def _finished(found: Mapping[str, Any]) -> None:
         output.line(line if line.startswith(" ") else f"verdict: {line}")
     for one in summary.get("limits", ()):
         output.line(f"limit: {one['text']}")
+    killed = failed.oom_kills(summary)
+    if killed:
+        output.line(f"processes killed for the mem= of their instance: {killed}")
     own = stack_summary.line(summary)
     if own:
         output.line(f"stacks: {own}")

@@ -51,7 +51,7 @@ def _emit(result: RunResult, form: str, more: Mapping[str, object]) -> None:
 def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
     from runtime.judge import verdict, verdict_text
     from runtime.options import COMPLETED, INTERRUPTED
-    from runtime.results import reactions_done
+    from runtime.results import failed, reactions_done
     from runtime.stacks import stack_summary
 
     yield from _no_page(result)
@@ -82,6 +82,9 @@ def _doubts(result: RunResult, *, quiet: bool = False) -> Iterator[str]:
     if own:
         yield f"note: {own}"
     yield from _programs(result, counted=False)
+    killed = failed.oom_kills(result.summary)
+    if killed:
+        yield f"warning: the kernel killed processes for the mem= of their instance: {killed}"
     left = result.summary.get("not_discarded", ())
     if left:
         yield f"warning: data of {len(left)} instances could not be removed: {', '.join(left)}"
@@ -192,6 +195,6 @@ def how(one: Mapping[str, Any]) -> str:
         return f"could not start: {one['error']}"
     if one.get("killed"):
         return "the instance was killed from outside"
-    from runtime.rundir.eventlog import how_ended
+    from runtime.rundir.eventlog import how_and_why
 
-    return f"ended by itself with {how_ended(one)}{right}"
+    return f"ended by itself with {how_and_why(one)}{right}"

@@ -20,19 +20,29 @@ _WORDS = {"cpu": "cpu=", "mem": "mem=", "pids": "a bound on processes"}
 
 
 class Limits:
-    """Of one run. `warn` hears once of what this machine does not enforce.
+    """Of one run. `warn` hears once of what this machine does not enforce; `killed`, when that is
+    seen, of how many processes of an instance the kernel has killed for its `mem=`.
 
     In virtual time no processor is limited, since computing takes no time or its own (--cpu), and
     the groups have one name in all runs, since programs can read it.
     """
 
-    def __init__(self, run_id: str, warn: Callable[[str], None], *, virtual: bool = False) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        warn: Callable[[str], None],
+        killed: Callable[[str, int], None],
+        *,
+        virtual: bool = False,
+    ) -> None:
         self._groups = control_groups.make("run" if virtual else run_id, pids=virtual)
         self._warn = warn
+        self._killed = killed
         self._virtual = virtual
         self._said = False
         self._machines: dict[str, str] = {}  # by instance, '' for one that is no part of any
-        self._told: dict[str, int] = {}  # kills by the kernel that are no news of an instance
+        # By instance, as when a kill was seen last: processes killed, and limits reached.
+        self._told: dict[str, tuple[int, int]] = {}
         self._full: dict[str, bool] = {}  # whether an instance was refused a process, as was told
         self._watch: WriteWatch | None = None
         self._events: BinaryIO | None = None  # the kernel tells of writes to files that are open
@@ -53,7 +63,8 @@ class Limits:
             return
         self._machines[name] = machine
         if service.mem_bytes or machine:
-            self._told[name] = self._groups.kills(name, machine)  # of an earlier life
+            self.wanted_memory(name)  # in an earlier life
+            self._told.setdefault(name, (0, 0))
         mem_bytes = service.mem_bytes
         lacking = self._groups.limit(name, pid, cpu_millis, mem_bytes, processes, machine)
         if processes:
@@ -93,15 +104,26 @@ class Limits:
                 )
 
     def wanted_memory(self, name: str) -> bool:
-        """Whether the kernel has killed something of it for that, since this was asked last; to be
-        asked when its program, or a command in it, has ended."""
+        """Whether the kernel has killed something of it for that, since this was asked last, which
+        `killed` hears; to be asked when its program, or a command in it, has ended."""
         # Before Linux 6.11 the kernel writes to the file of its group only.
         self._tell_refused(name)
         if name not in self._told:
             return False
-        told = self._told[name]
-        self._told[name] = self._groups.kills(name, self._machines[name])
-        return self._told[name] > told
+        machine, (kills, full) = self._machines[name], self._told[name]
+        now = self._groups.kills(name, machine)
+        if now <= kills:
+            return False
+        self._told[name] = (now, self._groups.times_full(name, machine))
+        if self._told[name][1] <= full:
+            return False  # the machine has no more, which is none of its doing
+        self._killed(name, now - kills)
+        return True
+
+    def look(self) -> None:
+        """At the end, whose processes were killed that nobody has asked for."""
+        for name in self._told:
+            self.wanted_memory(name)
 
     def close(self) -> None:
         self._tell_refused(*self._full)

@@ -35,7 +35,7 @@ from runtime.backend.local.filesystem.instance_filesystem import (
     Furnisher,
     Surroundings,
 )
-from runtime.backend.local.instance_commands import InstanceCommands
+from runtime.backend.local.instance_commands import OUT_OF_MEMORY, InstanceCommands
 from runtime.backend.local.instance_limits import Limits
 from runtime.backend.local.instances import DiskFaults, LocalInstance, Maker, OnReady
 from runtime.backend.local.kernel_bridges import KernelBridges
@@ -144,7 +144,8 @@ class LocalBackend:
         limits = None
         virtual = options.time == VIRTUAL
         if virtual or machines or any(one.cpu_millis or one.mem_bytes for one in services):
-            limits = Limits(self._context.run_id, self._context.warn, virtual=virtual)
+            context = self._context
+            limits = Limits(context.run_id, context.warn, context.on_oom_kill, virtual=virtual)
             for machine in machines:
                 limits.enclose(machine, self._machines[machine.name].pid)
         if limits is None and not options.cpu_ppb:
@@ -394,10 +395,10 @@ class LocalBackend:
 
     def _program_ended(self, instance: LocalInstance, ended: ProgramEnd, asked: bool) -> None:
         help_text = ""
+        if self._wanted_memory(instance.name) and not asked and not ended.well:
+            ended = replace(ended, reason=OUT_OF_MEMORY)
         if not asked and not ended.well and instance.program is not None:
             help_text = environment.misplaced(instance.program, self._given.source_directory)
-            if self._wanted_memory(instance.name):
-                help_text += "; it wanted more memory than its mem="
             help_text += _lack_of_numbers(instance.program.log)
         self._context.on_ended(instance, ended, asked, help_text)
 
@@ -446,6 +447,8 @@ class LocalBackend:
     async def finish(self) -> dict[str, Any]:
         if self.instances:
             await asyncio.gather(*(instance.finish() for instance in self.instances.values()))
+        if self._limits is not None:
+            self._limits.look()
         return {}
 
     def close(self) -> None:

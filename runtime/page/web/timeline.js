@@ -10,7 +10,7 @@ import { moment, span, tick } from "./format.js";
 const LANES = [
   ["network", ["set", "link_up", "link_down", "bridge_up", "bridge_down", "background"]],
   ["instances", ["join", "leave", "crash", "disconnect", "reconnect", "pause", "resume", "kill", "clock", "disk", "cut", "moved"]],
-  ["programs", ["exit", "killed", "setup", "ready", "not_ready", "start", "device_gone", "command", "command_end"]],
+  ["programs", ["exit", "killed", "oom_kill", "setup", "ready", "not_ready", "start", "device_gone", "command", "command_end"]],
   ["run", []], // everything else
 ];
 export const LANE_OF = new Map(LANES.flatMap(([, kinds], lane) => kinds.map((kind) => [kind, lane])));

@@ -65,6 +65,7 @@ class Run:
             on_ended=lambda _instance, _ended, _asked, _help: None,
             on_killed=lambda _instance, _what: None,
             on_overdue=lambda _instance, _grace_ns: None,
+            on_oom_kill=lambda _name, _processes: None,
             cannot_write=lambda _text: None,
             on_file=lambda *change: self.files.append(change),
         )
