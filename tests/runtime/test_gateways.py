@@ -39,6 +39,23 @@ addresses auto
 link client--gate latency=50ms
 quit when client exits
 """
+# A line for each change of what the outside does.
+TRY = """\
+answers() { sleep 0.1; curl -sS -m 1 -o /dev/null http://10.76.0.2:%d/; }
+until answers; do :; done; echo open
+while answers; do :; done; echo cut
+until answers; do :; done; echo open
+ip route show default
+"""
+CUT = """\
+service client
+service gate gateway exec="sh try.sh" files=try.sh expect=success
+addresses auto
+link client--gate
+at 2s gate disconnect for 2s
+at 60s quit
+quit when gate exits
+"""
 IDLE = "service client\nservice gate gateway\naddresses auto\nlink client--gate\nat 300s quit\n"
 
 
@@ -103,6 +120,20 @@ def test_the_outside_is_behind_the_links(user: User, workspace: Path, port: int)
     assert "hello from the outside" in answer
     assert float(connected.split()[-1]) >= 0.1  # there and back
     assert not _helpers(who.home)
+
+
+@needs_slirp
+@pytest.mark.e2e
+def test_who_is_disconnected_has_no_outside(user: User, workspace: Path, port: int) -> None:
+    who = _who_may(user, workspace)
+    (who.home / "exp.tdl").write_text(CUT)
+    (who.home / "try.sh").write_text(TRY % port)
+    process = who.tstorm("run", "exp.tdl", "--out", "run")
+    said = "".join(process.communicate(timeout=DEADLINE_SECONDS))
+    assert process.returncode == 0, said
+    lines = (who.home / "run/logs/gate.0.log").read_text().splitlines()
+    assert [one for one in lines if one in ("open", "cut")] == ["open", "cut", "open"]
+    assert lines[-1].split()[:5] == ["default", "via", "10.76.0.2", "dev", "outside"]
 
 
 @needs_slirp

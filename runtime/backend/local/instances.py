@@ -201,6 +201,12 @@ class Maker:
         if self._bridges is not None:
             self._bridges.plug(incarnation, plugged=plugged)
 
+    def connect(self, incarnation: LocalIncarnation, *, connected: bool) -> None:
+        """Whether its instance has the networks that are not emulated."""
+        self.plug(incarnation, plugged=connected)
+        if self._outside is not None:
+            self._outside.connect(incarnation, connected=connected)
+
     def close(self) -> None:
         self._pool.shutdown(wait=False)
         if self._bridges is not None:
@@ -377,7 +383,7 @@ class LocalInstance(Instance):
             old.kill()
             await old.gone
         self.present = incarnation
-        self._maker.plug(incarnation, plugged=self.state != CUT)
+        self._maker.connect(incarnation, connected=self.state != CUT)
         incarnation.arrive()
         if self._stacks is not None:
             self._stacks.arrived(self.name, incarnation.pid)
@@ -390,7 +396,7 @@ class LocalInstance(Instance):
     def follows(self, kind: str) -> None:
         super().follows(kind)
         if self.present is not None and self.state in (UP, CUT):
-            self._maker.plug(self.present, plugged=self.state == UP)
+            self._maker.connect(self.present, connected=self.state == UP)
 
     def _program_ended(self, incarnation: LocalIncarnation, ended: ProgramEnd) -> None:
         if self.present is incarnation:

@@ -6,6 +6,7 @@ which makes the device `outside` in the instance's network namespace and speaks 
 there by sockets of its own, as an ordinary program of whoever runs the experiment. The driver hands
 it the namespaces, a pipe whose end is the end of the process, and one by which it says that it is
 ready. The first is closed with the life of the instance, and with the driver, however that ends.
+While the instance is disconnected the device is down, so that nothing passes it either way.
 
 Source: docs/nodes.md, slirp4netns(1).
 """
@@ -13,24 +14,30 @@ Source: docs/nodes.md, slirp4netns(1).
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import socket
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.plan.types import PlannedExternal
 from runtime.backend.local import cards
 from runtime.errors import MachineError, RunError
-from runtime.system import compiled_programs, process_limits
+from runtime.system import compiled_programs, namespaces, process_limits
+from runtime.system.network import netlink
+from runtime.system.network.addresses import interface_index
+from runtime.system.network.netlink import NetlinkRequest
 
 if TYPE_CHECKING:
     from runtime.backend.local.nursery import LocalIncarnation
 
 DEVICE = "outside"
 NETWORK = "10.76.0.0/24"  # .2 is this machine's loopback, .3 answers DNS, .100 the instance
+_GATEWAY = "10.76.0.2"
 PROXY_ARP = ("sysctl", f"net/ipv4/conf/{DEVICE}/proxy_arp", "1")  # for whom it forwards
 _PROGRAM = "slirp4netns"
 _OPTIONS = ("--configure", "--netns-type=path", f"--cidr={NETWORK}")
@@ -102,6 +109,14 @@ def _start(descriptors: list[int], log: int) -> subprocess.Popen[bytes]:
     )
 
 
+@dataclass(slots=True)
+class _Way:
+    """Of a life of a gateway: a netlink socket in its network namespace."""
+
+    kernel: socket.socket
+    connected: bool = True
+
+
 class Outside:
     """The driver's end of the socket. `warn`: of a process that ends before its instance."""
 
@@ -109,6 +124,7 @@ class Outside:
         os.set_inheritable(descriptor, False)  # no program of the run can ask for more
         self._tstorm = socket.socket(fileno=descriptor)
         self._log_name, self._warn = log_name, warn
+        self._ways: dict[LocalIncarnation, _Way] = {}
 
     async def take(self, external: PlannedExternal, incarnation: LocalIncarnation) -> None:
         """Returns when the instance has the card. MachineError."""
@@ -135,6 +151,8 @@ class Outside:
         handed = (net, user, stays, ready)
         try:
             socket.send_fds(self._tstorm, [b"o"], handed)
+            self._ways[incarnation] = _Way(namespaces.in_thread(lambda: _kernel_of(net)))
+            incarnation.gone.add_done_callback(lambda _gone: self._forget(incarnation))
         finally:
             for one in handed:
                 os.close(one)
@@ -146,9 +164,48 @@ class Outside:
         if not incarnation.gone.done():  # when nobody reads the pipe any more
             asyncio.get_running_loop().add_reader(gone, self._lost, incarnation, gone)
 
+    def _forget(self, incarnation: LocalIncarnation) -> None:
+        self._ways.pop(incarnation).kernel.close()
+
+    def connect(self, incarnation: LocalIncarnation, *, connected: bool) -> None:
+        """Whether a gateway leads to the outside just now."""
+        way = self._ways.get(incarnation)
+        if way is None or way.connected == connected:
+            return
+        way.connected = connected
+        try:
+            index = interface_index(way.kernel, DEVICE)
+            refused = netlink.exchange(way.kernel, _requests(index, connected))
+        except OSError as error:
+            if error.errno != errno.ENODEV:  # its process has ended, which is told
+                self._warn(f"{incarnation.name}: cannot change {DEVICE}: {error.strerror or error}")
+            return
+        for one in refused:
+            if one.code != errno.EEXIST:  # a program has made a default route of its own meanwhile
+                self._warn(f"{incarnation.name}: cannot {one.what}: {one.reason}")
+
     def _lost(self, incarnation: LocalIncarnation, gone: int) -> None:
         asyncio.get_running_loop().remove_reader(gone)
         self._warn(f"{incarnation.name} leads to the outside no longer: {_PROGRAM} ended")
+
+
+def _kernel_of(net: int) -> socket.socket:
+    """The thread is in this network namespace afterwards."""
+    namespaces.enter_network(net)
+    found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+    netlink.prepare(found)
+    return found
+
+
+def _requests(index: int, connected: bool) -> list[NetlinkRequest]:
+    """With the device its routes go, and do not come back by themselves."""
+    if not connected:
+        return [NetlinkRequest(f"take {DEVICE} down", netlink.down(index))]
+    route = netlink.default_route(index, _GATEWAY, 0)
+    return [
+        NetlinkRequest(f"bring {DEVICE} up", netlink.link(index, up=True)),
+        NetlinkRequest(f"add the default route by {DEVICE}", route),
+    ]
 
 
 def _close(descriptor: int) -> None:

@@ -66,6 +66,12 @@ def link(index: int, attributes: Attributes = (), *, up: bool = False) -> bytes:
     return rtnetlink.link(rtnetlink.RTM_NEWLINK, 0, index, state, attributes)
 
 
+def down(index: int) -> bytes:
+    """RTM_NEWLINK: takes a device down, with its routes."""
+    cleared = rtnetlink.IFF_UP
+    return rtnetlink.link(rtnetlink.RTM_NEWLINK, 0, index, 0, (), cleared)
+
+
 def new_link(index: int, attributes: Attributes, *, up: bool = True) -> bytes:
     """RTM_NEWLINK of a new device with this number (0: any)."""
     state = rtnetlink.IFF_UP if up else 0

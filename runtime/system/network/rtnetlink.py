@@ -125,9 +125,11 @@ def message(kind: int, flags: int, body: bytes, sequence: int = 0) -> bytes:
     return HEADER.pack(size, kind, NLM_F_REQUEST | flags, sequence, 0) + body
 
 
-def link(kind: int, flags: int, index: int, state: int, found: Attributes) -> bytes:
-    """RTM_NEWLINK or RTM_DELLINK; `state`: the IFF_* that are to be set. Acknowledged."""
-    head = _LINK.pack(socket.AF_UNSPEC, 0, index, state, state)
+def link(
+    kind: int, flags: int, index: int, state: int, found: Attributes, cleared: int = 0
+) -> bytes:
+    """RTM_NEWLINK or RTM_DELLINK; the IFF_* that are to be set and cleared. Acknowledged."""
+    head = _LINK.pack(socket.AF_UNSPEC, 0, index, state, state | cleared)
     return message(kind, NLM_F_ACK | flags, head + attributes(found))
 
 
