@@ -217,6 +217,7 @@ class Node:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
+            bufsize=0,  # communicate() gets all that comes after a line that was read
         )
         request = {"path": path, "probes": 0, "filter": ""}
         assert process.stdin is not None
