@@ -161,10 +161,9 @@ class Targets:
 
     def _marks(self) -> bytes:
         """By position: 1 if legal, else 0. As bytes, since there may be very many targets."""
-        marks = self._nodes.read(self.world.nodes).translate(self.verb.mark)
         if self.unplaced:
-            marks = bytes(map(self._legal_node, self.nodes))
-        return marks + self._link_marks()
+            return bytes(map(self._legal_node, self.nodes)) + self._link_marks()
+        return self._nodes.read(self.world.nodes).translate(self.verb.mark) + self._link_marks()
 
     def _link_marks(self) -> bytes:
         """1 where a direction has left, or has not, as the verb needs it."""

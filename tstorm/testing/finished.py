@@ -191,8 +191,8 @@ class Run:
         """What the pair met over time: `rtt`, `delay`, `loss` or `throughput`."""
         with readable():
             pace = int(self._manifest["options"]["pace"])
-            ends = pair[0], pair[1]
-            return pair_series.read(self._held, self._plan, ends, what, pace, self._end_ns())
+            end_ns = self._end_ns() if what == "throughput" else None  # read for nothing else
+            return pair_series.read(self._held, self._plan, (pair[0], pair[1]), what, pace, end_ns)
 
     def _end_ns(self) -> int | None:
         """When the experiment came to its end, plan time; None if to none."""
