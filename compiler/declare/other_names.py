@@ -55,7 +55,8 @@ def _check(alias: ast.Name, service: int, owners: Mapping[str, _Owner], sink: Si
 
 
 def _is_address(name: str) -> bool:
-    """Whether resolvers take it for one, as `10.1` and `0x7f000001` (inet_aton(3))."""
+    """Whether resolvers take it for one, as `10.1` and `0x7f000001` (inet_aton(3), which is not
+    asked: a compiler has no sockets, and what it says does not depend on the C library)."""
     parts = name.split(".")
     if len(parts) > 4 or not all(_NUMBER.fullmatch(part) for part in parts):
         return False
