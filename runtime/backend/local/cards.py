@@ -89,13 +89,13 @@ def _give_back(net: int) -> None:
     """At once: a namespace and what is in it end a little after their last user."""
     namespaces.enter_network(net)
     index = socket.if_nametoindex(DEVICE)
-    with _kernel() as kernel:
+    with netlink.opened() as kernel:
         netlink.exchange(kernel, [NetlinkRequest("remove it", netlink.removed(index))])
 
 
 def take(card: str, net: int) -> None:
     """Makes the instance's device on the card, in the namespace of this descriptor. CardError."""
-    with _kernel() as kernel:
+    with netlink.opened() as kernel:
         _ask(kernel, card, _device(card, net))
 
 
@@ -104,12 +104,6 @@ def _told(what: int, card: str) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         answer = fcntl.ioctl(asked, what, struct.pack("16s24x", card.encode()))
     return int(struct.unpack_from("=H", answer, 16)[0])
-
-
-def _kernel() -> socket.socket:
-    found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    netlink.prepare(found)
-    return found
 
 
 def _device(card: str, net: int) -> bytes:

@@ -59,9 +59,7 @@ class _Space:
 def _kernel_apart() -> socket.socket:
     """Of a network namespace of its own."""
     os.close(namespaces.new_network())
-    found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    netlink.prepare(found)
-    return found
+    return netlink.opened()
 
 
 class KernelBridges:

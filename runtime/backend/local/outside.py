@@ -192,9 +192,7 @@ class Outside:
 def _kernel_of(net: int) -> socket.socket:
     """The thread is in this network namespace afterwards."""
     namespaces.enter_network(net)
-    found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    netlink.prepare(found)
-    return found
+    return netlink.opened()
 
 
 def _requests(index: int, connected: bool) -> list[NetlinkRequest]:

@@ -154,6 +154,13 @@ def _answer_errors(answer: bytes) -> list[tuple[int, str]]:
     return found
 
 
+def opened() -> socket.socket:
+    """One that is prepared, to the network namespace of this thread."""
+    found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+    prepare(found)
+    return found
+
+
 def prepare(netlink: socket.socket) -> None:
     """Short answers with the kernel's words, and no waiting for ever."""
     netlink.setblocking(True)
